@@ -50,6 +50,8 @@ impl Settings {
                         None => self.values.remove(&event.key),
                     };
                 }
+                // Of a later version of the library.
+                _ => {}
             }
             // Events of one revision come together: once the watch says that it is whole, so are the settings.
             if is_synced && !watch.has_more() && apply(&self) {

@@ -20,7 +20,7 @@ async fn main() -> Outcome {
     let client = Client::from_env()?;
     client.put("orders/o1", Content::json_text(r#"{"status":"new","lines":2}"#)).await?;
     for number in 1..=3 {
-        client.put(format!("parts/p{number}"), Content::json(&json!({"n": number}))?).await?;
+        client.put_json(format!("parts/p{number}"), &json!({"n": number})).await?;
     }
     read(&client).await?;
     life_cycle(&client).await?;
@@ -62,10 +62,10 @@ async fn read(client: &Client) -> Outcome {
 }
 
 async fn life_cycle(client: &Client) -> Outcome {
-    let created = client.insert("orders/o8", Content::json(&json!({"status": "new"}))?).await?;
+    let created = client.insert_json("orders/o8", &json!({"status": "new"})).await?;
     let token = created.cas.expect("an entry that is there has a token");
-    client.cas("orders/o8", &token, Content::json(&json!({"status": "paid"}))?).await?;
-    match client.cas("orders/o8", &token, Content::json(&json!({"status": "lost"}))?).await {
+    client.cas_json("orders/o8", token, &json!({"status": "paid"})).await?;
+    match client.cas_json("orders/o8", token, &json!({"status": "lost"})).await {
         Err(Error::Rejected(problem)) if problem.code == ErrorCode::CasMismatch => {
             let current = problem.current.expect("the entry as it is");
             assert_eq!(current.json::<Value>()?["status"], "paid");
@@ -77,7 +77,7 @@ async fn life_cycle(client: &Client) -> Outcome {
 }
 
 async fn lost_update(client: &Client) -> Outcome {
-    client.put("orders/o43", Content::json(&json!({"status": "new"}))?).await?;
+    client.put_json("orders/o43", &json!({"status": "new"})).await?;
     let add = |field: &'static str| {
         client.update("orders/o43", move |order: Option<Value>| {
             let mut order = order?;
@@ -87,22 +87,22 @@ async fn lost_update(client: &Client) -> Outcome {
     };
     // Eight writers at once, each with a field of its own: none is lost.
     let fields = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    futures::future::try_join_all(fields.map(add)).await?;
+    futures::future::try_join_all(fields.map(|field| add(field).into_future())).await?;
     let order = client.get_json::<Value>("orders/o43").await?.expect("it was written above");
     assert!(fields.iter().all(|field| order.content[field] == true));
     Ok(())
 }
 
 async fn merge_patch(client: &Client) -> Outcome {
-    client.put("orders/o51", Content::json(&json!({"status": "new", "note": "call first"}))?).await?;
-    client.patch("orders/o51", Content::json(&json!({"status": "paid", "note": null}))?).await?;
+    client.put_json("orders/o51", &json!({"status": "new", "note": "call first"})).await?;
+    client.patch_json("orders/o51", &json!({"status": "paid", "note": null})).await?;
     let order = client.get_json::<Value>("orders/o51").await?.expect("it was written above");
     assert_eq!(order.content, json!({"status": "paid"}));
     Ok(())
 }
 
 async fn time_to_live(client: &Client) -> Outcome {
-    client.put("sessions/s3", Content::json(&json!({"user": "cid"}))?).ttl(Duration::from_secs(60)).await?;
+    client.put_json("sessions/s3", &json!({"user": "cid"})).ttl(Duration::from_secs(60)).await?;
     let touched = client.touch("sessions/s3", Duration::from_secs(3600)).await?;
     assert!(touched.ttl_ms.is_some_and(|left| left > 3_500_000));
     let session = client.get_and_touch("sessions/s3", Duration::from_secs(60)).await?;
@@ -141,7 +141,7 @@ async fn list(client: &Client) -> Outcome {
 }
 
 async fn conditions(client: &Client) -> Outcome {
-    client.put("orders/o91", Content::json(&json!({"status": "pending"}))?).await?;
+    client.put_json("orders/o91", &json!({"status": "pending"})).await?;
     let is_pending = Criterion::new("status", Operator::Eq, "pending");
     let paid = Content::json_text(r#"{"status":"paid"}"#);
     let pay = || client.patch("orders/o91", paid.clone()).only_if(is_pending.clone());
@@ -154,7 +154,7 @@ async fn conditions(client: &Client) -> Outcome {
 }
 
 async fn update_operators(client: &Client) -> Outcome {
-    client.put("stock/plums", Content::json(&json!({"left": 2}))?).await?;
+    client.put_json("stock/plums", &json!({"left": 2})).await?;
     let sell = Content::json(&json!([{"op": "inc", "path": "left", "value": -1}]))?;
     client.patch("stock/plums", sell).only_if(Criterion::new("left", Operator::Gt, 0)).await?;
     let left = client.get_json::<Value>("stock/plums").await?.expect("it was written above").content;
@@ -163,20 +163,20 @@ async fn update_operators(client: &Client) -> Outcome {
 }
 
 async fn document_lock(client: &Client) -> Outcome {
-    client.put("orders/o96", Content::json(&json!({"status": "new"}))?).await?;
-    let locked = client.get_and_lock("orders/o96", Duration::from_secs(20)).await?;
+    client.put_json("orders/o96", &json!({"status": "new"})).await?;
+    let locked = client.get_and_lock_entry("orders/o96", Duration::from_secs(20)).await?;
     assert_eq!((locked.json::<Value>()?, locked.lock_ms), (json!({"status": "new"}), Some(20_000)));
     let key = locked.cas.expect("the key of the lock");
     assert!(client.put("orders/o96", Content::json_text("1")).await.is_err());
-    let next = client.lock("orders/o96", Duration::from_secs(5)).wait(Duration::from_millis(20));
+    let next = client.lock_entry("orders/o96", Duration::from_secs(5)).wait(Duration::from_millis(20));
     assert!(next.await.is_err(), "nobody gave it up in time");
-    client.cas("orders/o96", key, Content::json(&json!({"status": "paid"}))?).await?;
+    client.cas_json("orders/o96", key, &json!({"status": "paid"})).await?;
     Ok(())
 }
 
 async fn find(client: &Client) -> Outcome {
     for (name, priority) in [("q1", 1), ("q2", 5)] {
-        client.put(format!("queue/{name}"), Content::json(&json!({"priority": priority}))?).await?;
+        client.put_json(format!("queue/{name}"), &json!({"priority": priority})).await?;
     }
     let urgent = client.find("queue/").filter("priority", Operator::Gte, 5).page().await?;
     assert_eq!(urgent.entries[0].key, "queue/q2");
@@ -194,8 +194,8 @@ async fn bulk(client: &Client) -> Outcome {
 }
 
 async fn transaction(client: &Client) -> Outcome {
-    client.put("accounts/ann", Content::json(&json!({"balance": 50}))?).await?;
-    client.put("accounts/ben", Content::json(&json!({"balance": 10}))?).await?;
+    client.put_json("accounts/ann", &json!({"balance": 50})).await?;
+    client.put_json("accounts/ben", &json!({"balance": 10})).await?;
     let add = |key: &str, amount: i64| -> Result<Op, Error> {
         Ok(Op::patch(key, Content::json(&json!([{"op": "inc", "path": "balance", "value": amount}]))?))
     };
@@ -213,7 +213,7 @@ async fn transaction(client: &Client) -> Outcome {
 
 async fn change_where(client: &Client) -> Outcome {
     let raise = Content::json(&json!([{"op": "inc", "path": "n", "value": 10}]))?;
-    let raised = client.update_where("people/", raise).filter("n", Operator::Gte, 2).await?;
+    let raised = client.patch_where("people/", raise).filter("n", Operator::Gte, 2).await?;
     assert_eq!((raised.matched, raised.applied), (2, 2));
     let parts: Vec<_> = client.delete_where("people/").parts().try_collect().await?;
     assert_eq!(parts.iter().map(|part| part.applied).sum::<u64>(), 3);
@@ -240,7 +240,7 @@ async fn collection(client: &Client) -> Outcome {
 
 async fn claim(client: &Client) -> Outcome {
     for n in 1..=3 {
-        client.put(format!("letters/l{n}"), Content::json(&json!({"n": n}))?).await?;
+        client.put_json(format!("letters/l{n}"), &json!({"n": n})).await?;
     }
     let claims = client.claim("letters/").order_by("-n").limit(2).lock_time(Duration::from_secs(20)).await?;
     let claimed: Vec<Claimed> = claims.into_iter().collect();
@@ -265,7 +265,7 @@ async fn fence(client: &Client) -> Outcome {
     let session = client.session().await?;
     let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
     println!("others see the token {}", lock.token()?);
-    client.put("books/total", Content::json(&json!({"sum": 4}))?).guarded_by(&lock).await?;
+    client.put_json("books/total", &json!({"sum": 4})).guarded_by(&lock).await?;
     let late = lock.guard();
     lock.release().await?;
     match client.put("books/total", Content::json_text("0")).guarded_by(late).await {
@@ -351,11 +351,11 @@ async fn tasks(client: &Client) -> Outcome {
 }
 
 async fn watch(client: &Client) -> Outcome {
-    client.put("settings/limit", Content::json(&json!(10))?).await?;
+    client.put_json("settings/limit", &json!(10)).await?;
     let mut watch = client.watch("settings/").initial().start().await?;
     assert!(matches!(watch.next().await?, Watched::Event(event) if event.initial && event.key == "settings/limit"));
     assert!(matches!(watch.next().await?, Watched::Synced(_)));
-    client.put("settings/limit", Content::json(&json!(20))?).await?;
+    client.put_json("settings/limit", &json!(20)).await?;
     let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
     assert_eq!(changed.json::<u64>()?, 20);
     Ok(())

@@ -41,6 +41,7 @@ pub struct Backup<'a> {
 
 /// A backup that is whole and durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SavedBackup {
     /// The file.
     pub path: PathBuf,

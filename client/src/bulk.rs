@@ -157,7 +157,7 @@ impl<'a> IntoFuture for Bulk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::BulkRequest;
+    use crate::api::{BulkRequest, Cas};
     use crate::value::Value;
 
     fn client() -> Client {
@@ -168,8 +168,10 @@ mod tests {
     fn a_bulk_says_on_the_wire_what_was_asked_for() {
         let client = client();
         let bulk = client.bulk().push(Op::insert("a", Value::json_text("1.50")));
-        let bulk =
-            bulk.push_json(r#"{"op":"touch","key":"b","ttl_ms":5}"#).extend([Op::remove("c").cas("7")]).dry_run();
+        let bulk = bulk
+            .push_json(r#"{"op":"touch","key":"b","ttl_ms":5}"#)
+            .extend([Op::remove("c").cas(Cas::new(7))])
+            .dry_run();
         let (_, call) = bulk.failures_only().into_call().expect("valid");
         let text = r#"{"ops":[{"op":"insert","key":"a","value":1.50},{"op":"touch","key":"b","ttl_ms":5},{"op":"remove","key":"c","cas":"7"}],"dry_run":true}"#;
         assert_eq!(call.body, text);

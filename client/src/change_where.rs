@@ -1,4 +1,4 @@
-//! Changes of everything that criteria find: `update_where` and `delete_where`.
+//! Changes of everything that criteria find: `patch_where` (`update_where` over HTTP) and `delete_where`.
 //!
 //! Owns how a change goes on over its parts, each a write of its own under an id made of the first one's.
 
@@ -34,7 +34,7 @@ pub struct ChangeWhere<'a> {
 impl Client {
     /// Changes parts of every document whose key begins with `prefix`, as [`Client::patch`] does. Without filters, of all of
     /// them.
-    pub fn update_where(&self, prefix: impl Into<String>, patch: Value) -> ChangeWhere<'_> {
+    pub fn patch_where(&self, prefix: impl Into<String>, patch: Value) -> ChangeWhere<'_> {
         ChangeWhere { patch: Some(patch), ..self.delete_where(prefix) }
     }
 
@@ -82,7 +82,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// Time to live from the moment the change applies, in whole milliseconds; zero for ever. For [`Client::update_where`].
+    /// Time to live from the moment the change applies, in whole milliseconds; zero for ever. For [`Client::patch_where`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.request.ttl_ms = Some(milliseconds(ttl));
         self

@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Operator};
+use crate::api::{Cas, ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Operator};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::kv::Write;
 use crate::op::patch_text;
-use crate::operation::milliseconds;
+use crate::operation::{Op, milliseconds};
 use crate::request::{Call, RequestId};
 use crate::value::Value;
 
@@ -139,6 +139,7 @@ impl<'a> IntoFuture for Claim<'a> {
 
 /// What was claimed, in order; none where there was nothing.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Claims {
     client: Client,
     /// The answer as the node gave it.
@@ -176,6 +177,7 @@ impl IntoIterator for Claims {
 /// An entry that is locked for us. What ends the lock is refused with `cas_mismatch`, `locked` or `not_lock_holder` once
 /// it has ended by itself.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Claimed {
     client: Client,
     /// The entry as it was claimed; its `cas` is the key to the lock.
@@ -193,33 +195,37 @@ impl Claimed {
         Ok(self.entry.json()?)
     }
 
-    /// The key to the lock. A dry run brings none, and what is done without is refused before it is sent.
-    fn cas(&self) -> &str {
-        self.entry.cas.as_deref().unwrap_or_default()
+    /// An operation that carries the key to the lock. A dry run brings none, and what is done without is refused before it is sent.
+    fn keyed(&self, op: impl FnOnce(Cas) -> Op) -> Write<'_> {
+        let op = self.entry.cas.map(op).unwrap_or_else(|| {
+            let why = format!("`{}` is not locked for us: it was claimed in a dry run", self.key());
+            Op::remove(self.key()).wrong(why)
+        });
+        Write::new(&self.client, op)
     }
 
     /// Removes it: it is done with.
     pub fn complete(&self) -> Write<'_> {
-        self.client.remove(self.key()).cas(self.cas())
+        self.keyed(|cas| Op::remove(self.key()).cas(cas))
     }
 
     /// Gives it back as it is, for others to claim.
     pub fn release(&self) -> Write<'_> {
-        self.client.unlock(self.key(), self.cas())
+        self.keyed(|cas| Op::unlock_entry(self.key(), cas))
     }
 
     /// Lets the lock hold for `time` from now.
     pub fn extend(&self, time: Duration) -> Write<'_> {
-        self.client.extend(self.key(), self.cas(), time)
+        self.keyed(|cas| Op::extend_entry_lock(self.key(), cas, time))
     }
 
     /// Overwrites it, which ends the lock.
     pub fn replace(&self, value: Value) -> Write<'_> {
-        self.client.cas(self.key(), self.cas(), value)
+        self.keyed(|cas| Op::put(self.key(), value).cas(cas))
     }
 
     /// Changes parts of it, which ends the lock.
     pub fn patch(&self, patch: Value) -> Write<'_> {
-        self.client.patch(self.key(), patch).cas(self.cas())
+        self.keyed(|cas| Op::patch(self.key(), patch).cas(cas))
     }
 }

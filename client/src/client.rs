@@ -313,7 +313,7 @@ impl Client {
     /// An error about what a node sent in a stream.
     pub(crate) fn strange_stream(&self, node: usize, detail: String) -> Error {
         let address = self.inner.transport.address(node).to_owned();
-        Error::Protocol { address, detail, applied: Applied::No, request_id: None }
+        Error::Protocol { address, detail, applied: Applied::No, request_id: None, source: None }
     }
 
     /// Opens a stream of events, see [`Self::open_body`].
@@ -463,7 +463,7 @@ impl Client {
     fn protocol_error(&self, node: usize, call: &Call, detail: String, applied: Applied, attempts: &Attempts) -> Error {
         let applied = if attempts.fate_open() { Applied::Unknown } else { applied };
         let address = self.inner.transport.address(node).to_owned();
-        Error::Protocol { address, detail, applied, request_id: call.request_id().cloned() }
+        Error::Protocol { address, detail, applied, request_id: call.request_id().cloned(), source: None }
     }
 }
 
@@ -506,6 +506,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
         // The status says it worked, the body does not say what.
         applied: if matches!(call.intent, Intent::Read) { Applied::No } else { Applied::Unknown },
         request_id: call.request_id().cloned(),
+        source: Some(error),
     })
 }
 

@@ -16,6 +16,7 @@ const READY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One endpoint and what the node behind it says of the cluster.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NodeStatus {
     /// `host:port`
     pub address: String,

@@ -10,7 +10,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderName, HeaderValue, Method};
 use serde::de::DeserializeOwned;
 
-use crate::api::{CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules};
+use crate::api::{Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -92,7 +92,7 @@ pub struct CollectionWrite<'a, A> {
 #[derive(Debug, Clone)]
 enum Condition {
     Absent,
-    Cas(String),
+    Cas(Cas),
 }
 
 impl<'a, A> CollectionWrite<'a, A> {
@@ -102,8 +102,8 @@ impl<'a, A> CollectionWrite<'a, A> {
     }
 
     /// Only while its rules have this token.
-    pub fn cas(mut self, cas: impl Into<String>) -> Self {
-        self.condition = Some(Condition::Cas(cas.into()));
+    pub fn cas(mut self, cas: Cas) -> Self {
+        self.condition = Some(Condition::Cas(cas));
         self
     }
 
@@ -128,7 +128,7 @@ impl<'a, A> CollectionWrite<'a, A> {
     fn header(&self) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
         match &self.condition {
             None => Ok(None),
-            Some(Condition::Cas(cas)) => Ok(Some((IF_MATCH, etag(cas)?))),
+            Some(Condition::Cas(cas)) => Ok(Some((IF_MATCH, etag(*cas)))),
             Some(Condition::Absent) if self.rules.is_some() => Ok(Some((IF_NONE_MATCH, HeaderValue::from_static("*")))),
             Some(Condition::Absent) => Err(Error::Invalid("what is to be deleted has to be there".into())),
         }

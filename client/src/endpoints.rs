@@ -22,6 +22,7 @@ pub(crate) struct Endpoint {
 
 /// Where linearizable reads go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Reads {
     /// To all nodes in turn. A follower asks its leader once for each *batch* of reads, so this costs little and uses
     /// the processors of all nodes.

@@ -7,23 +7,28 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::api::{Applied, ErrorCode, Problem, Retry, ValueError};
+use crate::reason::Reason;
 use crate::request_id::RequestId;
 use crate::session::lease::Loss;
 
 /// Why a call did not succeed.
+///
+/// What lies behind it is its [source](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The cluster decided against it; the problem document says why. Definite.
     #[error("{}", .0.detail)]
     Rejected(Box<Problem>),
     /// No node could serve it in time. It was not applied and never will be.
-    #[error("{0}")]
+    #[error(transparent)]
     Unavailable(Box<GaveUp>),
     /// A write may have been applied, and no node could tell in time. Ask again with the request id.
-    #[error("{0}")]
+    #[error(transparent)]
     Unknown(Box<GaveUp>),
     /// A server answered something that is not Quorate's API.
     #[error("unexpected answer from {address}: {detail}")]
+    #[non_exhaustive]
     Protocol {
         /// Who answered.
         address: String,
@@ -33,19 +38,34 @@ pub enum Error {
         applied: Applied,
         /// The id of the write.
         request_id: Option<RequestId>,
+        /// What could not be read, where something could not.
+        source: Option<serde_json::Error>,
     },
     /// An update lost the race for its entry every time. Not applied.
     #[error("`{key}` changed under each of {tries} tries to update it")]
+    #[non_exhaustive]
     Contended {
         /// The entry.
         key: String,
         /// How often it was tried.
         tries: u32,
         /// The last refusal, with the entry as it was.
+        #[source]
         last: Box<Problem>,
+    },
+    /// An update found its entry locked by somebody else. Not applied; the lock ends within half a minute, and the update may be tried
+    /// again then.
+    #[error("`{key}` is locked by somebody else{}", .lock_left.map_or(String::new(), |left| format!(" for {} ms", left.as_millis())))]
+    #[non_exhaustive]
+    Locked {
+        /// The entry.
+        key: String,
+        /// How long the lock holds unless it is extended, where that is known.
+        lock_left: Option<Duration>,
     },
     /// A session is lost, or no renewal of it was confirmed lately: what it holds is not certain, and nothing was done.
     #[error("session {session} {}", .loss.map_or("is suspect: no renewal of it was confirmed lately".to_owned(), |loss| format!("is lost: {loss}")))]
+    #[non_exhaustive]
     Session {
         /// Its id.
         session: String,
@@ -55,8 +75,9 @@ pub enum Error {
     /// The call makes no sense and was not sent.
     #[error("{0}")]
     Invalid(String),
-    /// A file of the caller's could not be written.
+    /// A file of the caller's could not be read or written.
     #[error("{}: {source}", .path.display())]
+    #[non_exhaustive]
     File {
         /// The file.
         path: std::path::PathBuf,
@@ -65,6 +86,7 @@ pub enum Error {
     },
     /// A value is not of the type asked for, or has no JSON form. Nothing was written by the call.
     #[error("{what}: {source}")]
+    #[non_exhaustive]
     Decode {
         /// Which value.
         what: String,
@@ -85,6 +107,7 @@ impl Error {
             Self::Unknown(_) => Applied::Unknown,
             Self::Unavailable(_)
             | Self::Contended { .. }
+            | Self::Locked { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
@@ -97,7 +120,7 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
-            Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } => true,
+            Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } | Self::Locked { .. } => true,
             Self::Session { loss, .. } => loss.is_none(),
             Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => {
                 false
@@ -114,6 +137,7 @@ impl Error {
                 _ => None,
             },
             Self::Protocol { .. }
+            | Self::Locked { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
@@ -122,8 +146,11 @@ impl Error {
         }
     }
 
-    /// The code of the problem document, where there is one.
+    /// The code of the problem document, where there is one; `locked` for [`Self::Locked`].
     pub fn code(&self) -> Option<ErrorCode> {
+        if let Self::Locked { .. } = self {
+            return Some(ErrorCode::Locked);
+        }
         self.problem().map(|problem| problem.code)
     }
 
@@ -133,13 +160,19 @@ impl Error {
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
             Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
             Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
-            Self::Session { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => None,
+            Self::Locked { .. }
+            | Self::Session { .. }
+            | Self::Invalid(_)
+            | Self::File { .. }
+            | Self::Decode { .. }
+            | Self::Value(_) => None,
         }
     }
 }
 
 /// A call that was tried until its time or its tries ran out.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct GaveUp {
     /// The id of the write; reads have none.
     pub request_id: Option<RequestId>,
@@ -159,8 +192,15 @@ impl fmt::Display for GaveUp {
     }
 }
 
+impl std::error::Error for GaveUp {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.last)
+    }
+}
+
 /// One attempt that brought no final answer.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Failure {
     /// The node it was sent to, `host:port`.
     pub address: String,
@@ -185,6 +225,17 @@ impl fmt::Display for Failure {
     }
 }
 
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            FailureKind::Connect(error) => Some(error),
+            FailureKind::Tls(reason) | FailureKind::NotSent(reason) | FailureKind::Broken(reason) => reason.source(),
+            FailureKind::Problem(problem) => Some(&**problem),
+            FailureKind::TimedOut(_) | FailureKind::Strange(_) => None,
+        }
+    }
+}
+
 impl FailureKind {
     /// In words.
     pub(crate) fn reason(&self) -> String {
@@ -202,19 +253,46 @@ impl FailureKind {
 
 /// The ways an attempt can fail.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum FailureKind {
     /// No connection came about.
     Connect(std::io::Error),
     /// One side does not believe the other's certificate, or does not speak TLS.
-    Tls(String),
+    Tls(Reason),
     /// The connection was lost before the request went out.
-    NotSent(String),
+    NotSent(Reason),
     /// The connection was lost after that.
-    Broken(String),
+    Broken(Reason),
     /// The request went out, and no answer came.
     TimedOut(Duration),
     /// The node answered that it cannot serve this now.
     Problem(Box<Problem>),
     /// A 5xx that is no problem document, as proxies send it.
     Strange(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn an_error_leads_to_what_the_system_said() {
+        let kind = FailureKind::Connect(std::io::ErrorKind::ConnectionRefused.into());
+        let last = Failure { address: "n:1".into(), kind };
+        let gave_up = GaveUp { request_id: None, attempts: 1, elapsed: Duration::ZERO, last };
+        let error = Error::Unavailable(Box::new(gave_up));
+        let failure = error.source().expect("the last attempt");
+        let said = failure.source().and_then(|source| source.downcast_ref::<std::io::Error>()).expect("of the system");
+        assert_eq!(said.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn words_of_a_reason_do_not_hide_its_error() {
+        let broken = Reason::of(std::io::Error::other("reset"));
+        assert_eq!((broken.as_str(), broken.source().is_some()), ("reset", true));
+        let failure = Failure { address: "n:1".into(), kind: FailureKind::Broken(broken) };
+        assert!(failure.source().is_some_and(|source| source.is::<std::io::Error>()));
+    }
 }

@@ -118,7 +118,9 @@ impl<'a> Find<'a> {
             count += part.count;
             examined += part.examined;
             if part.cursor.is_none() {
-                return Ok(CountAnswer { count, examined, ..part });
+                let mut whole = part;
+                (whole.count, whole.examined) = (count, examined);
+                return Ok(whole);
             }
             request.cursor = part.cursor;
         }

@@ -10,9 +10,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::header::IF_NONE_MATCH;
 use http::{Method, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Criterion, EntryView, ErrorCode, Guard, OpKind, WriteAnswer};
+use crate::api::{Cas, Criterion, EntryView, ErrorCode, Guard, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -23,6 +24,7 @@ use crate::value::Value;
 
 /// An entry whose value was decoded.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Document<T> {
     /// The value.
     pub content: T,
@@ -63,11 +65,11 @@ impl Client {
 
     /// Waits at most `wait` (up to a minute) for the entry to differ from what is known of it: its cas, or `None` for `no
     /// such entry`.
-    pub async fn wait_for_change(&self, key: &str, known_cas: Option<&str>, wait: Duration) -> Result<Change, Error> {
+    pub async fn wait_for_change(&self, key: &str, known: Option<Cas>, wait: Duration) -> Result<Change, Error> {
         let mut target = key_path(key)?;
         push_query(&mut target, "wait_ms", wait.as_millis());
         let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
-        call.condition = Some((IF_NONE_MATCH, etag(known_cas.unwrap_or("0"))?));
+        call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
         let reply = match self.send(&call).await {
             Err(error) if is_missing(&error) => return Ok(Change::Gone),
@@ -76,7 +78,7 @@ impl Client {
         if reply.status == StatusCode::NOT_MODIFIED {
             return Ok(Change::None);
         }
-        decode(&call, reply.address, reply.status, &reply.body).map(|entry| Change::Entry(Box::new(entry)))
+        decode(&call, &reply.address, reply.status, &reply.body).map(|entry| Change::Entry(Box::new(entry)))
     }
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
@@ -95,7 +97,7 @@ impl Client {
     }
 
     /// Overwrites exactly the version with this token; fails with `cas_mismatch`, which carries the entry as it is.
-    pub fn cas(&self, key: impl Into<String>, cas: impl Into<String>, value: Value) -> Write<'_> {
+    pub fn cas(&self, key: impl Into<String>, cas: Cas, value: Value) -> Write<'_> {
         self.put(key, value).cas(cas)
     }
 
@@ -105,27 +107,61 @@ impl Client {
         Write::new(self, Op::patch(key, patch))
     }
 
+    /// [`Client::put`] of anything that has a JSON form.
+    ///
+    /// ```no_run
+    /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Order {
+    ///     status: String,
+    /// }
+    /// let written = client.put_json("orders/o42", &Order { status: "new".into() }).await?;
+    /// let order = client.get_json::<Order>("orders/o42").await?.expect("it was written");
+    /// assert_eq!((order.content.status.as_str(), order.entry.cas), ("new", written.cas));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, value: &T) -> Write<'_> {
+        Write::new(self, Op::put_json(key, value))
+    }
+
+    /// [`Client::insert`] of anything that has a JSON form.
+    pub fn insert_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, value: &T) -> Write<'_> {
+        Write::new(self, Op::insert_json(key, value))
+    }
+
+    /// [`Client::cas`] with anything that has a JSON form.
+    pub fn cas_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, cas: Cas, value: &T) -> Write<'_> {
+        self.put_json(key, value).cas(cas)
+    }
+
+    /// [`Client::patch`] with anything that has a JSON form.
+    pub fn patch_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, patch: &T) -> Write<'_> {
+        Write::new(self, Op::patch_json(key, patch))
+    }
+
     /// Deletes; fails with `not_found`.
     pub fn remove(&self, key: impl Into<String>) -> Write<'_> {
         Write::new(self, Op::remove(key))
     }
 
-    /// Locks an entry: for `time`, at most 30 s (15 s for zero or more), only writes with the `cas` of the answer are applied,
-    /// and the first of them ends the lock. `lock_ms` of the answer is the time that was given. With [`Write::prev`] the answer
-    /// has the entry. Fails with `locked` while somebody else holds it, at once or after [`Write::wait`], and with `not_found`.
-    pub fn lock(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
-        Write::new(self, Op::lock(key, time))
+    /// Locks an entry, which is a part of it and nothing else than [`Client::lock`]: for `time`, at most 30 s (15 s for zero or more),
+    /// only writes with the `cas` of the answer are applied, and the first of them ends the lock. `lock_ms` of the answer is the time
+    /// that was given. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody else holds it, at once or after
+    /// [`Write::wait`], and with `not_found`.
+    pub fn lock_entry(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
+        Write::new(self, Op::lock_entry(key, time))
     }
 
-    /// Lets a lock hold for `time` from now; `cas` is what [`Client::lock`] answered. Fails with `locked` if that is not the
+    /// Lets the lock of an entry hold for `time` from now; `cas` is what [`Client::lock_entry`] answered. Fails with `locked` if that is not the
     /// key, and with `not_lock_holder` if the lock has ended.
-    pub fn extend(&self, key: impl Into<String>, cas: impl Into<String>, time: Duration) -> Write<'_> {
-        Write::new(self, Op::extend(key, cas, time))
+    pub fn extend_entry_lock(&self, key: impl Into<String>, cas: Cas, time: Duration) -> Write<'_> {
+        Write::new(self, Op::extend_entry_lock(key, cas, time))
     }
 
-    /// Ends a lock without writing; fails as [`Client::extend`] does.
-    pub fn unlock(&self, key: impl Into<String>, cas: impl Into<String>) -> Write<'_> {
-        Write::new(self, Op::unlock(key, cas))
+    /// Ends such a lock without writing; fails as [`Client::extend_entry_lock`] does.
+    pub fn unlock_entry(&self, key: impl Into<String>, cas: Cas) -> Write<'_> {
+        Write::new(self, Op::unlock_entry(key, cas))
     }
 
     /// Reads an entry and sets its time to live in one step; zero for ever. Fails with `not_found`.
@@ -133,10 +169,10 @@ impl Client {
         Write::new(self, Op::get_and_touch(key, ttl))
     }
 
-    /// Reads an entry and locks it in one step, as [`Client::lock`] does: `cas` of the entry is the key to the lock, `lock_ms` the
+    /// Reads an entry and locks it in one step, as [`Client::lock_entry`] does: `cas` of the entry is the key to the lock, `lock_ms` the
     /// time that was given. Fails with `locked` while somebody else holds it, and with `not_found`.
-    pub fn get_and_lock(&self, key: impl Into<String>, time: Duration) -> Write<'_, EntryView> {
-        Write::new(self, Op::get_and_lock(key, time))
+    pub fn get_and_lock_entry(&self, key: impl Into<String>, time: Duration) -> Write<'_, EntryView> {
+        Write::new(self, Op::get_and_lock_entry(key, time))
     }
 
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
@@ -144,6 +180,9 @@ impl Client {
         Write::new(self, Op::touch(key, ttl))
     }
 }
+
+/// What no entry ever has.
+const NO_ENTRY: Cas = Cas::new(0);
 
 #[derive(Debug, Clone, Copy)]
 enum Freshness {
@@ -252,19 +291,19 @@ pub struct Write<'a, A = WriteAnswer> {
 }
 
 impl<'a, A> Write<'a, A> {
-    fn new(client: &'a Client, op: Op) -> Self {
+    pub(crate) fn new(client: &'a Client, op: Op) -> Self {
         let (request_id, answer) = (RequestId::random(), PhantomData);
         Self { client, op, dry_run: false, request_id, timeout: None, answer }
     }
 
     /// Only while the entry has this token.
-    pub fn cas(mut self, cas: impl Into<String>) -> Self {
+    pub fn cas(mut self, cas: Cas) -> Self {
         self.op = self.op.cas(cas);
         self
     }
 
     /// While somebody else holds the lock, waits so long for it, up to a minute, first come first served; then fails with `locked`. For
-    /// [`Client::lock`] and [`Client::get_and_lock`]. Drop the future, and nobody waits any more. The wait comes on top of the
+    /// [`Client::lock_entry`] and [`Client::get_and_lock_entry`]. Drop the future, and nobody waits any more. The wait comes on top of the
     /// deadline.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.op = self.op.wait(wait);
@@ -378,7 +417,8 @@ mod tests {
     #[test]
     fn a_write_says_on_the_wire_what_was_asked_for() {
         let client = client();
-        let write = client.put("a b", Value::bytes("x")).cas("7").ttl(Duration::from_millis(1_500)).prev().dry_run();
+        let write =
+            client.put("a b", Value::bytes("x")).cas(Cas::new(7)).ttl(Duration::from_millis(1_500)).prev().dry_run();
         let text = r#"{"op":"replace","key":"a b","value_base64":"eA==","cas":"7","ttl_ms":1500,"prev":true,"dry_run":true,"request_id":"id"}"#;
         assert_eq!(wire(write), text);
         let value = || Value::json_text("1.50");
@@ -391,7 +431,7 @@ mod tests {
                 r#"{"op":"upsert","key":"k","value":1.50,"session":"3","guard":{"lock":"l","token":"9"},"request_id":"id"}"#,
             ),
             (
-                client.patch("k", Value::json_text("{}")).cas("7"),
+                client.patch("k", Value::json_text("{}")).cas(Cas::new(7)),
                 r#"{"op":"update","key":"k","patch":{},"cas":"7","request_id":"id"}"#,
             ),
             (
@@ -399,13 +439,13 @@ mod tests {
                 r#"{"op":"remove","key":"k","if":[{"field":"n","op":"eq","value":1},{"field":"m","op":"exists"}],"request_id":"id"}"#,
             ),
             (
-                client.lock("k", Duration::from_secs(2)).prev(),
+                client.lock_entry("k", Duration::from_secs(2)).prev(),
                 r#"{"op":"lock","key":"k","lock_ms":2000,"prev":true,"request_id":"id"}"#,
             ),
-            (client.unlock("k", "7"), r#"{"op":"unlock","key":"k","cas":"7","request_id":"id"}"#),
+            (client.unlock_entry("k", Cas::new(7)), r#"{"op":"unlock","key":"k","cas":"7","request_id":"id"}"#),
             (client.remove("k").if_present(), r#"{"op":"remove","key":"k","request_id":"id"}"#),
             (
-                client.put("k", value()).if_absent().cas("7"),
+                client.put("k", value()).if_absent().cas(Cas::new(7)),
                 r#"{"op":"replace","key":"k","value":1.50,"cas":"7","request_id":"id"}"#,
             ),
             (client.insert("k", value()).if_present(), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
@@ -416,8 +456,8 @@ mod tests {
         let text = r#"{"op":"get_and_touch","key":"k","ttl_ms":5,"request_id":"id"}"#;
         assert_eq!(wire(client.get_and_touch("k", Duration::from_millis(5))), text);
         let text = r#"{"op":"get_and_lock","key":"k","lock_ms":5,"request_id":"id"}"#;
-        assert_eq!(wire(client.get_and_lock("k", Duration::from_millis(5))), text);
-        let waiting = client.lock("k", Duration::from_millis(5)).wait(Duration::from_secs(2));
+        assert_eq!(wire(client.get_and_lock_entry("k", Duration::from_millis(5))), text);
+        let waiting = client.lock_entry("k", Duration::from_millis(5)).wait(Duration::from_secs(2));
         let (_, call) = waiting.into_call().expect("valid");
         assert_eq!((call.hold, call.is_line), (Duration::from_secs(2), false));
         assert!(String::from_utf8_lossy(&call.body).contains(r#""lock_ms":5,"wait_ms":2000,"#), "{:?}", call.body);
@@ -430,7 +470,6 @@ mod tests {
             client.put("", Value::json_text("1")),
             client.put("k", Value::json_text("1,\"cas\":\"7\"")),
             client.patch("k", Value::bytes("x")),
-            client.cas("k", "seven", Value::json_text("1")),
             client.remove("k").if_absent(),
             client.remove("k").wait(Duration::from_secs(1)),
             client.remove("k").only_if_json("{} {}"),

@@ -124,7 +124,7 @@ impl From<&LockGuard> for Guard {
     }
 }
 
-/// A lock by its name, from [`Client::lock_named`]: looked at, checked, and released for others.
+/// A lock by its name, from [`Client::lock`]: looked at, checked, and released for others.
 #[derive(Debug, Clone)]
 pub struct NamedLock<'a> {
     client: &'a Client,
@@ -133,7 +133,7 @@ pub struct NamedLock<'a> {
 
 impl Client {
     /// The lock of this name, whoever holds it.
-    pub fn lock_named(&self, name: impl Into<String>) -> NamedLock<'_> {
+    pub fn lock(&self, name: impl Into<String>) -> NamedLock<'_> {
         NamedLock { client: self, queue: Queue::Lock(name.into()) }
     }
 

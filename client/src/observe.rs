@@ -9,13 +9,14 @@ use futures::stream::{self, Stream};
 use http::{HeaderName, HeaderValue, Method};
 use serde::de::DeserializeOwned;
 
-use crate::api::{Applied, ErrorCode, LeaderEvent, Problem, VacantEvent, WatchEnd, WatchEndCode, WatchProgress};
+use crate::api::{ErrorCode, LeaderEvent, VacantEvent, WatchProgress};
 use crate::client::Client;
 use crate::election::Election;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::messages::Message;
 use crate::request::{Call, Intent, push_query};
+use crate::stream_end::StreamEnd;
 use crate::transport::EventStream;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -140,12 +141,17 @@ impl Observation {
                 self.ready.push_back(Leads::Nobody(event));
             }
             "progress" => {
-                let WatchProgress { revision } = self.read(node, message)?;
+                let WatchProgress { revision, .. } = self.read(node, message)?;
                 self.position = self.position.max(Some(revision));
             }
             "end" => {
-                let end = self.read(node, message)?;
-                return self.on_end(node, end);
+                let end: StreamEnd = self.read(node, message)?;
+                self.leave(node);
+                let Some(error) = end.into_error() else { return Ok(()) };
+                if error.code() == Some(ErrorCode::Compacted) {
+                    self.position = None;
+                }
+                return Err(error);
             }
             // Of a later version.
             _ => {}
@@ -154,28 +160,6 @@ impl Observation {
         let id = message.id.as_ref().and_then(|id| id.parse().ok());
         self.position = self.position.max(id);
         Ok(())
-    }
-
-    fn on_end(&mut self, node: usize, end: WatchEnd) -> Result<(), Error> {
-        self.leave(node);
-        match end.code {
-            WatchEndCode::Compacted => {
-                self.position = None;
-                let mut problem = Box::new(Problem::new(ErrorCode::Compacted, Applied::No, end.detail));
-                problem.oldest_revision = end.oldest_revision;
-                Err(Error::Rejected(problem))
-            }
-            WatchEndCode::PermissionDenied => {
-                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::PermissionDenied, Applied::No, end.detail))))
-            }
-            WatchEndCode::Unauthenticated => {
-                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::Unauthenticated, Applied::No, end.detail))))
-            }
-            WatchEndCode::SlowConsumer
-            | WatchEndCode::NoLeader
-            | WatchEndCode::Stopping
-            | WatchEndCode::Quarantined => Ok(()),
-        }
     }
 
     /// The JSON of a message. What cannot be read ends the stream; the caller is told.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::api::{Guard, JsonText, OpKind};
+use crate::api::{Cas, Guard, JsonText, OpKind};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -22,7 +22,7 @@ pub(crate) struct OpText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cas: Option<&'a str>,
+    pub cas: Option<Cas>,
     #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ mod tests {
         let guard = Guard::election("cron", 17);
         (op.session, op.guard) = (Some("3"), Some(&guard));
         op.condition = Some(checked_json(b"[1]").expect("JSON"));
-        (op.cas, op.ttl_ms, op.prev, op.dry_run, op.request_id) = (Some("7"), Some(5), true, true, Some("id"));
+        (op.cas, op.ttl_ms, op.prev, op.dry_run, op.request_id) = (Some(Cas::new(7)), Some(5), true, true, Some("id"));
         let read: Op =
             serde_json::from_slice(&op.write(0).expect("has JSON")).expect("no field that nodes do not know");
         assert_eq!(read.value.expect("is there").0.get(), r#"{"n": 1.50}"#);
@@ -118,7 +118,10 @@ mod tests {
         assert_eq!((read.lock_ms, read.wait_ms), (Some(9), Some(8)));
         assert_eq!((read.session.as_deref(), read.guard.as_ref()), (op.session, op.guard));
         assert_eq!(read.condition.expect("is there").0.get(), "[1]");
-        assert_eq!((read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()), (op.cas, op.ttl_ms, op.request_id));
+        assert_eq!(
+            (read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()),
+            (Some("7"), op.ttl_ms, op.request_id)
+        );
         assert!(read.prev && read.dry_run);
     }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Criterion, Guard, OpKind};
+use crate::api::{Cas, Criterion, Guard, OpKind};
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
-use crate::request::check_cas;
 use crate::value::Value;
 
 /// An operation, for [`crate::Bulk`] and [`crate::Txn`].
@@ -25,7 +25,7 @@ pub struct Op {
     key: String,
     /// The value, or what an update changes.
     value: Option<Value>,
-    cas: Option<String>,
+    cas: Option<Cas>,
     criteria: Criteria,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
@@ -33,7 +33,7 @@ pub struct Op {
     session: Option<String>,
     guard: Option<Guard>,
     prev: bool,
-    wrong: Option<&'static str>,
+    wrong: Option<String>,
 }
 
 impl Op {
@@ -56,6 +56,14 @@ impl Op {
 
     fn with(kind: OpKind, key: impl Into<String>, value: Value) -> Self {
         Self { value: Some(value), ..Self::new(kind, key) }
+    }
+
+    /// A value that has no JSON form is told when the operation is sent.
+    fn with_json<T: Serialize + ?Sized>(kind: OpKind, key: impl Into<String>, value: &T) -> Self {
+        match Value::json(value) {
+            Ok(value) => Self::with(kind, key, value),
+            Err(error) => Self::new(kind, key).wrong(error.to_string()),
+        }
     }
 
     /// Reads an entry. For transactions only.
@@ -83,6 +91,21 @@ impl Op {
         Self::with(OpKind::Update, key, patch)
     }
 
+    /// [`Op::put`] of anything that has a JSON form.
+    pub fn put_json<T: Serialize + ?Sized>(key: impl Into<String>, value: &T) -> Self {
+        Self::with_json(OpKind::Upsert, key, value)
+    }
+
+    /// [`Op::insert`] of anything that has a JSON form.
+    pub fn insert_json<T: Serialize + ?Sized>(key: impl Into<String>, value: &T) -> Self {
+        Self::with_json(OpKind::Insert, key, value)
+    }
+
+    /// [`Op::patch`] with anything that has a JSON form.
+    pub fn patch_json<T: Serialize + ?Sized>(key: impl Into<String>, patch: &T) -> Self {
+        Self::with_json(OpKind::Update, key, patch)
+    }
+
     /// Deletes; fails with `not_found`.
     pub fn remove(key: impl Into<String>) -> Self {
         Self::new(OpKind::Remove, key)
@@ -93,18 +116,18 @@ impl Op {
         Self::new(OpKind::Touch, key).ttl(ttl)
     }
 
-    /// Locks an entry for `time`, as [`crate::Client::lock`] does.
-    pub fn lock(key: impl Into<String>, time: Duration) -> Self {
+    /// Locks an entry for `time`, as [`crate::Client::lock_entry`] does.
+    pub fn lock_entry(key: impl Into<String>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Lock, key) }
     }
 
     /// Lets a lock hold for `time` from now; `cas` is its key.
-    pub fn extend(key: impl Into<String>, cas: impl Into<String>, time: Duration) -> Self {
+    pub fn extend_entry_lock(key: impl Into<String>, cas: Cas, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Extend, key) }.cas(cas)
     }
 
     /// Ends a lock; `cas` is its key.
-    pub fn unlock(key: impl Into<String>, cas: impl Into<String>) -> Self {
+    pub fn unlock_entry(key: impl Into<String>, cas: Cas) -> Self {
         Self::new(OpKind::Unlock, key).cas(cas)
     }
 
@@ -114,16 +137,16 @@ impl Op {
         Self::new(OpKind::GetAndTouch, key).ttl(ttl)
     }
 
-    /// Reads an entry and locks it in one step. Public as [`crate::Client::get_and_lock`]: in a bulk or a transaction it would be a
+    /// Reads an entry and locks it in one step. Public as [`crate::Client::get_and_lock_entry`]: in a bulk or a transaction it would be a
     /// lock with [`Op::prev`].
-    pub(crate) fn get_and_lock(key: impl Into<String>, time: Duration) -> Self {
+    pub(crate) fn get_and_lock_entry(key: impl Into<String>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::GetAndLock, key) }
     }
 
     /// Waits so long for the lock. Public as [`crate::Write::wait`]: only an operation that stands alone waits.
     pub(crate) fn wait(mut self, wait: Duration) -> Self {
         if !matches!(self.kind, OpKind::Lock | OpKind::GetAndLock) {
-            self.wrong = Some("only a lock can be waited for");
+            self.wrong = Some("only a lock can be waited for".to_owned());
         }
         self.wait = Some(wait);
         self
@@ -135,11 +158,11 @@ impl Op {
     }
 
     /// Only while the entry has this token.
-    pub fn cas(mut self, cas: impl Into<String>) -> Self {
+    pub fn cas(mut self, cas: Cas) -> Self {
         if self.is_put() {
             self.kind = OpKind::Replace;
         }
-        self.cas = Some(cas.into());
+        self.cas = Some(cas);
         self
     }
 
@@ -148,7 +171,7 @@ impl Op {
         if self.is_put() {
             self.kind = OpKind::Insert;
         } else {
-            self.wrong = Some("only a put can ask for an entry that is not there");
+            self.wrong = Some("only a put can ask for an entry that is not there".to_owned());
         }
         self.cas = None;
         self
@@ -201,6 +224,12 @@ impl Op {
         self
     }
 
+    /// Fails with this instead of being sent.
+    pub(crate) fn wrong(mut self, why: String) -> Self {
+        self.wrong.get_or_insert(why);
+        self
+    }
+
     /// What it is.
     pub(crate) fn kind(&self) -> OpKind {
         self.kind
@@ -212,8 +241,8 @@ impl Op {
 
     /// The operation as nodes read it. Alone it says whether it is a dry run, and under which id it goes.
     pub(crate) fn text(&self, dry_run: bool, request_id: Option<&str>) -> Result<Bytes, Error> {
-        if let Some(wrong) = self.wrong {
-            return Err(Error::Invalid(wrong.into()));
+        if let Some(wrong) = &self.wrong {
+            return Err(Error::Invalid(wrong.clone()));
         }
         let condition = self.condition()?;
         let mut op = OpText::new(self.kind, &self.key)?;
@@ -224,10 +253,7 @@ impl Op {
             Some(value) => op.value_base64 = Some(STANDARD.encode(&value.data)),
             None => {}
         }
-        if let Some(cas) = &self.cas {
-            check_cas(cas)?;
-            op.cas = Some(cas);
-        }
+        op.cas = self.cas;
         op.ttl_ms = self.ttl.map(milliseconds);
         (op.lock_ms, op.wait_ms) = (self.lock_time.map(milliseconds), self.wait.map(milliseconds));
         (op.session, op.guard) = (self.session.as_deref(), self.guard.as_ref());

@@ -20,6 +20,7 @@ const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One endpoint and the numbers of the node behind it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct NodeMetrics {
     /// `host:port`
     pub address: String,
@@ -29,6 +30,7 @@ pub struct NodeMetrics {
 
 /// A member and what it says of itself.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MemberStatus {
     /// Its id; `None` for an endpoint that did not answer and that no member names as its own.
     pub node_id: Option<u64>,
@@ -36,6 +38,14 @@ pub struct MemberStatus {
     pub address: String,
     /// Its view, or why there is none.
     pub status: Result<StatusAnswer, Error>,
+}
+
+impl From<NodeStatus> for MemberStatus {
+    /// The member behind an endpoint, by what it says of itself.
+    fn from(NodeStatus { address, status }: NodeStatus) -> Self {
+        let node_id = status.as_ref().ok().map(|status| status.node_id);
+        Self { node_id, address, status }
+    }
 }
 
 impl Client {

@@ -11,6 +11,7 @@ use crate::request::Intent;
 
 /// How eagerly a call is retried, within its deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// Pause after all nodes failed once. The first failure is retried at another node at once.
     pub backoff_min: Duration,
@@ -29,7 +30,19 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// No second attempt.
     pub fn never() -> Self {
-        Self { attempts_max: 1, ..Self::default() }
+        Self::default().attempts_max(1)
+    }
+
+    /// The pauses: after all nodes failed once, and the longest.
+    pub fn backoff(mut self, min: Duration, max: Duration) -> Self {
+        (self.backoff_min, self.backoff_max) = (min, max);
+        self
+    }
+
+    /// Most attempts of one call; 1 for no retries.
+    pub fn attempts_max(mut self, attempts: u32) -> Self {
+        self.attempts_max = attempts;
+        self
     }
 
     /// The pause after so many failures of one call over `nodes` nodes. `roll` in 0..1 is the jitter.

@@ -17,6 +17,7 @@ pub enum MetricKind {
 
 /// What is said of a metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetricFamily {
     /// Its name, without the endings of its samples.
     pub name: String,
@@ -162,6 +163,7 @@ fn read_labels(text: &str) -> Option<(Labels, &str)> {
 
 /// How often something had which size.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Spread {
     /// Upper bound, and how many were not above it, in order of bounds; the last bound is infinite.
     cumulative: Vec<(f64, f64)>,

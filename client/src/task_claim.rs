@@ -129,6 +129,7 @@ impl IntoFuture for ClaimTasks {
 
 /// What was claimed; none where nothing was due.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ClaimedTasks {
     queue: TaskQueue,
     claimed_after: Instant,
@@ -169,6 +170,7 @@ impl IntoIterator for ClaimedTasks {
 
 /// A task that is ours. What is done to it is refused with `not_lock_holder` once the claim is over.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Task {
     queue: TaskQueue,
     held_until: Instant,

@@ -55,6 +55,7 @@ pub struct TaskWorker {
 
 /// What a worker did until it was stopped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerReport {
     /// Tasks completed.
     pub completed: u64,

@@ -16,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use crate::error::{Error, FailureKind};
+use crate::reason::Reason;
 
 /// The environment variable that names the file of [`crate::ClientBuilder::ca_file`].
 pub const CA_ENV: &str = "QUORATE_CA";
@@ -90,8 +91,8 @@ fn why(error: &rustls::pki_types::pem::Error) -> String {
 
 /// What a handshake that failed means. What is wrong with certificates stays so; all else may pass.
 pub(crate) fn failed(error: io::Error) -> FailureKind {
-    match of_tls(&error) {
-        Some(inner) => FailureKind::Tls(words(inner)),
+    match of_tls(&error).map(words) {
+        Some(words) => FailureKind::Tls(Reason::explained(words, error)),
         None => FailureKind::Connect(error),
     }
 }

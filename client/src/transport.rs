@@ -37,6 +37,7 @@ pub(crate) use events::EventStream;
 
 use crate::endpoints::{Endpoint, LeaderHint};
 use crate::error::{Error, Failure, FailureKind};
+use crate::reason::Reason;
 use crate::request::Call;
 use crate::tls::{self, Wire};
 
@@ -56,6 +57,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How operations go to the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Protocol {
     /// As lines of a stream that all operations to a node share. Least CPU, fewest sockets.
     #[default]
@@ -77,7 +79,7 @@ enum Broken {
     /// Nothing was sent.
     Before(FailureKind),
     /// The request may have reached the node.
-    After(String),
+    After(Reason),
 }
 
 /// The way to all nodes.
@@ -137,7 +139,7 @@ impl Transport {
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
             Err(_) if !sent.load(Relaxed) => {
-                FailureKind::NotSent(format!("no connection came about within {} ms", budget.as_millis()))
+                FailureKind::NotSent(format!("no connection came about within {} ms", budget.as_millis()).into())
             }
             Err(_) => {
                 line.stream.leave_silent();
@@ -288,7 +290,7 @@ async fn receive(response: Response<Incoming>) -> Result<Answer, Broken> {
     let (head, body) = response.into_parts();
     let body = match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(error) => return Err(Broken::After(format!("in the middle of the answer: {error}"))),
+        Err(error) => return Err(Broken::After(format!("in the middle of the answer: {error}").into())),
     };
     Ok(Answer { status: head.status, hint: hint(&head.headers), body })
 }
@@ -299,31 +301,19 @@ fn hint(headers: &HeaderMap) -> LeaderHint {
     LeaderHint { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
 }
 
-fn not_sent(error: &hyper::Error) -> Broken {
-    Broken::Before(match tls::refusal(error) {
-        Some(reason) => FailureKind::Tls(reason),
-        None => FailureKind::NotSent(chain(error)),
+fn not_sent(error: hyper::Error) -> Broken {
+    Broken::Before(match tls::refusal(&error) {
+        Some(words) => FailureKind::Tls(Reason::explained(words, error)),
+        None => FailureKind::NotSent(Reason::of(error)),
     })
 }
 
 /// The request went out, at least in part.
-fn broken(error: &hyper::Error) -> Broken {
-    match tls::refusal(error) {
-        Some(reason) => Broken::Before(FailureKind::Tls(reason)),
-        None => Broken::After(chain(error)),
+fn broken(error: hyper::Error) -> Broken {
+    match tls::refusal(&error) {
+        Some(words) => Broken::Before(FailureKind::Tls(Reason::explained(words, error))),
+        None => Broken::After(Reason::of(error)),
     }
-}
-
-/// The reasons of an error, outermost first.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 /// Whether a kept connection is too old to be trusted with another request: servers close idle ones.

@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Criterion, TXN_DEPTH_MAX, TXN_STEPS_MAX, TxnAnswer, TxnCheck};
+use crate::api::{Cas, Criterion, TXN_DEPTH_MAX, TXN_STEPS_MAX, TxnAnswer, TxnCheck};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::operation::Op;
-use crate::request::{Call, RequestId, check_cas};
+use crate::request::{Call, RequestId};
 
 /// A transaction: from [`Client::txn`], to be awaited, or from [`Txn::new`], as a step of another.
 #[must_use = "does nothing until awaited"]
@@ -144,12 +144,8 @@ impl<C> Txn<C> {
 
 impl<C> When<C> {
     /// It has this token.
-    pub fn cas(self, cas: impl Into<String>) -> Txn<C> {
-        let cas = cas.into();
-        match check_cas(&cas) {
-            Ok(()) => self.check(|check| check.cas = Some(cas)),
-            Err(error) => self.refuse(error),
-        }
+    pub fn cas(self, cas: Cas) -> Txn<C> {
+        self.check(|check| check.cas = Some(cas.to_string()))
     }
 
     /// It is there.
@@ -292,9 +288,15 @@ mod tests {
     fn a_transaction_says_on_the_wire_what_was_asked_for() {
         let client = client();
         let inner = Txn::new().when("c").absent().then(Op::put("c", Value::json_text("1.50"))).otherwise(Op::get("c"));
-        let txn =
-            client.txn().when("a").cas("7").when("a").matches(Criterion::new("n", Operator::Gt, 1)).when("b").exists();
-        let txn = txn.then(Op::remove("a").cas("7")).then(inner).otherwise(Op::get("a")).dry_run();
+        let txn = client
+            .txn()
+            .when("a")
+            .cas(Cas::new(7))
+            .when("a")
+            .matches(Criterion::new("n", Operator::Gt, 1))
+            .when("b")
+            .exists();
+        let txn = txn.then(Op::remove("a").cas(Cas::new(7))).then(inner).otherwise(Op::get("a")).dry_run();
         let (_, call) = txn.into_call().expect("valid");
         let text = concat!(
             r#"{"if":[{"key":"a","cas":"7"},{"key":"a","if":[{"field":"n","op":"gt","value":1}]},{"key":"b","exists":true}],"#,
@@ -326,9 +328,8 @@ mod tests {
         for (txn, hint) in [
             (many(TXN_STEPS_MAX + 1), "at most 1024"),
             (client.txn().then(nested(TXN_DEPTH_MAX)), "at most 4 deep"),
-            (client.txn().when("k").cas("seven"), "decimal"),
             (client.txn().when("").exists(), "a key"),
-            (client.txn().otherwise(Txn::new().then(Op::remove("").cas("1"))), "a key"),
+            (client.txn().otherwise(Txn::new().then(Op::remove("").cas(Cas::new(1)))), "a key"),
             (client.txn_json(r#"{"them":[]}"#), "them"),
             (client.txn_json(r#"{"request_id":"a b"}"#), "request id"),
         ] {

@@ -2,12 +2,16 @@
 //!
 //! Owns the loop and its bound. A refused try brings the entry as it is along, so the next try costs one round trip.
 
+use std::fmt;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{EntryView, ErrorCode, Problem, WriteAnswer};
+use crate::api::{EntryView, ErrorCode, Guard, Problem, WriteAnswer};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::Write;
@@ -28,6 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(16);
 #[derive(Debug, Clone, PartialEq)]
 pub enum Updated<T> {
     /// It wrote.
+    #[non_exhaustive]
     Written {
         /// What it wrote.
         value: T,
@@ -50,72 +55,185 @@ impl<T> Updated<T> {
     }
 }
 
+/// An update to be awaited, from [`Client::update`].
+#[must_use = "does nothing until awaited"]
+pub struct Update<'a, T, F> {
+    terms: Terms<'a>,
+    change: F,
+    content: PhantomData<fn(T) -> T>,
+}
+
+/// What an update is but for the change itself.
+struct Terms<'a> {
+    client: &'a Client,
+    key: &'a str,
+    tries_max: u32,
+    ttl: Option<Duration>,
+    session: Option<String>,
+    guard: Option<Guard>,
+    timeout: Option<Duration>,
+}
+
+impl<T, F> fmt::Debug for Update<'_, T, F> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Update(`{}` in {} tries)", self.terms.key, self.terms.tries_max)
+    }
+}
+
 impl Client {
     /// Replaces the entry's value by what `change` makes of it. `change` gets `None` where there is no entry, which is then
     /// created; it returns `None` to leave things as they are. It may be called up to [`TRIES_MAX`] times and should
     /// depend on its argument only. The entry keeps its session and the time it has left to live; one that is
     /// created has neither, but for what its collection gives.
-    pub async fn update<T, F>(&self, key: &str, change: F) -> Result<Updated<T>, Error>
+    ///
+    /// Fails with [`Error::Locked`] while somebody else has the entry locked, and with [`Error::Contended`] once all tries are lost.
+    ///
+    /// ```no_run
+    /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Stock {
+    ///     left: u64,
+    /// }
+    /// let sold = client
+    ///     .update("stock/apples", |stock: Option<Stock>| {
+    ///         let left = stock?.left.checked_sub(1)?;
+    ///         Some(Stock { left })
+    ///     })
+    ///     .tries(20)
+    ///     .await?;
+    /// println!("{} left", sold.written().map_or(0, |stock| stock.left));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update<'a, T, F>(&'a self, key: &'a str, change: F) -> Update<'a, T, F>
     where
         T: Serialize + DeserializeOwned,
         F: FnMut(Option<T>) -> Option<T>,
     {
-        self.update_within(key, TRIES_MAX, change).await
+        let (tries_max, ttl, session, guard, timeout) = (TRIES_MAX, None, None, None, None);
+        let terms = Terms { client: self, key, tries_max, ttl, session, guard, timeout };
+        Update { terms, change, content: PhantomData }
+    }
+}
+
+impl<T, F> Update<'_, T, F> {
+    /// Most tries instead of [`TRIES_MAX`]; at least one.
+    pub fn tries(mut self, tries: u32) -> Self {
+        self.terms.tries_max = tries.max(1);
+        self
     }
 
-    /// Updates with another bound on the tries.
-    pub async fn update_within<T, F>(&self, key: &str, tries_max: u32, mut change: F) -> Result<Updated<T>, Error>
-    where
-        T: Serialize + DeserializeOwned,
-        F: FnMut(Option<T>) -> Option<T>,
-    {
-        let mut current = self.get(key).await?;
-        for tries in 1.. {
-            let document = current.as_ref().map(EntryView::json).transpose()?;
-            let Some(value) = change(document) else { return Ok(Updated::Unchanged) };
-            let write = kept(current.as_ref(), self.put(key, Value::json(&value)?));
-            let write = match current.as_ref().and_then(|entry| entry.cas.as_ref()) {
-                Some(cas) => write.cas(cas),
-                None if current.is_none() => write.if_absent(),
-                None => return Err(Error::Invalid(format!("`{key}` is locked by another client"))),
-            };
-            let last = match write.await {
-                Ok(answer) => return Ok(Updated::Written { value, answer: answer.into(), tries }),
-                Err(Error::Rejected(problem)) if lost_the_race(&problem) => problem,
-                Err(error) => return Err(error),
-            };
-            if tries >= tries_max {
-                return Err(Error::Contended { key: key.into(), tries, last });
-            }
-            current = match pause(tries, rand::random()) {
-                None => self.as_it_is(key, *last).await?,
-                Some(pause) => {
-                    tokio::time::sleep(pause).await;
-                    // What the refusal showed has aged: a try on it would lose to everyone who has just read.
-                    self.get(key).await?
-                }
-            };
+    /// Time to live from the write on instead of what the entry has left, in whole milliseconds; zero for ever.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.terms.ttl = Some(ttl);
+        self
+    }
+
+    /// The session that the entry goes with from now on instead of the one that it has. A [`crate::Session`] or its id.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.terms.session = Some(session.into());
+        self
+    }
+
+    /// Only while this token holds its lock or leads its election; fails with `guard_failed`.
+    pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
+        self.terms.guard = Some(guard.into());
+        self
+    }
+
+    /// Deadline of each read and each write instead of the client's own.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.terms.timeout = Some(timeout);
+        self
+    }
+}
+
+impl<'a> Terms<'a> {
+    async fn read(&self) -> Result<Option<EntryView>, Error> {
+        let get = self.client.get(self.key);
+        match self.timeout {
+            Some(timeout) => get.timeout(timeout).await,
+            None => get.await,
         }
-        unreachable!("the loop ends by its bound of {tries_max} tries")
     }
 
     /// The entry from the refusal, or read anew where that does not carry it.
-    async fn as_it_is(&self, key: &str, problem: Problem) -> Result<Option<EntryView>, Error> {
+    async fn as_it_is(&self, problem: Problem) -> Result<Option<EntryView>, Error> {
         match problem.current {
             Some(entry) if entry.value.is_some() => Ok(Some(entry)),
-            _ => self.get(key).await,
+            _ => self.read().await,
+        }
+    }
+
+    /// The write of this value in place of what was read.
+    fn write(&self, current: Option<&EntryView>, value: Value) -> Result<Write<'a>, Error> {
+        let mut write = self.client.put(self.key, value);
+        if let Some(entry) = current {
+            let Some(cas) = entry.cas else { return Err(self.locked(entry.lock_ms)) };
+            // Without a time of its own it would get that of its collection.
+            let left = entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1)));
+            write = write.cas(cas).ttl(left);
+            write = entry.session.iter().fold(write, Write::session);
+        } else {
+            write = write.if_absent();
+        }
+        write = self.ttl.into_iter().fold(write, Write::ttl);
+        write = self.session.iter().fold(write, Write::session);
+        write = self.guard.iter().cloned().fold(write, Write::guarded_by);
+        Ok(self.timeout.into_iter().fold(write, Write::timeout))
+    }
+
+    fn locked(&self, lock_ms: Option<u64>) -> Error {
+        Error::Locked { key: self.key.to_owned(), lock_left: lock_ms.map(Duration::from_millis) }
+    }
+}
+
+impl<T, F> Update<'_, T, F>
+where
+    T: Serialize + DeserializeOwned,
+    F: FnMut(Option<T>) -> Option<T>,
+{
+    async fn run(self) -> Result<Updated<T>, Error> {
+        let Self { terms, mut change, .. } = self;
+        let mut current = terms.read().await?;
+        let mut tries = 1;
+        loop {
+            let document = current.as_ref().map(EntryView::json).transpose()?;
+            let Some(value) = change(document) else { return Ok(Updated::Unchanged) };
+            let last = match terms.write(current.as_ref(), Value::json(&value)?)?.await {
+                Ok(answer) => return Ok(Updated::Written { value, answer: answer.into(), tries }),
+                Err(Error::Rejected(problem)) if lost_the_race(&problem) => problem,
+                Err(Error::Rejected(problem)) if problem.code == ErrorCode::Locked => {
+                    return Err(terms.locked(problem.current.and_then(|entry| entry.lock_ms)));
+                }
+                Err(error) => return Err(error),
+            };
+            if tries >= terms.tries_max {
+                return Err(Error::Contended { key: terms.key.into(), tries, last });
+            }
+            current = match pause(tries, rand::random()) {
+                None => terms.as_it_is(*last).await?,
+                Some(pause) => {
+                    tokio::time::sleep(pause).await;
+                    // What the refusal showed has aged: a try on it would lose to everyone who has just read.
+                    terms.read().await?
+                }
+            };
+            tries += 1;
         }
     }
 }
 
-/// The write that leaves the entry the session and the time to live that it has.
-fn kept<'a>(current: Option<&EntryView>, write: Write<'a>) -> Write<'a> {
-    let Some(entry) = current else { return write };
-    // Without a time of its own it would get that of its collection.
-    let write = write.ttl(entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1))));
-    match &entry.session {
-        Some(session) => write.session(session),
-        None => write,
+impl<'a, T, F> IntoFuture for Update<'a, T, F>
+where
+    T: Serialize + DeserializeOwned + Send + 'a,
+    F: FnMut(Option<T>) -> Option<T> + Send + 'a,
+{
+    type Output = Result<Updated<T>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
     }
 }
 

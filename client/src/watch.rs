@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, Stream};
 use http::{HeaderName, HeaderValue, Method};
 
-use crate::api::{
-    Applied, Criterion, ErrorCode, Problem, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress,
-};
+use crate::api::{Criterion, WatchEvent, WatchEventKind, WatchProgress};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::messages::Message;
 use crate::request::{Call, Intent, push_query};
+use crate::stream_end::StreamEnd;
 use crate::transport::EventStream;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -58,6 +57,7 @@ enum Start {
 
 /// What a watch hands out.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Watched {
     /// A change, or an entry that was there when the watch began: see [`WatchEvent::initial`].
     Event(Box<WatchEvent>),
@@ -198,9 +198,9 @@ impl WatchSetup {
             push_query(&mut target, "where", text);
         }
         match self.kind {
-            Some(WatchEventKind::Put) => push_query(&mut target, "events", "put"),
-            Some(WatchEventKind::Delete) => push_query(&mut target, "events", "delete"),
             None => {}
+            Some(WatchEventKind::Put) => push_query(&mut target, "events", "put"),
+            Some(_) => push_query(&mut target, "events", "delete"),
         }
         for (name, is_set) in [("prev", self.prev), ("keys_only", self.keys_only)] {
             if is_set {
@@ -243,7 +243,7 @@ impl std::fmt::Debug for Watch {
 
 impl Watch {
     /// The next event. Breaks are gone over, so this fails only where it makes no sense to go on: with `compacted`
-    /// ([`ErrorCode::Compacted`], with the oldest revision that can be read) where what follows is lost to this watch, and a
+    /// ([`crate::api::ErrorCode::Compacted`], with the oldest revision that can be read) where what follows is lost to this watch, and a
     /// new one with [`WatchSetup::initial`] is the way out; or once [`WatchSetup::patience`] is at its end. May be dropped and
     /// called again without losing an event.
     pub async fn next(&mut self) -> Result<Watched, Error> {
@@ -331,43 +331,23 @@ impl Watch {
                 }
             }
             "synced" => {
-                let WatchProgress { revision } = self.read(node, message)?;
+                let WatchProgress { revision, .. } = self.read(node, message)?;
                 (self.position, self.is_synced) = (Some(revision), true);
                 self.ready.push_back(Watched::Synced(revision));
             }
             "progress" => {
-                let WatchProgress { revision } = self.read(node, message)?;
+                let WatchProgress { revision, .. } = self.read(node, message)?;
                 self.position = self.position.max(Some(revision));
             }
             "end" => {
-                let end: WatchEnd = self.read(node, message)?;
-                return self.on_end(node, end);
+                let end: StreamEnd = self.read(node, message)?;
+                self.leave(node);
+                return end.into_error().map_or(Ok(()), Err);
             }
             // Of a later version.
             _ => {}
         }
         Ok(())
-    }
-
-    fn on_end(&mut self, node: usize, end: WatchEnd) -> Result<(), Error> {
-        self.leave(node);
-        match end.code {
-            WatchEndCode::Compacted => {
-                let mut problem = Box::new(Problem::new(ErrorCode::Compacted, Applied::No, end.detail));
-                problem.oldest_revision = end.oldest_revision;
-                Err(Error::Rejected(problem))
-            }
-            WatchEndCode::PermissionDenied => {
-                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::PermissionDenied, Applied::No, end.detail))))
-            }
-            WatchEndCode::Unauthenticated => {
-                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::Unauthenticated, Applied::No, end.detail))))
-            }
-            WatchEndCode::SlowConsumer
-            | WatchEndCode::NoLeader
-            | WatchEndCode::Stopping
-            | WatchEndCode::Quarantined => Ok(()),
-        }
     }
 
     /// The JSON of a message. What cannot be read ends the stream, not the watch; the caller is told.

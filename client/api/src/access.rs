@@ -11,6 +11,7 @@ use super::strict::{given, objects};
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Permission {
     /// Reads, searches and watches.
     Read,
@@ -47,6 +48,7 @@ pub struct UserRequest {
 
 /// A user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserAnswer {
     /// Its name.
     #[schema(max_length = 128)]
@@ -74,6 +76,7 @@ pub struct UserAnswer {
 
 /// The answer of `GET /v1/access/users`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserList {
     /// Users, by name.
     pub users: Vec<UserAnswer>,
@@ -90,6 +93,7 @@ pub struct UserList {
 
 /// The answer of `DELETE /v1/access/users/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserRemoved {
     /// Its name.
     #[schema(max_length = 128)]
@@ -122,6 +126,7 @@ pub struct RoleRequest {
 
 /// A role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleAnswer {
     /// Its name.
     #[schema(max_length = 128)]
@@ -149,6 +154,7 @@ pub struct RoleAnswer {
 
 /// The answer of `GET /v1/access/roles`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleList {
     /// Roles, by name.
     pub roles: Vec<RoleAnswer>,
@@ -165,6 +171,7 @@ pub struct RoleList {
 
 /// The answer of `DELETE /v1/access/roles/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleRemoved {
     /// Its name.
     #[schema(max_length = 128)]
@@ -215,6 +222,7 @@ pub struct TokenRequest {
 
 /// The answer of `POST /v1/access/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenCreated {
     /// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
     #[schema(value_type = String)]
@@ -239,6 +247,7 @@ pub struct TokenCreated {
 
 /// A token as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenView {
     /// Its public id.
     #[schema(max_length = 16)]
@@ -262,6 +271,7 @@ pub struct TokenView {
 
 /// The answer of `GET /v1/access/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenList {
     /// Tokens, by id.
     pub tokens: Vec<TokenView>,
@@ -278,6 +288,7 @@ pub struct TokenList {
 
 /// The answer of `DELETE /v1/access/tokens/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenRemoved {
     /// Its public id.
     #[schema(max_length = 16)]
@@ -295,6 +306,7 @@ pub struct TokenRemoved {
 
 /// Who asks, and what that one may do: the answer of `GET /v1/access/self`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SelfAnswer {
     /// The user that the request is of. Absent where the node asks nobody who they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use super::decimal;
 
 /// A page of the trail: the answer of `GET /v1/audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AuditAnswer {
     /// The key.
     #[schema(min_length = 1, max_length = 4096)]
@@ -30,6 +31,7 @@ pub struct AuditAnswer {
 
 /// One decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AuditView {
     /// The revision that it took, or at which it was refused.
     #[serde(with = "decimal")]

@@ -42,6 +42,7 @@ pub struct LeaveRequest {
 /// What a barrier is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum BarrierState {
     /// Not all have entered.
     Waiting,
@@ -54,6 +55,7 @@ pub enum BarrierState {
 /// A barrier as it is: the answer of `enter`, `leave` and `GET` of `/v1/barriers/{name}`. A barrier that nobody knows is
 /// empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BarrierAnswer {
     /// Its name.
     pub barrier: String,

@@ -33,6 +33,7 @@ pub struct BulkRequest<O = Op> {
 /// What became of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum BulkOutcome {
     /// It took effect.
     Applied,
@@ -44,6 +45,7 @@ pub enum BulkOutcome {
 
 /// One operation of a bulk, or one entry that was not changed by `update_where` or `delete_where`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BulkResult {
     /// Its place in the request, from 0; with `update_where` and `delete_where` its place among the entries that matched.
     pub n: u64,
@@ -57,7 +59,8 @@ pub struct BulkResult {
     pub revision: u64,
     /// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cas: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub cas: Option<super::Cas>,
     /// Applied: revision that created the entry; absent once it is removed.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
@@ -96,6 +99,7 @@ pub struct BulkResult {
 
 /// The answer of `POST /v1/bulk`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BulkAnswer {
     /// How many operations took effect.
     pub applied: u64,
@@ -163,6 +167,7 @@ pub struct WhereRequest {
 
 /// The answer of `POST /v1/update_where` and `POST /v1/delete_where`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WhereAnswer {
     /// Entries that `where` found.
     pub matched: u64,

@@ -51,6 +51,7 @@ pub struct ClaimRequest {
 
 /// The answer of `POST /v1/claim`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ClaimAnswer {
     /// The entries as they are now, in order: locked, and `cas` is the key to the lock. None where nothing was to be claimed.
     pub entries: Vec<EntryView>,

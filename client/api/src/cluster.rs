@@ -12,6 +12,7 @@ pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.quorate.backup";
 /// What a node is in its cluster at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Role {
     /// Leads.
     Leader,
@@ -27,6 +28,7 @@ pub enum Role {
 
 /// A member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MemberView {
     /// Its node id.
     pub id: u64,
@@ -46,6 +48,7 @@ pub struct MemberView {
 
 /// The answer of `GET /v1/cluster/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct StatusAnswer {
     /// The cluster, 32 hex digits; empty until the node is in one.
     pub cluster_id: String,
@@ -131,6 +134,7 @@ pub struct StatusAnswer {
 
 /// The answer of `GET /v1/cluster/digest`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct DigestAnswer {
     /// The answering node.
     pub node_id: u64,
@@ -155,6 +159,7 @@ pub struct LeaderRequest {
 
 /// The answer of `POST /v1/cluster/leader`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderAnswer {
     /// Who leads now.
     pub leader_id: u64,
@@ -162,6 +167,7 @@ pub struct LeaderAnswer {
 
 /// The answer of `POST /v1/cluster/members/{id}/repair`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RepairAnswer {
     /// The member.
     pub node_id: u64,
@@ -171,6 +177,7 @@ pub struct RepairAnswer {
 
 /// The answer of `GET /version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct VersionAnswer {
     /// Of the binary.
     pub version: String,
@@ -181,6 +188,7 @@ pub struct VersionAnswer {
 /// The answer of `GET /v1/limits`: what the node that answers takes at most. Whoever asks for more is refused with a problem that
 /// names the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LimitsAnswer {
     /// Bytes of a key.
     pub key_bytes: u64,

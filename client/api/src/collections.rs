@@ -34,6 +34,7 @@ pub struct CollectionRules {
 /// The type of a field. A value of another type is converted where that loses nothing, else the write is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum FieldType {
     /// Anything.
     Any,
@@ -103,6 +104,7 @@ pub struct FullIndexRule {
 /// How far an index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum IndexState {
     /// It is being built; finds do without it as yet.
     Building,
@@ -114,6 +116,7 @@ pub enum IndexState {
 
 /// An index as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct IndexView {
     /// Over these fields, in this order.
     pub fields: Vec<String>,
@@ -128,13 +131,15 @@ pub struct IndexView {
 
 /// A collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionAnswer {
     /// Its name: keys that begin with it and a slash are in it, unless a longer name fits too.
     pub name: String,
     /// Its rules.
     pub rules: CollectionRules,
     /// The compare-and-swap token of the rules.
-    pub cas: String,
+    #[schema(value_type = String)]
+    pub cas: super::Cas,
     /// Revision that created it.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
@@ -161,6 +166,7 @@ pub struct CollectionAnswer {
 
 /// The answer of `GET /v1/collections`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionList {
     /// Collections, by name.
     pub collections: Vec<CollectionAnswer>,
@@ -177,6 +183,7 @@ pub struct CollectionList {
 
 /// The answer of `DELETE /v1/collections/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionRemoved {
     /// Its name.
     pub name: String,

@@ -37,6 +37,7 @@ pub struct CampaignRequest {
 /// Whether a session leads or stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum CampaignState {
     /// It leads.
     Leader,
@@ -46,6 +47,7 @@ pub enum CampaignState {
 
 /// The answer of `POST /v1/elections/{name}/campaign`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CampaignAnswer {
     /// Its name.
     pub election: String,
@@ -93,6 +95,7 @@ pub struct ProclaimRequest {
 
 /// The answer of `POST /v1/elections/{name}/proclaim`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ProclaimAnswer {
     /// Its name.
     pub election: String,
@@ -130,6 +133,7 @@ pub struct ResignRequest {
 
 /// The answer of `POST /v1/elections/{name}/resign`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ResignAnswer {
     /// Its name.
     pub election: String,
@@ -148,6 +152,7 @@ pub struct ResignAnswer {
 
 /// A leader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderView {
     /// The session.
     pub session: String,
@@ -170,6 +175,7 @@ pub struct LeaderView {
 
 /// An election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionAnswer {
     /// Its name.
     pub election: String,
@@ -192,6 +198,7 @@ pub struct ElectionAnswer {
 
 /// An election in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionSummary {
     /// Its name.
     pub election: String,
@@ -203,6 +210,7 @@ pub struct ElectionSummary {
 
 /// The answer of `GET /v1/elections`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionList {
     /// Elections in use, by name.
     pub elections: Vec<ElectionSummary>,
@@ -220,6 +228,7 @@ pub struct ElectionList {
 /// The data of an event `leader` of `GET /v1/elections/{name}/observe`: somebody was elected, or says something else of
 /// itself. Its `id` is the revision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderEvent {
     /// The election.
     pub election: String,
@@ -246,6 +255,7 @@ pub struct LeaderEvent {
 
 /// The data of an event `vacant` of `GET /v1/elections/{name}/observe`: nobody leads. Its `id` is the revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct VacantEvent {
     /// The election.
     pub election: String,

@@ -1,38 +1,48 @@
 //! The error catalogue: one code for each thing that can go wrong, and what follows from it.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::OtherCode;
 use super::decimal;
 use super::strict::given;
 
-/// Whether a request that ended in an error was applied.
+/// Whether a request that ended in an error was applied. A word of a newer server reads as `unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Applied {
     /// It was not, and never will be.
     No,
     /// It was.
     Yes,
     /// The outcome is really not known; ask again with the same request id.
+    #[serde(other)]
     Unknown,
 }
 
-/// What a caller may do after an error.
+/// What a caller may do after an error. A word of a newer server reads as `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Retry {
-    /// Repeating the request can only fail again.
-    Never,
     /// Read the current state, decide anew.
     AfterReading,
     /// Send the same request again under the same request id (reads need none).
     SameRequestId,
+    /// Repeating the request can only fail again.
+    #[serde(other)]
+    Never,
 }
 
 /// Error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ErrorCode {
     /// 409: insert on a key that exists. 412 where `If-None-Match` asked for that.
     AlreadyExists,
@@ -96,10 +106,13 @@ pub enum ErrorCode {
     UnknownField,
     /// 415: a content type that this route does not take.
     UnsupportedMediaType,
+    /// A code of a newer server; its problem document says status, advice and what happened.
+    #[serde(untagged)]
+    Other(OtherCode),
 }
 
 impl ErrorCode {
-    /// All of them, by name.
+    /// All that this version knows, by name.
     pub const ALL: [Self; 31] = [
         Self::AlreadyExists,
         Self::AlreadyQueued,
@@ -134,7 +147,7 @@ impl ErrorCode {
         Self::UnsupportedMediaType,
     ];
 
-    /// The HTTP status that carries this code.
+    /// The HTTP status that carries this code. Of a code that is not known, [`Problem::status`] says it.
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidArgument | Self::UnknownField => 400,
@@ -163,6 +176,7 @@ impl ErrorCode {
             Self::NoLeader | Self::NotReady | Self::Quarantined => 503,
             Self::Timeout => 504,
             Self::QuotaExceeded => 507,
+            Self::Other(_) => 500,
         }
     }
 
@@ -198,6 +212,7 @@ impl ErrorCode {
             | Self::RequestIdReused
             | Self::TooLarge
             | Self::Unauthenticated
+            | Self::Other(_)
             | Self::UnknownField
             | Self::UnsupportedMediaType => Retry::Never,
         }
@@ -224,6 +239,7 @@ impl ErrorCode {
             Self::NoLeader => "No leader is known",
             Self::NotFound => "Not found",
             Self::NotReady => "The node is not ready",
+            Self::Other(_) => "An error of a newer server",
             Self::PermissionDenied => "A permission is missing",
             Self::PreconditionRequired => "The collection demands a condition",
             Self::Quarantined => "The node is quarantined",
@@ -241,8 +257,20 @@ impl ErrorCode {
     }
 }
 
+// By hand, since what a newer server says is nothing that this one answers.
+impl PartialSchema for ErrorCode {
+    fn schema() -> RefOr<Schema> {
+        let names = Self::ALL.iter().map(|code| code_name(*code));
+        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        schema.description(Some("Error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the code.")).into()
+    }
+}
+
+impl ToSchema for ErrorCode {}
+
 /// One fault in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InputFault {
     /// JSON pointer into the body (empty for all of it), or `query:NAME`, `header:NAME`, `path:NAME`.
     pub pointer: String,
@@ -252,6 +280,7 @@ pub struct InputFault {
 
 /// A predicate that does not hold, or an operation of a patch that does not fit the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Failed {
     /// JSON pointer into the request, such as `/if/0` or `/patch/2`.
     pub pointer: String,
@@ -271,6 +300,7 @@ pub struct Failed {
 
 /// An RFC 9457 problem document (`application/problem+json`): the body of every error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Problem {
     /// `/errors/CODE`: a path of the node, where it says what the code means.
     #[serde(rename = "type")]
@@ -351,10 +381,48 @@ impl Problem {
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.title, self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
+
 /// The code as it stands in JSON.
 pub fn code_name(code: ErrorCode) -> String {
     match serde_json::to_value(code) {
         Ok(serde_json::Value::String(name)) => name,
         other => unreachable!("an ErrorCode is always a JSON string, not {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_server_says_stays_readable() {
+        let text = r#"{"type":"urn:quorate:error:moon_is_full","title":"The moon is full","status":418,"detail":"wait",
+            "code":"moon_is_full","applied":"maybe","retry":"at_dawn","request_id":"r","phase":{"of":"moon"}}"#;
+        let problem: Problem = serde_json::from_str(text).expect("it has what every problem has");
+        assert!(matches!(problem.code, ErrorCode::Other(code) if code.as_str() == "moon_is_full"));
+        assert_eq!((problem.status, problem.applied, problem.retry), (418, Applied::Unknown, Retry::Never));
+        assert_eq!(code_name(problem.code), "moon_is_full");
+        assert_eq!(problem.to_string(), "The moon is full: wait");
+    }
+
+    #[test]
+    fn every_code_that_is_known_reads_as_itself() {
+        for code in &ErrorCode::ALL {
+            let text = serde_json::to_string(code).expect("has JSON");
+            assert_eq!(serde_json::from_str::<ErrorCode>(&text).expect("a code"), *code);
+            assert!(!matches!(code, ErrorCode::Other(_)));
+        }
+        let long = format!("\"{}\"", "\u{e4}".repeat(40));
+        let ErrorCode::Other(code) = serde_json::from_str(&long).expect("any text is a code") else {
+            panic!("unknown")
+        };
+        assert_eq!(code.as_str(), "\u{e4}".repeat(23));
     }
 }

@@ -10,6 +10,7 @@ use super::strict::given;
 
 /// The answer of `GET /v1/cluster/faults`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultsAnswer {
     /// Commands that ever faulted. Each was taken back and answered as `internal`.
     pub commands: u64,
@@ -23,6 +24,7 @@ pub struct FaultsAnswer {
 
 /// A command that faulted, for a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultedCommand {
     /// Log index of its entry.
     pub index: u64,
@@ -44,6 +46,7 @@ pub struct FaultedCommand {
 
 /// Work that faulted and was set aside, so that all other work goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ParkedWork {
     /// Names it in `POST /v1/cluster/faults`.
     pub work: String,
@@ -64,6 +67,7 @@ pub struct ParkedWork {
 /// What is to be done about faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum FaultsVerb {
     /// Tries work again; it is set aside again where it faults again.
     Retry,
@@ -89,6 +93,7 @@ pub struct FaultsRequest {
 
 /// The answer of `POST /v1/cluster/faults`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultsReply {
     /// Commands that were forgotten, or pieces of work.
     pub count: u32,

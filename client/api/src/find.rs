@@ -10,6 +10,7 @@ use super::{EntryView, JsonText};
 /// How a field is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Operator {
     /// Is the same: numbers by value, objects in any order.
     Eq,
@@ -151,6 +152,7 @@ impl std::ops::Not for Criterion {
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ReadConsistency {
     /// Sees every write that was acknowledged before.
     Linearizable,
@@ -238,6 +240,7 @@ pub struct CountRequest {
 
 /// A page of what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FindAnswer {
     /// The entries, in order; each value as far as it was asked for. A page with a `cursor` may be empty.
     pub entries: Vec<EntryView>,
@@ -259,6 +262,7 @@ pub struct FindAnswer {
 
 /// A count, or that of a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CountAnswer {
     /// How many were found, in this part.
     pub count: u64,

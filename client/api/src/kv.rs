@@ -16,6 +16,7 @@ pub const LOCK_MS_MAX: u64 = 30_000;
 /// How a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ContentType {
     /// JSON: shown as it is in `value`.
     Json,
@@ -25,6 +26,7 @@ pub enum ContentType {
 
 /// An entry as answers show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct EntryView {
     /// The key.
     pub key: String,
@@ -39,8 +41,8 @@ pub struct EntryView {
     pub content_type: ContentType,
     /// The compare-and-swap token: an opaque decimal string. Null while the entry is locked, but in the answers to who locked it,
     /// which show the key to the lock.
-    #[schema(required = true)]
-    pub cas: Option<String>,
+    #[schema(required = true, value_type = Option<String>)]
+    pub cas: Option<super::Cas>,
     /// Revision that created the entry.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
@@ -98,6 +100,7 @@ impl EntryView {
 
 /// A value is not what it was to be read as.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ValueError {
     /// It is no JSON.
     #[error("the value of `{key}` is bytes, not JSON")]
@@ -136,6 +139,7 @@ impl PartialEq for JsonText {
 
 /// The answer to a write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WriteAnswer {
     /// The key.
     pub key: String,
@@ -147,7 +151,8 @@ pub struct WriteAnswer {
     pub index: u64,
     /// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cas: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub cas: Option<super::Cas>,
     /// Revision that created the entry; absent once it is removed.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
@@ -176,6 +181,7 @@ pub struct WriteAnswer {
 /// The kinds of a single operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum OpKind {
     /// Read the entry.
     Get,
@@ -265,6 +271,7 @@ pub struct Op {
 
 /// A page of a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ListAnswer {
     /// The entries in key order (or reversed). Without values when `keys_only`, empty when `count_only`.
     pub entries: Vec<EntryView>,
@@ -284,6 +291,7 @@ pub struct ListAnswer {
 /// The outcome of a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum RequestState {
     /// It took effect.
     Applied,
@@ -293,6 +301,7 @@ pub enum RequestState {
 
 /// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RequestAnswer {
     /// The id asked for.
     pub request_id: String,
@@ -309,7 +318,8 @@ pub struct RequestAnswer {
     pub decided_index: u64,
     /// The token that the write gave its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cas: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub cas: Option<super::Cas>,
     /// Revision at which this answer was evaluated.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]

@@ -34,6 +34,7 @@ pub struct CountDownRequest {
 
 /// A latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LatchAnswer {
     /// Its name.
     pub latch: String,
@@ -60,6 +61,7 @@ pub struct LatchAnswer {
 
 /// The answer of `DELETE /v1/latches/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LatchRemoved {
     /// Its name.
     pub latch: String,

@@ -1,11 +1,18 @@
 //! The public JSON of HTTP API v1. A field added here is a promise; one removed or renamed is a new version.
 //!
 //! Owns the wire types and the error catalogue. Never used on disk.
+//!
+//! Answers and errors grow: their types are not exhaustive, and what a newer node says more is passed over. Requests are built with
+//! `..Default::default()`, so that a field more is no trouble. The feature `exhaustive` is for Quorate's own programs, which change with
+//! this library: with it any release may break who uses it.
+
+#![warn(missing_docs)]
 
 mod access;
 mod audit;
 mod barriers;
 mod bulk;
+mod cas;
 mod claim;
 mod cluster;
 mod collections;
@@ -19,6 +26,7 @@ mod latches;
 mod locks;
 mod members;
 mod moments;
+mod other_code;
 mod sequences;
 mod sessions;
 mod stream;
@@ -32,6 +40,7 @@ pub use access::*;
 pub use audit::*;
 pub use barriers::*;
 pub use bulk::*;
+pub use cas::{Cas, CasError};
 pub use claim::*;
 pub use cluster::*;
 pub use collections::*;
@@ -44,6 +53,7 @@ pub use latches::*;
 pub use locks::*;
 pub use members::*;
 pub use moments::*;
+pub use other_code::OtherCode;
 pub use sequences::*;
 pub use sessions::*;
 pub use stream::*;

@@ -9,6 +9,7 @@ use super::strict::given;
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum LockMode {
     /// Each holder takes a slot for itself.
     #[default]
@@ -20,6 +21,7 @@ pub enum LockMode {
 /// Whether a session holds a lock or waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum LockState {
     /// It holds it.
     Held,
@@ -94,6 +96,7 @@ pub struct AcquireRequest {
 
 /// The answer of `POST /v1/locks/{name}/acquire`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AcquireAnswer {
     /// Its name.
     pub lock: String,
@@ -147,6 +150,7 @@ pub struct ReleaseRequest {
 
 /// The answer of `POST /v1/locks/{name}/release`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ReleaseAnswer {
     /// Its name.
     pub lock: String,
@@ -165,6 +169,7 @@ pub struct ReleaseAnswer {
 
 /// Who holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockHolder {
     /// The session.
     pub session: String,
@@ -182,6 +187,7 @@ pub struct LockHolder {
 
 /// Who waits for a lock, or stands in an election.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockWaiter {
     /// The session.
     pub session: String,
@@ -201,6 +207,7 @@ pub struct LockWaiter {
 
 /// A lock as it is: the answer of `GET /v1/locks/{name}`. One that nobody uses has no holders and no queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockAnswer {
     /// Its name.
     pub lock: String,
@@ -229,6 +236,7 @@ pub struct LockAnswer {
 
 /// A lock in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockSummary {
     /// Its name.
     pub lock: String,
@@ -242,6 +250,7 @@ pub struct LockSummary {
 
 /// The answer of `GET /v1/locks`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockList {
     /// Locks in use, by name.
     pub locks: Vec<LockSummary>,
@@ -258,6 +267,7 @@ pub struct LockList {
 
 /// The answer of `GET /v1/locks/{name}/check` for a token that holds the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CheckAnswer {
     /// Its name.
     pub lock: String,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 /// What a member is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum MemberRole {
     /// Votes.
     Voter,
@@ -15,6 +16,7 @@ pub enum MemberRole {
 
 /// A member as the leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Member {
     /// Its node id.
     pub id: u64,
@@ -38,6 +40,7 @@ pub struct Member {
 
 /// The answer of `GET /v1/cluster/members`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MembersAnswer {
     /// Who leads, and told this.
     pub leader_id: u64,
@@ -76,6 +79,7 @@ pub struct ReplaceMemberRequest {
 
 /// The answer to a change of the members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MembersChanged {
     /// Whether anything was changed; false where it was so already, and after a dry run.
     pub changed: bool,

@@ -21,6 +21,7 @@ pub struct SequenceRequest {
 
 /// The answer of `GET /v1/sequences/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SequenceAnswer {
     /// Its name.
     pub name: String,
@@ -36,6 +37,7 @@ pub struct SequenceAnswer {
 
 /// The answer of `POST /v1/sequences/{name}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SequenceNext {
     /// Its name.
     pub name: String,

@@ -34,6 +34,7 @@ pub struct SessionRequest {
 
 /// The answer of `POST /v1/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionAnswer {
     /// Its id, a decimal number.
     pub session: String,
@@ -60,6 +61,7 @@ pub struct SessionAnswer {
 
 /// The answer of `POST /v1/sessions/{id}/renew`. To renew again is harmless, so it takes no request id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RenewedAnswer {
     /// Its id.
     pub session: String,
@@ -88,6 +90,7 @@ pub struct RenewRequest {
 
 /// What became of each session of a [`RenewRequest`], in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RenewAnswer {
     /// Each session.
     pub sessions: Vec<Renewal>,
@@ -102,6 +105,7 @@ pub struct RenewAnswer {
 /// What became of one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Renewal {
     /// It goes on.
     Renewed(SessionRenewed),
@@ -111,7 +115,7 @@ pub enum Renewal {
 
 /// A session that goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionRenewed {
     /// Its id.
     pub session: String,
@@ -125,7 +129,7 @@ pub struct SessionRenewed {
 
 /// A session that is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionExpired {
     /// The id that was given.
     pub session: String,
@@ -135,6 +139,7 @@ pub struct SessionExpired {
 
 /// The answer of `DELETE /v1/sessions/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionEnded {
     /// Its id.
     pub session: String,
@@ -155,6 +160,7 @@ pub struct SessionEnded {
 
 /// A session as it is: the answer of `GET /v1/sessions/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionView {
     /// Its id.
     pub session: String,
@@ -185,6 +191,7 @@ pub struct SessionView {
 
 /// What hangs on a session and goes with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionHolds {
     /// Locks that it holds or waits for.
     pub locks: Vec<SessionHold>,
@@ -203,6 +210,7 @@ pub struct SessionHolds {
 
 /// A lock or an election that a session has to do with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionHold {
     /// Its name.
     pub name: String,
@@ -220,6 +228,7 @@ pub struct SessionHold {
 
 /// The answer of `GET /v1/sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionList {
     /// Sessions, the oldest first.
     pub sessions: Vec<SessionView>,

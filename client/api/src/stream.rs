@@ -29,6 +29,7 @@ pub struct OpLine {
 
 /// A line that answers an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AnswerLine {
     /// Of the line that is answered; `null` where that line had none that could be read.
     #[schema(required = true)]

@@ -16,6 +16,7 @@ pub const TASKS_CLAIMED_MAX: u32 = 100;
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TaskState {
     /// It waits until it is due, or for somebody who claims it.
     Scheduled,
@@ -155,6 +156,7 @@ impl ScheduleRequest {
 
 /// What came of a task that was to be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskScheduled {
     /// Its id.
     #[schema(min_length = 1, max_length = 256)]
@@ -190,6 +192,7 @@ pub struct TaskScheduled {
 
 /// The answer to several tasks that were to be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TasksScheduled {
     /// One for each, in their order.
     pub tasks: Vec<TaskScheduled>,
@@ -240,6 +243,7 @@ pub struct TaskClaim {
 
 /// A task that was claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskClaimed {
     /// Its id.
     #[schema(min_length = 1, max_length = 256)]
@@ -272,6 +276,7 @@ pub struct TaskClaimed {
 
 /// The answer of `POST /v1/tasks/{queue}/claim`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskClaimAnswer {
     /// What was claimed, in the order in which it was due.
     pub tasks: Vec<TaskClaimed>,
@@ -390,6 +395,7 @@ pub struct TaskRequeue {
 
 /// The answer to `extend`, `complete`, `fail` and `cancel`: the task after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskAnswer {
     /// Its id.
     #[schema(min_length = 1, max_length = 256)]
@@ -419,6 +425,7 @@ pub struct TaskAnswer {
 
 /// The answer to `requeue`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TasksRequeued {
     /// How many dead tasks are scheduled again.
     pub count: u64,
@@ -437,6 +444,7 @@ pub struct TasksRequeued {
 
 /// A task as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskView {
     /// Its id.
     #[schema(min_length = 1, max_length = 256)]
@@ -501,6 +509,7 @@ pub struct TaskView {
 
 /// The answer of `GET /v1/tasks/{queue}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskList {
     /// A page of them.
     pub tasks: Vec<TaskView>,
@@ -517,6 +526,7 @@ pub struct TaskList {
 
 /// A queue in numbers: the answer of `GET /v1/tasks/{queue}/stats`, and one of the list of queues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueStats {
     /// Its name.
     #[schema(min_length = 1, max_length = 256)]
@@ -553,6 +563,7 @@ pub struct QueueStats {
 
 /// The answer of `GET /v1/tasks`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueList {
     /// A page of them, by name.
     pub queues: Vec<QueueStats>,

@@ -116,6 +116,7 @@ pub enum TxnTag {
 
 /// The answer of `POST /v1/txn`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnAnswer {
     /// Whether the checks held.
     pub succeeded: bool,
@@ -140,6 +141,7 @@ pub struct TxnAnswer {
 
 /// A check that did not hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnFailed {
     /// JSON pointer into the request, such as `/if/0`.
     pub pointer: String,
@@ -158,6 +160,7 @@ pub struct TxnFailed {
 /// What came of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TxnResult {
     /// It read.
     Read(TxnRead),
@@ -169,6 +172,7 @@ pub enum TxnResult {
 
 /// What a step `get` found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnRead {
     /// `get`
     pub op: OpKind,
@@ -181,6 +185,7 @@ pub struct TxnRead {
 
 /// What a step wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnWritten {
     /// What it did.
     pub op: OpKind,
@@ -192,7 +197,8 @@ pub struct TxnWritten {
     pub revision: u64,
     /// The new token, after `lock` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cas: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub cas: Option<super::Cas>,
     /// Revision that created the entry; absent once it is removed.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
@@ -213,6 +219,7 @@ pub struct TxnWritten {
 
 /// What came of a transaction in the transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnBlockResult {
     /// That it is one.
     pub op: TxnTag,

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::EntryView;
 use super::decimal;
+use super::strict::known;
 
 /// The content type of a watch.
 pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
@@ -17,6 +18,7 @@ pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
 /// What happened to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum WatchEventKind {
     /// It was created or changed: its value, or when it expires.
     Put,
@@ -27,6 +29,7 @@ pub enum WatchEventKind {
 /// Why an entry is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum DeleteCause {
     /// Somebody removed it.
     Removed,
@@ -38,6 +41,7 @@ pub enum DeleteCause {
 
 /// A change of an entry: `event: put` and `event: delete`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEvent {
     /// What happened.
     #[serde(rename = "type")]
@@ -54,8 +58,8 @@ pub struct WatchEvent {
     /// The entry as the change left it, its `cas` included; absent once it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryView>,
-    /// Why it is gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why it is gone. A cause of a newer server is left out.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub cause: Option<DeleteCause>,
     /// With `prev`: the entry before the change, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +71,7 @@ pub struct WatchEvent {
 
 /// How far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchProgress {
     /// Everything up to this revision was sent.
     #[serde(with = "decimal")]
@@ -77,6 +82,7 @@ pub struct WatchProgress {
 /// Why a node ends a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum WatchEndCode {
     /// What follows is compacted: read the entries anew, with `initial`.
     Compacted,
@@ -111,6 +117,7 @@ impl WatchEndCode {
 
 /// The last message of a watch that its node ends: `event: end`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEnd {
     /// Why.
     pub code: WatchEndCode,

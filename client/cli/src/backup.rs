@@ -44,7 +44,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     }
     let saved = backup.save().await;
     bar.finish_and_clear();
-    let SavedBackup { path, bytes, rows, revision } = saved?;
+    let SavedBackup { path, bytes, rows, revision, .. } = saved?;
     let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match context.shared.output.data() {
         Some(form) => output::show(

@@ -71,7 +71,7 @@ struct Shared {
 
 /// Runs `quorate update-where`.
 pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
-    let mut change = context.client.update_where(args.prefix, parse::patch(&args.patch)?);
+    let mut change = context.client.patch_where(args.prefix, parse::patch(&args.patch)?);
     if let Some(ttl) = args.ttl {
         change = change.ttl(ttl);
     }

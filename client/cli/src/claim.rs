@@ -92,7 +92,7 @@ fn claim<'a>(context: &'a Context, args: &Args) -> Result<Claim<'a>, Failed> {
 }
 
 fn row(entry: &EntryView) -> String {
-    let cas = entry.cas.as_deref().unwrap_or("none");
+    let cas = output::cas(entry.cas, "none");
     let left = entry.lock_ms.map(|left| format!(", locked for {}", output::millis(left))).unwrap_or_default();
     format!("{}  {}  cas {cas}{left}", entry.key, output::value(entry))
 }

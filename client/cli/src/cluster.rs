@@ -43,11 +43,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
 
 /// The nodes behind the endpoints, as `quorate status` shows members.
 fn show(nodes: Vec<NodeStatus>, form: Form) -> Result<(), Failed> {
-    let named = |NodeStatus { address, status }: NodeStatus| {
-        let node_id = status.as_ref().ok().map(|status| status.node_id);
-        MemberStatus { node_id, address, status }
-    };
-    status::show(&nodes.into_iter().map(named).collect::<Vec<_>>(), form)
+    status::show(&nodes.into_iter().map(MemberStatus::from).collect::<Vec<_>>(), form)
 }
 
 async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {

@@ -1,8 +1,8 @@
 //! Commands on collections and sequences.
 
 use clap::Subcommand;
-use quorate_client::CollectionWrite;
 use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
+use quorate_client::{Cas, CollectionWrite};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -39,7 +39,7 @@ Example:
         rules: String,
         /// Only if the cas of its rules is still this.
         #[arg(long, value_parser = parse::cas, group = "condition")]
-        cas: Option<String>,
+        cas: Option<Cas>,
         /// Only if it has no rules.
         #[arg(long, group = "condition")]
         if_absent: bool,
@@ -50,7 +50,7 @@ Example:
         name: String,
         /// Only if the cas of its rules is still this.
         #[arg(long, value_parser = parse::cas)]
-        cas: Option<String>,
+        cas: Option<Cas>,
     },
 }
 

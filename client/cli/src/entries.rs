@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quorate_client::api::{EntryView, LOCK_MS_MAX, WriteAnswer};
-use quorate_client::{Change, Error, Write};
+use quorate_client::{Cas, Change, Error, Write};
 
 use crate::Context;
 use crate::criteria::Only;
@@ -49,7 +49,7 @@ Examples:
         key: String,
         /// The token that `get` showed.
         #[arg(value_parser = parse::cas)]
-        cas: String,
+        cas: Cas,
         /// JSON, `-` or @PATH.
         #[arg(allow_hyphen_values = true)]
         value: String,
@@ -75,7 +75,7 @@ Examples:
         patch: String,
         /// Only if its cas is still this.
         #[arg(long, value_parser = parse::cas)]
-        cas: Option<String>,
+        cas: Option<Cas>,
         #[command(flatten)]
         write: Common,
     },
@@ -86,7 +86,7 @@ Examples:
         key: String,
         /// Only if its cas is still this.
         #[arg(long, value_parser = parse::cas)]
-        cas: Option<String>,
+        cas: Option<Cas>,
         /// Print the entry as it was.
         #[arg(long)]
         prev: bool,
@@ -164,7 +164,7 @@ Example:
         key: String,
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
-        cas: String,
+        cas: Cas,
         /// How long, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
@@ -177,7 +177,7 @@ Example:
         key: String,
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
-        cas: String,
+        cas: Cas,
         #[command(flatten)]
         fence: Fence,
     },
@@ -218,7 +218,7 @@ pub struct Get {
     wait: Option<Duration>,
     /// With --wait: the cas that is known.
     #[arg(long, value_parser = parse::cas, requires = "wait")]
-    cas: Option<String>,
+    cas: Option<Cas>,
 }
 
 #[derive(Debug, Args)]
@@ -227,7 +227,7 @@ pub struct Put {
     plain: Plain,
     /// Only if its cas is still this.
     #[arg(long, value_parser = parse::cas, value_name = "CAS", group = "condition")]
-    cas: Option<String>,
+    cas: Option<Cas>,
     /// Only if there is no such entry.
     #[arg(long, group = "condition")]
     if_absent: bool,
@@ -320,11 +320,11 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::Touch { key, ttl, fence } => finish(context, fence.on(client.touch(key, ttl))?, "touched").await,
         Command::Entry(Entry::Lock { key, time, prev, patience, fence }) => {
-            let write = patience.on(flags(client.lock(key, time), prev, false));
+            let write = patience.on(flags(client.lock_entry(key, time), prev, false));
             held(context, fence.on(write)?, "locked", time).await
         }
         Command::Entry(Entry::GetAndLock { key, time, patience, fence }) => {
-            let write = fence.on(patience.on(client.get_and_lock(key, time)))?;
+            let write = fence.on(patience.on(client.get_and_lock_entry(key, time)))?;
             let entry: EntryView = context.with_write_id(write).await?;
             match context.shared.output.data() {
                 Some(form) => output::show(form, &entry)?,
@@ -334,10 +334,10 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             Ok(())
         }
         Command::Entry(Entry::Extend { key, cas, time, fence }) => {
-            held(context, fence.on(client.extend(key, cas, time))?, "extended", time).await
+            held(context, fence.on(client.extend_entry_lock(key, cas, time))?, "extended", time).await
         }
         Command::Entry(Entry::Unlock { key, cas, fence }) => {
-            finish(context, fence.on(client.unlock(key, cas))?, "unlocked").await
+            finish(context, fence.on(client.unlock_entry(key, cas))?, "unlocked").await
         }
         Command::Request { id } => request(context, id).await,
     }
@@ -368,10 +368,10 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
 /// Waits for a change from what is known, or from what is there now.
 async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<EntryView, Failed> {
     let known = match &args.cas {
-        Some(cas) => Some(cas.clone()),
+        Some(cas) => Some(*cas),
         None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
     };
-    match context.client.wait_for_change(&args.key, known.as_deref(), wait).await? {
+    match context.client.wait_for_change(&args.key, known, wait).await? {
         Change::Entry(entry) => Ok(*entry),
         Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
         Change::Gone => Err(Failed::condition(format!("`{}` was removed", args.key))),
@@ -395,7 +395,7 @@ async fn plain(context: &Context, args: Plain, condition: impl FnOnce(Write<'_>)
     finish(context, args.write.on(write)?, "written").await
 }
 
-fn with_cas(write: Write<'_>, cas: Option<String>) -> Write<'_> {
+fn with_cas(write: Write<'_>, cas: Option<Cas>) -> Write<'_> {
     match cas {
         Some(cas) => write.cas(cas),
         None => write,

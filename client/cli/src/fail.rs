@@ -186,6 +186,7 @@ fn code_of(error: &Error) -> u8 {
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
             _ => ERROR,
         },
+        Error::Locked { .. } => CONDITION,
         Error::Invalid(_) => USAGE,
         _ => ERROR,
     }
@@ -206,14 +207,14 @@ fn failed(failed: &quorate_client::api::Failed) -> String {
 fn current(problem: &Problem) -> Option<String> {
     let entry = problem.current.as_ref()?;
     let value = entry.value.as_ref().map_or_else(|| "(bytes)".to_owned(), |value| value.0.get().to_owned());
-    Some(format!("  current: {value}  cas {}", entry.cas.as_deref().unwrap_or("none (locked)")))
+    Some(format!("  current: {value}  cas {}", crate::output::cas(entry.cas, "none (locked)")))
 }
 
 fn applied(applied: Applied) -> &'static str {
     match applied {
         Applied::No => "no",
         Applied::Yes => "yes",
-        Applied::Unknown => "unknown",
+        _ => "unknown",
     }
 }
 
@@ -232,13 +233,10 @@ fn advice(error: &Error) -> Option<String> {
                 "wait until the lock ends, or write with its key as cas".into()
             }
             Retry::AfterReading if problem.current.is_some() => "decide on the current value, use its cas".into(),
-            Retry::AfterReading => return None,
             Retry::SameRequestId => "repeat the command later".into(),
-            Retry::Never => return None,
+            _ => return None,
         },
         Error::Contended { .. } => "repeat the command when fewer clients write this entry".into(),
-        Error::Session { .. } | Error::Invalid(_) | Error::File { .. } | Error::Decode { .. } | Error::Value(_) => {
-            return None;
-        }
+        _ => return None,
     })
 }

@@ -148,5 +148,5 @@ fn row(entry: &EntryView, keys: bool) -> String {
     if keys {
         return entry.key.clone();
     }
-    format!("{}  {}  cas {}", entry.key, output::value(entry), entry.cas.as_deref().unwrap_or("none"))
+    format!("{}  {}  cas {}", entry.key, output::value(entry), output::cas(entry.cas, "none"))
 }

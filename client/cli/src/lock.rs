@@ -71,17 +71,17 @@ async fn perform(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Run(args) => lock_run::run(context, args).await,
         Command::List => list(context).await,
         Command::Show { name } => {
-            let lock = client.lock_named(name).get().await?;
+            let lock = client.lock(name).get().await?;
             if form != Form::Text { output::show(form, &lock) } else { show(&lock) }
         }
         Command::Check { name, token } => {
-            let answer = client.lock_named(name).check(token).await?;
+            let answer = client.lock(name).check(token).await?;
             output::answer(form, &answer, || {
                 format!("held: {}  token {}, session {}, {}", answer.lock, token, answer.session, mode(answer.mode))
             })
         }
         Command::Release { name, token, session } => {
-            let lock = client.lock_named(name);
+            let lock = client.lock(name);
             let release = match (token, session) {
                 (Some(token), _) => lock.release(token),
                 (None, session) => lock.release_session(&session.expect("clap demands one of the two")),

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use quorate_client::api::Moment;
-use quorate_client::{RequestId, Value};
+use quorate_client::{Cas, RequestId, Value};
 
 use crate::fail::Failed;
 
@@ -58,12 +58,9 @@ pub fn request_id(text: &str) -> Result<RequestId, String> {
 }
 
 /// A cas token; the quotes of an ETag may stand round it.
-pub fn cas(text: &str) -> Result<String, String> {
+pub fn cas(text: &str) -> Result<Cas, String> {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
-    match inner.parse::<u64>() {
-        Ok(_) => Ok(inner.to_owned()),
-        Err(_) => Err("expected the decimal number that `get` shows as cas".into()),
-    }
+    inner.parse().map_err(|_| "expected the decimal number that `get` shows as cas".into())
 }
 
 /// How a VALUE argument is meant.
@@ -159,8 +156,8 @@ mod tests {
 
     #[test]
     fn a_cas_may_be_quoted() {
-        assert_eq!(cas("17"), Ok("17".into()));
-        assert_eq!(cas("\"17\""), Ok("17".into()));
+        assert_eq!(cas("17"), Ok(Cas::new(17)));
+        assert_eq!(cas("\"17\""), Ok(Cas::new(17)));
         assert!(cas("x").is_err() && cas("\"17").is_err());
     }
 

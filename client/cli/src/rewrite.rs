@@ -22,7 +22,7 @@ pub fn on<'a>(
 ) -> Result<Write<'a>, Failed> {
     let write = context.client.put(key, value);
     let Some(entry) = read else { return fence.on(write.if_absent()) };
-    let Some(cas) = &entry.cas else {
+    let Some(cas) = entry.cas else {
         return Err(Failed::condition(format!("`{key}` is locked by another client; wait until the lock ends")));
     };
     // Without a time of its own it would get that of its collection.

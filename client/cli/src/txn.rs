@@ -63,7 +63,7 @@ fn failed(check: &TxnFailed, depth: usize) -> String {
     let indent = "  ".repeat(depth);
     let current = match &check.current {
         Some(entry) => {
-            format!("; found {}  cas {}", output::value(entry), entry.cas.as_deref().unwrap_or("none (locked)"))
+            format!("; found {}  cas {}", output::value(entry), output::cas(entry.cas, "none (locked)"))
         }
         None => String::new(),
     };
@@ -75,7 +75,7 @@ fn result(step: &TxnResult, depth: usize) -> Result<(), Failed> {
     match step {
         TxnResult::Read(TxnRead { key, entry, .. }) => match entry {
             Some(entry) => {
-                let cas = entry.cas.as_deref().unwrap_or("none (locked)");
+                let cas = output::cas(entry.cas, "none (locked)");
                 output::line(format!("{indent}get: {key}  {}  cas {cas}", output::value(entry)))
             }
             None => output::line(format!("{indent}get: {key}  (nothing)")),

@@ -150,6 +150,7 @@ fn show_data(form: Form, watched: Watched) -> Result<(), Failed> {
         Watched::Event(event) => output::item(form, &event),
         Watched::Synced(revision) => output::item(form, &json!({"type": "synced", "revision": revision.to_string()})),
         Watched::Restarted => output::item(form, &json!({"type": "restarted"})),
+        _ => Ok(()),
     }
 }
 
@@ -158,6 +159,7 @@ fn show(watched: &Watched) -> Result<(), Failed> {
         Watched::Event(event) => show_event(event),
         Watched::Synced(revision) => output::line(format!("(that is all as of revision {revision}; now what changes)")),
         Watched::Restarted => output::line("(the stream broke; all entries come anew)"),
+        _ => Ok(()),
     }
 }
 
@@ -166,7 +168,7 @@ fn show_event(event: &WatchEvent) -> Result<(), Failed> {
     let verb = watch_run::verb(event);
     match (&event.entry, event.cause) {
         (Some(entry), _) => {
-            let cas = entry.cas.as_deref().unwrap_or("none (locked)");
+            let cas = output::cas(entry.cas, "none (locked)");
             output::line(format!("{verb}: {key}  {}  cas {cas}, version {}", output::value(entry), entry.version))?;
         }
         (None, Some(DeleteCause::Removed) | None) => output::line(format!("{verb}: {key}  revision {revision}"))?,
@@ -176,9 +178,7 @@ fn show_event(event: &WatchEvent) -> Result<(), Failed> {
         }
     }
     match &event.prev {
-        Some(prev) => {
-            output::line(format!("  before: {}  cas {}", output::value(prev), prev.cas.as_deref().unwrap_or("none")))
-        }
+        Some(prev) => output::line(format!("  before: {}  cas {}", output::value(prev), output::cas(prev.cas, "none"))),
         None => Ok(()),
     }
 }

@@ -33,6 +33,7 @@ pub enum SessionState {
 
 /// Why a session is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Loss {
     /// No renewal was confirmed for so long that the cluster may have ended it.
     NotRenewed,

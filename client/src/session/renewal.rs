@@ -61,7 +61,7 @@ async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<
     let expired: Option<BTreeSet<&str>> = answer.as_ref().ok().map(|answer| {
         let expired = answer.sessions.iter().filter_map(|renewal| match renewal {
             Renewal::Expired(gone) => Some(gone.session.as_str()),
-            Renewal::Renewed(_) => None,
+            _ => None,
         });
         expired.collect()
     });

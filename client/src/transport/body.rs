@@ -13,9 +13,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 
 use super::http1::Connection;
-use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, chain, hint, not_sent, receive};
+use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, hint, not_sent, receive};
 use crate::endpoints::LeaderHint;
 use crate::error::{Failure, FailureKind};
+use crate::reason::Reason;
 use crate::request::Call;
 
 /// What a node made of the request for a long answer.
@@ -54,12 +55,12 @@ impl Transport {
 
 async fn open(line: &Line, call: &Call, kind: &str, budget: Duration) -> Result<Opened, Broken> {
     let stream = line.connect().await?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(not_sent)?;
     let mut connection = Box::pin(connection);
     let exchange = async {
-        sender.ready().await.map_err(|error| not_sent(&error))?;
+        sender.ready().await.map_err(not_sent)?;
         let sent = sender.send_request(line.request(call, budget)).await;
-        let response = sent.map_err(|error| broken(&error))?;
+        let response = sent.map_err(broken)?;
         if is_of_kind(response.status(), response.headers(), kind) {
             Ok(Ok(response))
         } else {
@@ -92,7 +93,7 @@ impl OpenBody {
                 Err(_) => return Err(FailureKind::TimedOut(patience)),
                 Ok(None) => return Err(FailureKind::Broken("the stream ended".into())),
                 Ok(Some(None)) => return Ok(None),
-                Ok(Some(Some(Err(error)))) => return Err(FailureKind::Broken(chain(&error))),
+                Ok(Some(Some(Err(error)))) => return Err(FailureKind::Broken(Reason::of(error))),
                 Ok(Some(Some(Ok(frame)))) => {
                     if let Ok(piece) = frame.into_data() {
                         return Ok(Some(piece));

@@ -78,7 +78,7 @@ pub(super) async fn send(line: &Line, call: &Call, budget: Duration, sent: &Atom
         sent.store(false, Relaxed);
     }
     let stream = line.connect().await?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(not_sent)?;
     let mut connection = Box::pin(connection);
     let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget, sent).await;
     keep(line, sender, connection, outcome)
@@ -107,13 +107,13 @@ async fn exchange(
     sent: &AtomicBool,
 ) -> Result<Answer, Broken> {
     let exchange = async {
-        sender.ready().await.map_err(|error| not_sent(&error))?;
+        sender.ready().await.map_err(not_sent)?;
         sent.store(true, Relaxed);
         match sender.try_send_request(line.request(call, budget)).await {
             Ok(response) => receive(response).await,
             // The request comes back only if not a byte of it was written.
-            Err(error) if error.message().is_some() => Err(not_sent(error.error())),
-            Err(error) => Err(broken(error.error())),
+            Err(error) if error.message().is_some() => Err(not_sent(error.into_error())),
+            Err(error) => Err(broken(error.into_error())),
         }
     };
     match alongside(connection, exchange).await {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use quorate_client::api::{Applied, ErrorCode, Problem};
-use quorate_client::{Change, Client, Error, Protocol, RetryPolicy, Value};
+use quorate_client::{Cas, Change, Client, Error, Protocol, RetryPolicy, Value};
 use serde_json::json;
 
 use crate::fake::{Act, Fake, entry, nobody};
@@ -110,10 +110,10 @@ async fn a_refusal_is_final_and_carries_the_entry() {
     problem.current = Some(serde_json::from_value(entry("k", &json!(5), "9")).expect("an entry"));
     problem.index = Some(10);
     fake.script([Act::refuse(problem)]);
-    let error = client.cas("k", "7", one()).await.expect_err("refused");
+    let error = client.cas("k", Cas::new(7), one()).await.expect_err("refused");
     assert!(matches!(error, Error::Rejected(_)), "{error:?}");
     let current = error.problem().and_then(|problem| problem.current.as_ref()).expect("the entry as it is");
-    assert_eq!((current.cas.as_deref(), current.json::<u64>().ok()), (Some("9"), Some(5)));
+    assert_eq!((current.cas, current.json::<u64>().ok()), (Some(Cas::new(9)), Some(5)));
     assert_eq!((fake.seen().len(), fake.seen()[0].cas()), (1, Some("7")));
 }
 

@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt;
 use quorate_client::api::{Applied, CollectionRules, ErrorCode, IndexRule, Operator, TxnResult};
-use quorate_client::{Error, Op, RequestId, Value};
+use quorate_client::{Cas, Error, Op, RequestId, Value};
 use serde_json::json;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn a_transaction_answers_with_what_each_step_did() {
     let txn = client.txn().when("a").absent().when("b").exists();
     let answer = txn.then(Op::put("a", one())).then(Op::get("b")).await.expect("works");
     let [TxnResult::Written(written), TxnResult::Read(read)] = &answer.results[..] else { panic!("{answer:?}") };
-    assert_eq!(written.cas.as_deref(), Some("8"));
+    assert_eq!(written.cas, Some(Cas::new(8)));
     let read = read.entry.as_ref().expect("is there").json::<serde_json::Value>().expect("JSON");
     assert_eq!(read, json!({"n": 1}));
     let seen = fake.seen();
@@ -114,7 +114,7 @@ async fn collections_are_declared_on_their_token_and_read_back() {
     let users = client.collection("eu users/new");
     assert_eq!(users.put(rules.clone()).if_absent().await.expect("works").rules, rules);
     assert_eq!(users.get().await.expect("works"), None);
-    users.delete().cas("5").await.expect("works");
+    users.delete().cas(Cas::new(5)).await.expect("works");
     assert!(matches!(users.delete().if_absent().await, Err(Error::Invalid(_))));
     let seen = fake.seen();
     assert!(seen.iter().all(|seen| seen.target == "/v1/collections/eu%20users/new"), "{seen:?}");
@@ -143,6 +143,6 @@ async fn get_and_touch_gives_the_entry_as_get_does() {
     (answer["ttl_ms"], answer["revision"], answer["index"]) = (json!(5_000), json!("9"), json!(11));
     fake.script([ok(answer)]);
     let entry = client.get_and_touch("k", Duration::from_secs(5)).await.expect("works");
-    assert_eq!((entry.ttl_ms, entry.cas.as_deref()), (Some(5_000), Some("7")));
+    assert_eq!((entry.ttl_ms, entry.cas), (Some(5_000), Some(Cas::new(7))));
     assert!(fake.seen()[0].id.is_some(), "it is a write");
 }

@@ -1,6 +1,8 @@
 //! The optimistic update loop.
 
-use quorate_client::api::{Applied, ErrorCode, OpKind, Problem};
+use std::time::Duration;
+
+use quorate_client::api::{Applied, ErrorCode, Guard, OpKind, Problem};
 use quorate_client::{Error, Updated};
 use serde_json::json;
 
@@ -57,7 +59,7 @@ async fn an_update_gives_up_after_its_tries_and_says_how_many() {
     let (fake, client) = Fake::with_client().await;
     fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
     fake.script(vec![lost(ErrorCode::CasMismatch, Some((2, "9"))); 3]);
-    let error = client.update_within("k", 3, bump).await.expect_err("always lost");
+    let error = client.update("k", bump).tries(3).await.expect_err("always lost");
     assert!(matches!(error, Error::Contended { tries: 3, .. }), "{error:?}");
     assert!(error.to_string().contains("3 tries"), "{error}");
     assert_eq!((error.applied(), fake.seen().len()), (Applied::No, 4));
@@ -116,4 +118,32 @@ async fn an_update_leaves_bytes_as_they_are() {
     let error = error.expect_err("bytes are no JSON");
     assert!(matches!(error, Error::Value(_)), "{error:?}");
     assert_eq!(fake.seen().len(), 1, "nothing was written");
+}
+
+#[tokio::test]
+async fn an_update_takes_a_guard_a_session_and_a_time_of_its_own() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
+    let update = client.update("k", bump).guarded_by(Guard::lock("l", 9)).session("3").ttl(Duration::from_secs(2));
+    update.await.expect("it is written");
+    let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
+    assert_eq!((op.ttl_ms, op.session.as_deref(), op.guard), (Some(2_000), Some("3"), Some(Guard::lock("l", 9))));
+}
+
+#[tokio::test]
+async fn a_locked_entry_is_said_to_be_locked_and_may_be_updated_later() {
+    let (fake, client) = Fake::with_client().await;
+    let mut locked = entry("k", &json!({"n": 1}), "7");
+    (locked["cas"], locked["locked"], locked["lock_ms"]) = (json!(null), json!(true), json!(900));
+    fake.script([Act::Answer(200, locked.to_string())]);
+    let read = client.update("k", bump).await.expect_err("locked when it was read");
+    fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string()), lost(ErrorCode::Locked, None)]);
+    let written = client.update("k", bump).await.expect_err("locked when it was written");
+    for error in [&read, &written] {
+        assert!(matches!(error, Error::Locked { key, .. } if key == "k"), "{error:?}");
+        assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Locked), Applied::No));
+        assert!(error.is_retryable() && error.to_string().contains("is locked by somebody else"), "{error}");
+    }
+    assert!(matches!(read, Error::Locked { lock_left: Some(left), .. } if left == Duration::from_millis(900)));
+    assert_eq!(fake.seen().len(), 3);
 }

@@ -4,7 +4,7 @@
 //! sends anything.
 
 use quorate_client::api::{
-    AcquireAnswer, Applied, BulkAnswer, BulkOutcome, CampaignAnswer, EntryView, ErrorCode, FindAnswer, JsonText,
+    AcquireAnswer, Applied, BulkAnswer, BulkOutcome, CampaignAnswer, Cas, EntryView, ErrorCode, FindAnswer, JsonText,
     ListAnswer, Problem, ReleaseAnswer, RenewedAnswer, ResignAnswer, SessionAnswer, SessionEnded, TaskAnswer,
     TaskClaimAnswer, TaskScheduled, TxnAnswer, TxnResult, WatchEvent, WriteAnswer, code_name,
 };
@@ -180,12 +180,6 @@ impl From<serde_json::Error> for Fault {
     }
 }
 
-impl From<std::num::ParseIntError> for Fault {
-    fn from(error: std::num::ParseIntError) -> Self {
-        Self(format!("a token is no number: {error}"))
-    }
-}
-
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Fault> {
     Ok(serde_json::from_slice(&answer.body)?)
 }
@@ -211,7 +205,7 @@ fn decided(operation: &Operation, answer: &Answer) -> Result<Decided, Fault> {
         }
         Operation::Write(_) => {
             let told: WriteAnswer = read(answer)?;
-            let written = written_of(told.cas, told.create_revision, told.version)?;
+            let written = written_of(told.cas, told.create_revision, told.version);
             at((told.revision, told.index, told.replayed), Seen::Written(written))
         }
         Operation::Bulk { .. } => {
@@ -296,18 +290,18 @@ fn parse(text: Option<JsonText>) -> Result<Value, Fault> {
 
 fn entry_of(view: EntryView) -> Result<Entry, Fault> {
     let EntryView { key, value, cas, create_revision, mod_revision, version, .. } = view;
-    let cas = cas.map(|cas| cas.parse()).transpose()?;
+    let cas = cas.map(Cas::number);
     Ok(Entry { key, value: parse(value)?, cas, create_revision, mod_revision, version })
 }
 
-fn written_of(cas: Option<String>, create_revision: Option<u64>, version: Option<u64>) -> Result<Written, Fault> {
-    Ok(Written { cas: cas.map(|cas| cas.parse()).transpose()?, create_revision, version })
+fn written_of(cas: Option<Cas>, create_revision: Option<u64>, version: Option<u64>) -> Written {
+    Written { cas: cas.map(Cas::number), create_revision, version }
 }
 
 fn items_of(items: Vec<quorate_client::api::BulkResult>) -> Result<Vec<Item>, Fault> {
     let item = |item: quorate_client::api::BulkResult| {
         let came = match (item.outcome, item.code) {
-            (BulkOutcome::Applied, _) => Came::Written(written_of(item.cas, item.create_revision, item.version)?),
+            (BulkOutcome::Applied, _) => Came::Written(written_of(item.cas, item.create_revision, item.version)),
             (_, Some(code)) => {
                 let current = item.current.map(entry_of).transpose()?;
                 Came::Refused(Refused { code: code_name(code), current })
@@ -322,7 +316,7 @@ fn items_of(items: Vec<quorate_client::api::BulkResult>) -> Result<Vec<Item>, Fa
 fn step_of(result: TxnResult) -> Result<StepSeen, Fault> {
     match result {
         TxnResult::Read(read) => Ok(StepSeen::Entry(read.entry.map(entry_of).transpose()?)),
-        TxnResult::Written(told) => Ok(StepSeen::Written(written_of(told.cas, told.create_revision, told.version)?)),
+        TxnResult::Written(told) => Ok(StepSeen::Written(written_of(told.cas, told.create_revision, told.version))),
         TxnResult::Txn(_) => Err(Fault("no transaction in a transaction was asked for".into())),
     }
 }

@@ -1,6 +1,7 @@
 //! Compare and swap between nodes.
 
 use cluster_tests::{Answer, Cluster, Connection, Request};
+use quorate_client::Cas;
 use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 
 const ROUNDS: u64 = 100;
@@ -31,17 +32,17 @@ async fn of_two_writers_with_the_same_token_one_wins_and_the_other_gets_the_winn
             _ => panic!("round {round}: exactly one must win, got {} and {}", left.text(), right.text()),
         };
         cas = winner.json::<WriteAnswer>().cas.expect("a put gives a token");
-        assert_lost_to(&loser, &cas, value);
+        assert_lost_to(&loser, cas, value);
     }
     cluster.assert_agreement().await;
 }
 
 /// The loser must learn enough to go on without another read.
-fn assert_lost_to(loser: &Answer, cas: &str, value: u64) {
+fn assert_lost_to(loser: &Answer, cas: Cas, value: u64) {
     let problem = loser.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::CasMismatch, Applied::No), "{}", loser.text());
     let current = problem.current.expect("the current entry");
-    assert_eq!(current.cas.as_deref(), Some(cas), "the token of the winner");
+    assert_eq!(current.cas, Some(cas), "the token of the winner");
     assert_eq!(current.value.expect("JSON").0.get(), value.to_string(), "the value of the winner");
 }
 

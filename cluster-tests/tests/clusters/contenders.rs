@@ -48,7 +48,7 @@ impl Prize {
     /// Who waits where by session, and who holds.
     async fn look(self, client: &Client) -> Result<Vec<(String, u64)>, Error> {
         let queue = match self {
-            Self::Lock => client.lock_named(NAME).get().await?.queue,
+            Self::Lock => client.lock(NAME).get().await?.queue,
             Self::Election => client.election(NAME).get().await?.candidates,
         };
         Ok(queue.into_iter().map(|waiter| (waiter.session, waiter.place)).collect())

@@ -25,7 +25,7 @@ async fn session(client: &Client) -> Session {
 }
 
 async fn waiters(client: &Client, name: &str) -> u64 {
-    client.lock_named(name).get().await.expect("an answer").waiter_count
+    client.lock(name).get().await.expect("an answer").waiter_count
 }
 
 async fn until_waiting(client: &Client, name: &str, count: u64) {

@@ -19,7 +19,7 @@ async fn what_one_node_writes_every_node_reads_and_replaces() {
             let at = cluster.client_address(reader);
             let entry: EntryView =
                 Request::get(format!("/v1/kv/{key}")).send(at).await.unwrap().expect_success().json();
-            assert_eq!(entry.cas.as_deref(), Some(cas.as_str()), "node {reader} reads what node {writer} wrote");
+            assert_eq!(entry.cas, Some(cas), "node {reader} reads what node {writer} wrote");
             let replace = Request::put(&key, format!("{{\"by\":{reader}}}")).header("If-Match", format!("\"{cas}\""));
             let replaced: WriteAnswer = replace.send(at).await.unwrap().expect_success().json();
             cas = replaced.cas.expect("a write of a value gives a token");

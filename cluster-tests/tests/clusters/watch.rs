@@ -159,7 +159,7 @@ async fn initial_entries_and_what_follows_are_all_there_is() {
                     feed.push(*event);
                 }
                 Watched::Synced(revision) => break revision,
-                Watched::Restarted => panic!("nothing breaks here"),
+                other => panic!("nothing breaks here, but: {other:?}"),
             }
         };
         let listed = client.list("w/").limit(1_000).revision(synced).page().await.expect("it is not compacted");

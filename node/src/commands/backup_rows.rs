@@ -137,7 +137,11 @@ pub fn text(entry: &EntryView) -> String {
         (None, Some(base64)) => format!("base64:{base64}"),
         (None, None) => String::new(),
     };
-    format!("{}  {value}  cas {}", entry.key, entry.cas.as_deref().unwrap_or("none (locked)"))
+    format!(
+        "{}  {value}  cas {}",
+        entry.key,
+        entry.cas.map_or_else(|| "none (locked)".to_owned(), |cas| cas.to_string())
+    )
 }
 
 /// An entry in a line for programs.

@@ -20,7 +20,7 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
         value_base64: json.is_none().then(|| STANDARD.encode(&entry.value.data)),
         content_type: content_type(entry.value.kind),
         value: json,
-        cas: meta.cas_shown_at(clock).map(|cas| cas.to_string()),
+        cas: meta.cas_shown_at(clock).map(quorate_api::Cas::new),
         create_revision: meta.create_revision,
         mod_revision: meta.mod_revision,
         version: meta.version,

@@ -1,6 +1,6 @@
 //! `POST /v1/bulk`: the parts it becomes, and what is told of them.
 
-use quorate_api::{Applied, BulkAnswer, BulkOutcome, ErrorCode, Retry};
+use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
 use quorate_node::app::{AppError, Consistency};
 use quorate_store::types::{Action, RequestId};
 
@@ -54,7 +54,7 @@ async fn each_operation_has_its_own_outcome() {
             (4, Applied, None, None),
         ]
     );
-    assert_eq!(answer.results[0].cas.as_deref(), Some("3"));
+    assert_eq!(answer.results[0].cas, Some(Cas::new(3)));
     assert_eq!(answer.results[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
     let before = answer.results[4].prev.as_ref().expect("asked for");
     assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.results[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));

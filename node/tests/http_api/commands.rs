@@ -1,7 +1,7 @@
 //! Commands that are not about one entry: what is asked of the cluster, how its reply is shown, and every fault of input.
 
 use quorate_api::{
-    BulkOutcome, ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, ErrorCode, IndexState,
+    BulkOutcome, Cas, ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, ErrorCode, IndexState,
     SequenceAnswer, SequenceNext, WhereAnswer,
 };
 use quorate_node::app::Consistency;
@@ -215,7 +215,7 @@ async fn a_claim_shows_the_keys_to_its_locks() {
     assert_eq!((answer.failed.len(), answer.failed[0].key.as_str(), answer.failed[0].status), (1, "j/0", Some(428)));
     assert_eq!(answer.index_used, Some(vec!["due".to_owned(), "a.b".to_owned()]));
     for entry in &answer.entries {
-        assert_eq!((entry.cas.as_deref(), entry.locked, entry.lock_ms), (Some("9"), true, Some(15_000)));
+        assert_eq!((entry.cas, entry.locked, entry.lock_ms), (Some(Cas::new(9)), true, Some(15_000)));
     }
     assert_eq!(answer.entries[0].value.as_ref().map(|value| value.0.get()), Some("{\"a\":1}"));
     assert_eq!((&answer.entries[1].value, &answer.entries[1].value_base64), (&None, &None));
@@ -255,7 +255,7 @@ async fn rules_are_set_and_removed_under_conditions_and_shown_with_their_indexes
         let response = server.ask("PUT", "/v1/collections/a%2Fb", &headers, text.as_bytes()).await;
         assert_eq!(response.header("etag"), Some("\"8\""), "{header:?}");
         let answer: CollectionAnswer = read(&response);
-        assert_eq!((&*answer.name, &*answer.cas, answer.version, answer.mod_revision), ("a/b", "8", 2, 8));
+        assert_eq!((&*answer.name, answer.cas, answer.version, answer.mod_revision), ("a/b", Cas::new(8), 2, 8));
         assert_eq!(serde_json::to_string(&answer.rules).expect("JSON"), text);
         assert!(answer.revision.is_some() && answer.index.is_some());
         let states: Vec<_> = answer.indexes.iter().map(|index| (index.unique, index.state)).collect();

@@ -1,6 +1,6 @@
 //! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
 
-use quorate_api::{Applied, ErrorCode};
+use quorate_api::{Applied, Cas, ErrorCode};
 use quorate_store::document::{Criteria, Json};
 use quorate_store::types::{Action, ContentKind, Value};
 
@@ -78,7 +78,7 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
                     let problem = answer.problem();
                     assert_eq!((problem.code, problem.applied), (ErrorCode::CasMismatch, Applied::No));
                     let current = problem.current.expect("the entry as it is");
-                    assert_eq!((current.cas.as_deref(), problem.revision), (Some("3"), Some(3)));
+                    assert_eq!((current.cas, problem.revision), (Some(Cas::new(3)), Some(3)));
                 }
                 (412, _) => {}
                 _ => assert_eq!(answer.header("etag"), Some("\"3\""), "{method} {lines:?}"),
@@ -168,7 +168,7 @@ async fn writes_are_judged_by_their_headers_and_refused_with_412() {
                 let problem = answer.problem();
                 assert_eq!((problem.status, problem.code, problem.applied), (status, code, Applied::No), "{shown}");
                 let current = problem.current.and_then(|current| current.cas);
-                assert_eq!(current.as_deref(), (path == "/v1/kv/k").then_some("3"), "{shown}");
+                assert_eq!(current, (path == "/v1/kv/k").then_some(Cas::new(3)), "{shown}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::{EntryView, RequestAnswer, RequestState, WriteAnswer};
+use quorate_api::{Cas, EntryView, RequestAnswer, RequestState, WriteAnswer};
 use quorate_node::app::{AppError, Consistency};
 use quorate_store::document::{Json, Patch};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value};
@@ -23,7 +23,7 @@ async fn a_put_is_read_back_with_its_tag() {
     assert_eq!((written.status, written.header("location")), (201, Some("/v1/kv/orders/o42")));
     written.carries_the_common_headers();
     let answer: WriteAnswer = serde_json::from_slice(&written.body).expect("a WriteAnswer");
-    assert_eq!((answer.key.as_str(), answer.cas.as_deref()), ("orders/o42", Some("2")));
+    assert_eq!((answer.key.as_str(), answer.cas), ("orders/o42", Some(Cas::new(2))));
     assert_eq!(written.header("etag"), Some("\"2\""));
     assert_eq!(written.header("quorate-revision"), Some("2"));
 
@@ -229,7 +229,7 @@ async fn previous_entries_dry_runs_and_replays_are_shown() {
 
     let outcome = server.get("/v1/requests/put-1").await;
     let outcome: RequestAnswer = serde_json::from_slice(&outcome.body).expect("a RequestAnswer");
-    assert_eq!((outcome.state, outcome.cas.as_deref()), (RequestState::Applied, Some("3")));
+    assert_eq!((outcome.state, outcome.cas), (RequestState::Applied, Some(Cas::new(3))));
     assert_eq!(server.get("/v1/requests/put-2").await.status, 404);
     let body = br#"{"op":"insert","key":"k","value":1,"request_id":"ins-1"}"#;
     assert_eq!(server.ask("POST", "/v1/ops", &[JSON], body).await.status, 409);

@@ -1,6 +1,6 @@
 //! Each way the node can fail, as the caller is told: status, code, and above all `applied`.
 
-use quorate_api::{Applied, ErrorCode, Retry, code_name};
+use quorate_api::{Applied, Cas, ErrorCode, Retry, code_name};
 use quorate_node::app::AppError;
 use quorate_node::http::error_catalogue;
 use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Value};
@@ -85,7 +85,7 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         assert_eq!((problem.revision, problem.index), (Some(1), Some(101)), "{rejection:?}");
         if let Some(current) = problem.current {
             assert_eq!(current.key, "a/b");
-            assert_eq!(current.cas.as_deref(), Some("3"));
+            assert_eq!(current.cas, Some(Cas::new(3)));
             assert_eq!(current.ttl_ms, Some(250), "counted from where the command was evaluated");
             assert_eq!(current.value.expect("shown").0.get(), "{\"n\":1}");
         }

@@ -14,7 +14,7 @@ fn entry(answer: &Response) -> EntryView {
     assert!(matches!(answer.status, 200 | 201), "{answer:?}");
     assert_eq!(answer.header("preference-applied"), Some("return=representation"), "{answer:?}");
     let entry: EntryView = serde_json::from_slice(&answer.body).expect("an EntryView");
-    let tag = format!("\"{}\"", entry.cas.as_deref().expect("a token"));
+    let tag = format!("\"{}\"", entry.cas.expect("a token"));
     assert_eq!(answer.header("etag"), Some(tag.as_str()));
     assert_eq!(
         answer.header("quorate-revision").map(str::to_owned),

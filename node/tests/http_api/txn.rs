@@ -1,6 +1,6 @@
 //! `POST /v1/txn`: what it becomes, and how each of its ends is told.
 
-use quorate_api::{Applied, ErrorCode, TxnAnswer, TxnResult};
+use quorate_api::{Applied, Cas, ErrorCode, TxnAnswer, TxnResult};
 use quorate_node::app::Consistency;
 use quorate_store::document::Unmet;
 use quorate_store::types::{
@@ -53,7 +53,7 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
     assert!(answer.succeeded && answer.failed.is_empty() && !answer.dry_run);
     let [TxnResult::Written(first), TxnResult::Read(second)] = &answer.results[..] else { panic!("{answer:?}") };
-    assert_eq!((first.key.as_str(), first.cas.as_deref()), ("a", Some("3")));
+    assert_eq!((first.key.as_str(), first.cas), ("a", Some(Cas::new(3))));
     assert_eq!(second.entry.as_ref().expect("there").value.as_ref().expect("JSON").0.get(), "{\"n\":1}");
 
     let command = server.backend.commands().pop().expect("it writes");
@@ -76,7 +76,7 @@ async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
     let failed = &answer.failed[0];
     assert_eq!((failed.pointer.as_str(), failed.key.as_str()), ("/if/1", "b"));
     assert_eq!(failed.failed[0].pointer, "/if/1/if/0");
-    assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas.as_deref()), Some("3"));
+    assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas), Some(Cas::new(3)));
     assert!(matches!(&answer.results[..], [TxnResult::Txn(nested)] if nested.succeeded), "{answer:?}");
 }
 
@@ -130,7 +130,7 @@ async fn get_and_touch_answers_with_the_entry_as_it_is_now() {
         let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &touch("")).await;
         let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
         assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
-        assert_eq!((entry.ttl_ms, entry.version, entry.cas.as_deref()), (Some(900), 2, Some("3")));
+        assert_eq!((entry.ttl_ms, entry.version, entry.cas), (Some(900), 2, Some(Cas::new(3))));
         assert_eq!((entry.revision, entry.index, entry.replayed), (Some(3), Some(103), replayed));
         assert_eq!(response.header("etag"), Some("\"3\""));
     }
@@ -149,7 +149,7 @@ async fn get_and_lock_answers_with_the_entry_and_the_key_to_its_lock() {
         let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &lock("")).await;
         let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
         assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
-        assert_eq!((entry.cas.as_deref(), entry.locked, entry.lock_ms), (Some("3"), true, Some(15_000)));
+        assert_eq!((entry.cas, entry.locked, entry.lock_ms), (Some(Cas::new(3)), true, Some(15_000)));
         assert_eq!((entry.version, entry.mod_revision, entry.replayed), (2, 3, replayed));
         assert_eq!(response.header("etag"), Some("\"3\""));
     }

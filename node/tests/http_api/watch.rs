@@ -5,7 +5,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_api::{DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
+use quorate_api::{Cas, DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
 use quorate_store::document::Criteria;
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 use tokio::net::TcpStream;
@@ -151,10 +151,7 @@ async fn changes_of_the_keys_come_with_ids_and_no_others_do() {
         (Some("2.0"), 2, Some(0), "a/1")
     );
     let entry = event.entry.expect("it is there");
-    assert_eq!(
-        (entry.value.expect("JSON").0.get(), entry.cas.as_deref(), entry.version),
-        ("{\"n\":  1}", Some("2"), 1)
-    );
+    assert_eq!((entry.value.expect("JSON").0.get(), entry.cas, entry.version), ("{\"n\":  1}", Some(Cas::new(2)), 1));
     assert_eq!((event.prev, event.cause, event.initial), (None, None, false));
     server.backend.together(&[op("a/1", Change::Remove)]);
     let gone = events.next().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_client::api::{Criterion, ErrorCode, Operator, Problem, code_name};
-use quorate_client::{Client, Error, Value};
+use quorate_client::{Cas, Client, Error, Value};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
@@ -111,7 +111,7 @@ struct Worker {
 /// The entry of the cas operations as this client knows it.
 #[derive(Default)]
 struct Counter {
-    cas: Option<String>,
+    cas: Option<Cas>,
     count: u64,
 }
 
@@ -198,7 +198,7 @@ impl Worker {
             struct Count {
                 count: u64,
             }
-            self.counter.cas.clone_from(&current.cas);
+            self.counter.cas = current.cas;
             self.counter.count = current.json::<Count>().map_or(0, |counter| counter.count);
         }
         lost
@@ -238,5 +238,6 @@ fn name(error: &Error) -> String {
         | Error::File { .. }
         | Error::Decode { .. }
         | Error::Value(_) => "client".into(),
+        _ => "other".into(),
     }
 }

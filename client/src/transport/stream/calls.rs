@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::error::FailureKind;
+use crate::reason::Reason;
 use crate::transport::{Answer, Broken, is_stale};
 
 /// Operations on one connection; further ones wait. As many as nodes take from one stream.
@@ -54,7 +55,7 @@ struct State {
     /// Whether it gets no further calls; it ends when nobody waits on it.
     is_left: bool,
     /// Why the connection has ended.
-    ended: Option<String>,
+    ended: Option<Reason>,
     /// Whether it ended because the node, or what is before it, does not understand the stream.
     misfits: bool,
 }
@@ -203,14 +204,14 @@ impl Calls {
     }
 
     /// The connection ends, or has to: everybody who waits is told. Only the first reason counts.
-    pub fn end(&self, reason: &str) {
+    pub fn end(&self, reason: &Reason) {
         let wakers = self.state.lock().end(reason);
         self.room.close();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Ends since nobody there understands the stream.
-    pub fn end_as_misfit(&self, reason: &str) {
+    pub fn end_as_misfit(&self, reason: &Reason) {
         self.state.lock().misfits = true;
         self.end(reason);
     }
@@ -241,7 +242,7 @@ impl Calls {
             state.is_left && state.ended.is_none() && !state.has_waiting()
         };
         if is_over {
-            self.end("the connection takes no further calls");
+            self.end(&"the connection takes no further calls".into());
         }
     }
 }
@@ -314,11 +315,11 @@ impl State {
         }
     }
 
-    fn end(&mut self, reason: &str) -> Vec<Waker> {
+    fn end(&mut self, reason: &Reason) -> Vec<Waker> {
         if self.ended.is_some() {
             return Vec::new();
         }
-        self.ended = Some(reason.to_owned());
+        self.ended = Some(reason.clone());
         self.lines = BytesMut::new();
         let taken = self.taken;
         let mut wakers: Vec<Waker> = self.task.take().into_iter().collect();
@@ -327,8 +328,8 @@ impl State {
                 continue;
             }
             let broken = match place.begin >= taken {
-                true => Broken::Before(FailureKind::NotSent(reason.to_owned())),
-                false => Broken::After(reason.to_owned()),
+                true => Broken::Before(FailureKind::NotSent(reason.clone())),
+                false => Broken::After(reason.clone()),
             };
             if let Stage::Waiting(waker) = std::mem::replace(&mut place.stage, Stage::Over(Err(broken))) {
                 wakers.push(waker);
@@ -485,7 +486,7 @@ mod tests {
         assert!(poll(sent.as_mut()).is_pending());
         assert!(calls.take_lines().is_some());
         assert!(poll(unsent.as_mut()).is_pending());
-        calls.end("reset");
+        calls.end(&"reset".into());
         assert!(matches!(poll(sent), Poll::Ready(Err(Broken::After(_)))));
         assert!(matches!(poll(unsent), Poll::Ready(Err(Broken::Before(_)))));
         let mut next = pin!(calls.exchange(OP, 5));

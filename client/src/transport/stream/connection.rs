@@ -22,8 +22,9 @@ use super::calls::{Calls, Turn};
 use super::lines::Lines;
 use crate::api::{Problem, STREAM_CONTENT_TYPE};
 use crate::error::FailureKind;
+use crate::reason::Reason;
 use crate::tls::Wire;
-use crate::transport::{Answer, Broken, Line, alongside, chain, not_sent};
+use crate::transport::{Answer, Broken, Line, alongside, not_sent};
 
 /// Longest refusal that is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -41,11 +42,11 @@ pub(super) enum Dialled {
 /// Asks for a stream on a new connection. No operation is sent before the node has agreed.
 pub(super) async fn open(line: &Line, stream: TokioIo<Wire>) -> Result<Dialled, Broken> {
     let calls = Arc::new(Calls::new());
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(not_sent)?;
     let mut connection = Box::pin(connection);
     let asked = alongside(connection.as_mut(), sender.send_request(request(line, &calls))).await;
     let response = match asked {
-        Some(response) => response.map_err(|error| not_sent(&error))?,
+        Some(response) => response.map_err(not_sent)?,
         None => return Err(Broken::Before(FailureKind::NotSent("it ended without an answer".into()))),
     };
     if response.status() == StatusCode::OK && is_stream(response.headers()) {
@@ -88,9 +89,9 @@ async fn refusal(mut connection: Pin<Box<Connection>>, response: Response<Incomi
     let kind = match alongside(connection.as_mut(), body.collect()).await {
         Some(Ok(body)) => match serde_json::from_slice::<Problem>(&body.to_bytes()) {
             Ok(problem) => FailureKind::Problem(Box::new(problem)),
-            Err(_) => FailureKind::NotSent(format!("status {status} instead of a stream")),
+            Err(_) => FailureKind::NotSent(format!("status {status} instead of a stream").into()),
         },
-        Some(Err(_)) | None => FailureKind::NotSent(format!("status {status}, and no reason")),
+        Some(Err(_)) | None => FailureKind::NotSent(format!("status {status}, and no reason").into()),
     };
     Err(Broken::Before(kind))
 }
@@ -126,7 +127,7 @@ struct Task {
 
 /// Why a connection ends.
 enum End {
-    Broken(String),
+    Broken(Reason),
     Misfit(String),
 }
 
@@ -146,7 +147,7 @@ impl Future for Task {
         let Poll::Ready(end) = self.advance(cx) else { return Poll::Pending };
         match end {
             End::Broken(reason) => self.calls.end(&reason),
-            End::Misfit(reason) => self.calls.end_as_misfit(&reason),
+            End::Misfit(reason) => self.calls.end_as_misfit(&reason.into()),
         }
         Poll::Ready(())
     }
@@ -177,7 +178,7 @@ impl Task {
             let end = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Pending => return (has_moved, None),
                 Poll::Ready(None) => End::Broken("the node has ended the stream".into()),
-                Poll::Ready(Some(Err(error))) => End::Broken(chain(&error)),
+                Poll::Ready(Some(Err(error))) => End::Broken(Reason::of(error)),
                 Poll::Ready(Some(Ok(frame))) => {
                     has_moved = true;
                     let Ok(data) = frame.into_data() else { continue };
@@ -195,6 +196,6 @@ impl Task {
 impl Drop for Task {
     /// Also when the runtime goes that the first caller was in.
     fn drop(&mut self) {
-        self.calls.end("the task of the connection has ended");
+        self.calls.end(&"the task of the connection has ended".into());
     }
 }

@@ -109,5 +109,5 @@ fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
             EntryView { value: None, value_base64: None, ..entry_view::entry_view(&key, &entry, clock) }
         }
     };
-    EntryView { cas: Some(shown.meta().cas.to_string()), ..view }
+    EntryView { cas: Some(quorate_api::Cas::new(shown.meta().cas)), ..view }
 }

@@ -5,8 +5,8 @@
 
 use axum::body::Body;
 use quorate_api::{
-    Applied, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState, IndexView,
-    Problem,
+    Applied, Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState,
+    IndexView, Problem,
 };
 use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
@@ -214,7 +214,7 @@ fn view(name: &CollectionName, row: &CollectionRow) -> Result<CollectionAnswer, 
     Ok(CollectionAnswer {
         name: name.to_string(),
         rules: rules_view(&row.rules)?,
-        cas: row.mod_revision.to_string(),
+        cas: Cas::new(row.mod_revision),
         create_revision: row.create_revision,
         mod_revision: row.mod_revision,
         version: row.version,

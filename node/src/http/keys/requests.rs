@@ -1,6 +1,6 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
-use quorate_api::{Applied, ErrorCode, Problem, RequestAnswer, RequestState};
+use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState};
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
@@ -79,8 +79,8 @@ fn last_try(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<Kept
 /// What is known of a decided request.
 fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
     let (state, code, cas) = match &reply.outcome {
-        Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| meta.cas.to_string())),
-        Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(row.mod_revision.to_string())),
+        Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| Cas::new(meta.cas))),
+        Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(Cas::new(row.mod_revision))),
         Decided::Bulk(_)
         | Decided::Txn(_)
         | Decided::Where(_)

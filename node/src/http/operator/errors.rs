@@ -175,6 +175,7 @@ fn of(code: ErrorCode) -> Words {
             "The route does not take this `Content-Type`, or takes no compressed body, or a web page sends something else than JSON.",
             "`Accept`, `Accept-Post` or `Accept-Patch` of the answer lists what is taken.",
         ),
+        ErrorCode::Other(_) => words("A newer node says it.", "Read the page of that node."),
     }
 }
 
