@@ -11,14 +11,17 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use tracing::Instrument;
 
-use crate::api::{Applied, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
+use crate::api::{Applied, ErrorCode, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
+use crate::credentials::Credentials;
 use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::registry::Renewals;
-use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, TlsFiles};
+use crate::spans;
+use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, Pem, TlsSources};
 use crate::token::{TOKEN_ENV, TOKEN_FILE_ENV, TokenSource};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
 
@@ -47,6 +50,8 @@ pub struct Client {
 struct Inner {
     transport: Transport,
     endpoints: Mutex<Endpoints>,
+    /// The nodes that were given, `host:port`.
+    given: Vec<String>,
     /// As it was built.
     builder: ClientBuilder,
     renewals: Renewals,
@@ -65,8 +70,9 @@ struct Settings {
 pub struct ClientBuilder {
     endpoints: String,
     protocol: Protocol,
-    tls: TlsFiles,
+    tls: TlsSources,
     token: TokenSource,
+    discovers: bool,
     settings: Settings,
 }
 
@@ -79,15 +85,28 @@ impl ClientBuilder {
     }
 
     /// PEM file with the CAs whose certificates of nodes are believed; there are no others. A certificate has to be for the host
-    /// of the endpoint.
+    /// of the endpoint. When the file changes it is read again, within a second, and new connections go by what it says then; the same
+    /// holds for [`Self::identity_files`] and [`Self::token_file`]. What cannot be read changes nothing.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.tls.ca = Some(path.into());
+        self.tls.ca = Some(Pem::File(path.into()));
+        self
+    }
+
+    /// [`Self::ca_file`] as PEM text.
+    pub fn ca_pem(mut self, text: impl AsRef<[u8]>) -> Self {
+        self.tls.ca = Some(Pem::Given(text.as_ref().into()));
         self
     }
 
     /// PEM files with the certificate that nodes are shown, and its private key: the client is then who the certificate says.
     pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.tls.identity = Some((cert.into(), key.into()));
+        self.tls.identity = Some((Pem::File(cert.into()), Pem::File(key.into())));
+        self
+    }
+
+    /// [`Self::identity_files`] as PEM text.
+    pub fn identity_pem(mut self, cert: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
+        self.tls.identity = Some((Pem::Given(cert.as_ref().into()), Pem::Given(key.as_ref().into())));
         self
     }
 
@@ -97,7 +116,7 @@ impl ClientBuilder {
         self
     }
 
-    /// File with that token, in one line.
+    /// File with that token, in one line. Read again when it changes.
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token = TokenSource::File(path.into());
         self
@@ -134,14 +153,27 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether members that no endpoint names are found out and asked while an endpoint does not answer, so that a client outlives
+    /// the nodes that it was given. Default true. The endpoints stay in any case. A member is used once it has answered at the address
+    /// that it advertises and has said that it is this member of this cluster; so an address that only the cluster's own network knows
+    /// does no harm. A token is never sent in clear to an address that was not given.
+    pub fn discover_members(mut self, discovers: bool) -> Self {
+        self.discovers = discovers;
+        self
+    }
+
     /// Checks the endpoints, and reads the files of TLS and of the token. Connects to nothing yet.
     pub fn build(self) -> Result<Client, Error> {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
-        let tls = self.tls.load()?;
-        let transport = Transport::new(&addresses, self.protocol, tls.as_ref(), self.token.header()?)?;
-        let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
-        let (renewals, builder) = (Renewals::default(), self);
-        Ok(Client { inner: Arc::new(Inner { transport, endpoints, builder, renewals }) })
+        let transport = Transport::new(&addresses, self.protocol, Credentials::read(&self.tls, &self.token)?)?;
+        let mut endpoints = Endpoints::new(addresses.len(), rand::random::<u16>().into());
+        let is_clear = !addresses.iter().all(|endpoint| endpoint.is_tls);
+        if self.discovers && !(is_clear && transport.credentials().has_token()) {
+            endpoints.discover(Instant::now());
+        }
+        let given = addresses.into_iter().map(|endpoint| endpoint.address).collect();
+        let (endpoints, renewals, builder) = (Mutex::new(endpoints), Renewals::default(), self);
+        Ok(Client { inner: Arc::new(Inner { transport, endpoints, given, builder, renewals }) })
     }
 }
 
@@ -196,7 +228,7 @@ impl Client {
     pub(crate) fn of_node_at(&self, address: &str) -> Result<Self, Error> {
         let is_tls = self.inner.transport.is_tls();
         let scheme = if is_tls { "https" } else { "http" };
-        self.inner.builder.clone().endpoints(format!("{scheme}://{address}")).build()
+        self.inner.builder.clone().endpoints(format!("{scheme}://{address}")).discover_members(false).build()
     }
 
     /// Settings to change before building. Without endpoints: the local cluster.
@@ -208,12 +240,18 @@ impl Client {
             reads: Reads::default(),
         };
         let (endpoints, protocol) = (DEFAULT_ENDPOINTS.into(), Protocol::default());
-        ClientBuilder { endpoints, protocol, tls: TlsFiles::default(), token: TokenSource::default(), settings }
+        let (tls, token) = (TlsSources::default(), TokenSource::default());
+        ClientBuilder { endpoints, protocol, tls, token, discovers: true, settings }
     }
 
-    /// The nodes, `host:port`, in the order given.
+    /// The nodes, `host:port`, in the order given; without members that were discovered.
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &str> {
-        (0..self.inner.transport.len()).map(|node| self.inner.transport.address(node))
+        self.inner.given.iter().map(String::as_str)
+    }
+
+    /// All nodes that calls may go to, `host:port`: those given, and members that were discovered.
+    pub fn known_endpoints(&self) -> Vec<String> {
+        (0..self.inner.transport.len()).map(|node| self.inner.transport.address(node).to_string()).collect()
     }
 
     /// Where a linearizable read goes.
@@ -232,11 +270,15 @@ impl Client {
     /// Makes the call, decodes the answer.
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
         let Reply { address, status, body } = self.send(&call).await?;
-        decode(&call, address, status, &body)
+        decode(&call, &address, status, &body)
     }
 
     /// Makes the call: attempts it until it is decided or its time is up.
-    pub(crate) async fn send(&self, call: &Call) -> Result<Reply<'_>, Error> {
+    pub(crate) async fn send(&self, call: &Call) -> Result<Reply, Error> {
+        self.attempt_all(call).instrument(spans::call(call)).await
+    }
+
+    async fn attempt_all(&self, call: &Call) -> Result<Reply, Error> {
         let inner = &*self.inner;
         let (started, started_wall) = (Instant::now(), SystemTime::now());
         let timeout = self.patience(call) + call.hold;
@@ -252,15 +294,27 @@ impl Client {
             }
         };
         let mut attempts = Attempts::none();
-        let mut failed = None;
+        let (mut failed, mut is_refreshed) = (None, false);
         loop {
             let left = time_left();
             let budget = left.min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
-            let failure = match inner.transport.send(node, call, budget).await {
+            let shown = inner.transport.credentials().generation();
+            let span = spans::attempt(attempts.failures() + 1, &inner.transport.address(node));
+            let sent = inner.transport.send(node, call, budget).instrument(span.clone()).await;
+            let failure = match sent {
                 Ok(answer) => match self.judge(node, call, answer) {
                     Judged::Good { status, body } => {
                         return Ok(Reply { address: inner.transport.address(node), status, body });
+                    }
+                    // What says who we are was exchanged, and we were late to see it.
+                    Judged::Refused(problem)
+                        if problem.code == ErrorCode::Unauthenticated
+                            && !is_refreshed
+                            && inner.transport.credentials().is_newer_than(shown) =>
+                    {
+                        is_refreshed = true;
+                        continue;
                     }
                     Judged::Refused(problem) if attempts.settled_by(&problem) => {
                         return Err(Error::Rejected(problem));
@@ -276,6 +330,7 @@ impl Client {
                 },
                 Err(failure) => failure,
             };
+            spans::failed(&span, &failure);
             inner.endpoints.lock().on_failure(node, Instant::now());
             failed = Some(node);
             let roll = rand::random();
@@ -312,7 +367,7 @@ impl Client {
 
     /// An error about what a node sent in a stream.
     pub(crate) fn strange_stream(&self, node: usize, detail: String) -> Error {
-        let address = self.inner.transport.address(node).to_owned();
+        let address = self.inner.transport.address(node).to_string();
         Error::Protocol { address, detail, applied: Applied::No, request_id: None, source: None }
     }
 
@@ -330,20 +385,35 @@ impl Client {
         kind: &str,
         until: Option<Instant>,
     ) -> Result<(usize, OpenBody), Error> {
+        self.open_at_some(call, kind, until).instrument(spans::call(call)).await
+    }
+
+    async fn open_at_some(&self, call: &Call, kind: &str, until: Option<Instant>) -> Result<(usize, OpenBody), Error> {
         let inner = &*self.inner;
         let started = Instant::now();
         let mut attempts = Attempts::none();
-        let mut failed = None;
+        let (mut failed, mut is_refreshed) = (None, false);
         loop {
             let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             let budget = left.min(inner.builder.settings.attempt_timeout);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
-            let failure = match inner.transport.open(node, call, kind, budget).await {
+            let shown = inner.transport.credentials().generation();
+            let span = spans::attempt(attempts.failures() + 1, &inner.transport.address(node));
+            let opened = inner.transport.open(node, call, kind, budget).instrument(span.clone()).await;
+            let failure = match opened {
                 Ok(Opened::Body(body)) => {
                     self.learn(node, body.hint);
                     return Ok((node, body));
                 }
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
+                    Judged::Refused(problem)
+                        if problem.code == ErrorCode::Unauthenticated
+                            && !is_refreshed
+                            && inner.transport.credentials().is_newer_than(shown) =>
+                    {
+                        is_refreshed = true;
+                        continue;
+                    }
                     Judged::Refused(problem) => return Err(Error::Rejected(problem)),
                     Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status, kind))),
                     Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
@@ -351,6 +421,7 @@ impl Client {
                 },
                 Err(failure) => failure,
             };
+            spans::failed(&span, &failure);
             self.node_failed(node);
             failed = Some(node);
             let roll = rand::random();
@@ -385,7 +456,7 @@ impl Client {
         budget: Duration,
     ) -> Result<T, Error> {
         let answer = self.body_from(node, call, budget).await?;
-        decode(call, self.inner.transport.address(node), answer.status, &answer.body)
+        decode(call, &self.inner.transport.address(node), answer.status, &answer.body)
     }
 
     /// A successful answer to one attempt.
@@ -432,9 +503,10 @@ impl Client {
 
     fn learn(&self, node: usize, hint: LeaderHint) {
         let introduce = {
-            let mut endpoints = self.inner.endpoints.lock();
+            let (mut endpoints, now) = (self.inner.endpoints.lock(), Instant::now());
             endpoints.on_answer(node, hint);
-            endpoints.begin_introduction(Instant::now())
+            let is_stranger = endpoints.begin_introduction(now);
+            endpoints.begin_discovery(now) || is_stranger
         };
         if introduce {
             let client = self.clone();
@@ -442,35 +514,78 @@ impl Client {
         }
     }
 
-    /// Asks every node who it is. One that does not answer stays unknown until the next round.
+    /// Something came from a node that is no answer to a call, as on a stream that goes on for days.
+    pub(crate) fn on_sign_of_life(&self, node: usize) {
+        self.learn(node, LeaderHint::default());
+    }
+
+    /// Asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays unknown
+    /// until the next round.
     async fn introduce_all(self) {
         let asked = (0..self.inner.transport.len()).map(|node| self.introduce(node));
+        let statuses = futures::future::join_all(asked).await;
+        let latest = statuses.into_iter().flatten().max_by_key(|status| status.applied_index);
+        let discovers = self.inner.endpoints.lock().discovers();
+        if let Some(latest) = latest.filter(|status| discovers && !status.cluster_id.is_empty()) {
+            self.discover(latest).await;
+        }
+    }
+
+    async fn introduce(&self, node: usize) -> Option<StatusAnswer> {
+        let call = crate::request::status_call().ok()?;
+        let status = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await.ok()?;
+        let hint = LeaderHint { term: status.term, leader_id: status.leader_id };
+        self.inner.endpoints.lock().introduce(node, status.node_id, hint);
+        Some(status)
+    }
+
+    /// Asks the members that are not known for who they are, and adds those that answer as they should.
+    async fn discover(&self, view: StatusAnswer) {
+        let ids: Vec<u64> = view.members.iter().map(|member| member.id).collect();
+        let unknown: Vec<_> = {
+            let mut endpoints = self.inner.endpoints.lock();
+            endpoints.retain(&ids);
+            view.members.iter().filter(|member| !endpoints.is_known(member.id)).collect()
+        };
+        let asked = unknown.into_iter().filter(|member| is_reachable(&member.client_addr, &self.inner.given));
+        let asked = asked.map(|member| self.make_acquaintance(member, &view.cluster_id));
         futures::future::join_all(asked).await;
     }
 
-    async fn introduce(&self, node: usize) {
-        let Ok(call) = crate::request::status_call() else { return };
-        if let Ok(status) = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await {
-            let hint = LeaderHint { term: status.term, leader_id: status.leader_id };
-            self.inner.endpoints.lock().introduce(node, status.node_id, hint);
+    /// Adds the member, if it is there and is who the others say.
+    async fn make_acquaintance(&self, member: &MemberView, cluster_id: &str) {
+        let transport = &self.inner.transport;
+        let endpoint = Endpoint { address: member.client_addr.clone(), is_tls: transport.is_tls() };
+        let (Ok(node), Ok(call)) = (transport.prepare(&endpoint), crate::request::status_call()) else { return };
+        let Ok(answer) = transport.send_new(&node, &call, INTRODUCTION_TIMEOUT).await else { return };
+        let Ok(status) = serde_json::from_slice::<StatusAnswer>(&answer.body) else { return };
+        if status.node_id != member.id || status.cluster_id != cluster_id {
+            return;
+        }
+        let mut endpoints = self.inner.endpoints.lock();
+        // Another round may have been faster.
+        if !endpoints.is_known(member.id) {
+            transport.add(node);
+            endpoints.add(member.id);
+            tracing::debug!(node_id = member.id, endpoint = member.client_addr.as_str(), "a member was discovered");
         }
     }
 
     fn failure(&self, node: usize, kind: FailureKind) -> Failure {
-        Failure { address: self.inner.transport.address(node).to_owned(), kind }
+        Failure { address: self.inner.transport.address(node).to_string(), kind }
     }
 
     fn protocol_error(&self, node: usize, call: &Call, detail: String, applied: Applied, attempts: &Attempts) -> Error {
         let applied = if attempts.fate_open() { Applied::Unknown } else { applied };
-        let address = self.inner.transport.address(node).to_owned();
+        let address = self.inner.transport.address(node).to_string();
         Error::Protocol { address, detail, applied, request_id: call.request_id().cloned(), source: None }
     }
 }
 
 /// A successful answer.
-pub(crate) struct Reply<'a> {
+pub(crate) struct Reply {
     /// Who gave it.
-    pub address: &'a str,
+    pub address: Arc<str>,
     /// 2xx or 304; for HEAD also 404.
     pub status: StatusCode,
     /// All of it.
@@ -483,6 +598,18 @@ enum Judged {
     Refused(Box<Problem>),
     Failed(FailureKind),
     Nonsense { detail: String, applied: Applied },
+}
+
+/// Whether an address that a member advertises can mean the same to us. One of the node's own machine does not, unless ours is that.
+fn is_reachable(address: &str, given: &[String]) -> bool {
+    let host = |address: &str| address.rsplit_once(':').map_or_else(String::new, |(host, _)| host.to_owned());
+    let ip = |host: &str| host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().ok();
+    let is_local = |host: &str| host == "localhost" || ip(host).is_some_and(|ip| ip.is_loopback());
+    let advertised = host(address);
+    if advertised.is_empty() || ip(&advertised).is_some_and(|ip| ip.is_unspecified()) {
+        return false;
+    }
+    !is_local(&advertised) || given.iter().any(|given| is_local(&host(given)))
 }
 
 fn not_a_stream(status: StatusCode, kind: &str) -> String {
@@ -534,6 +661,22 @@ mod tests {
         assert_eq!(call(write(), Some(hours)), WRITE_PATIENCE_MAX);
         assert_eq!(call(write(), Some(Duration::from_secs(3))), Duration::from_secs(3));
         assert_eq!((call(Intent::Read, None), call(Intent::Once, None)), (hours, hours));
+    }
+
+    #[test]
+    fn an_address_of_the_nodes_own_machine_is_ours_only_where_we_are_on_it() {
+        let given = |address: &str| vec![address.to_owned()];
+        for (address, endpoint, reachable) in [
+            ("10.0.0.4:7100", "db.example.org:7100", true),
+            ("127.0.0.1:7104", "127.0.0.1:7101", true),
+            ("[::1]:7104", "localhost:7101", true),
+            ("127.0.0.1:7100", "db.example.org:7100", false),
+            ("localhost:7100", "10.0.0.1:7100", false),
+            ("0.0.0.0:7100", "127.0.0.1:7101", false),
+            ("", "127.0.0.1:7101", false),
+        ] {
+            assert_eq!(is_reachable(address, &given(endpoint)), reachable, "{address} from {endpoint}");
+        }
     }
 
     #[test]

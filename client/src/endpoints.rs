@@ -10,6 +10,11 @@ const AVOID_MIN: Duration = Duration::from_millis(100);
 const AVOID_MAX: Duration = Duration::from_secs(3);
 /// Pause between two rounds of asking the nodes who they are.
 const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two looks at who the members are: members change rarely, and a client that was given several nodes outlives more
+/// than one change.
+const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
+/// The first look comes once a client has lived a little; what is over by then needs none.
+const DISCOVERY_FIRST: Duration = Duration::from_secs(1);
 
 /// One of the nodes that a client was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +60,23 @@ struct Node {
     id: Option<u64>,
     failures: u32,
     avoid_until: Option<Instant>,
+    /// No member any more. Never of a node that was given.
+    is_gone: bool,
 }
 
-/// The nodes, by their place in the list of endpoints.
+impl Node {
+    fn unknown() -> Self {
+        Self { id: None, failures: 0, avoid_until: None, is_gone: false }
+    }
+}
+
+/// The nodes, by their place in the list of endpoints: those that were given, then members that were discovered. Discovered ones
+/// are asked only while not every given one is well, so that a client of one node stays with it.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     nodes: Vec<Node>,
+    /// How many were given.
+    given: usize,
     /// Highest term seen; what older terms say of the leader is ignored.
     term: u64,
     leader_id: Option<u64>,
@@ -68,33 +84,48 @@ pub(crate) struct Endpoints {
     leader: Option<usize>,
     next: usize,
     introduced_at: Option<Instant>,
+    /// When to look for members; `None`: never.
+    discover_at: Option<Instant>,
 }
 
 impl Endpoints {
     /// `count` nodes of which nothing is known. `start` is where the turn begins, so that clients spread.
     pub fn new(count: usize, start: usize) -> Self {
         assert!(count > 0, "a client has at least one endpoint, not {count}");
-        let nodes = (0..count).map(|_| Node { id: None, failures: 0, avoid_until: None }).collect();
-        Self { nodes, term: 0, leader_id: None, leader: None, next: start % count, introduced_at: None }
+        let nodes = (0..count).map(|_| Node::unknown()).collect();
+        let (next, introduced_at, discover_at) = (start % count, None, None);
+        Self { nodes, given: count, term: 0, leader_id: None, leader: None, next, introduced_at, discover_at }
+    }
+
+    /// Members are discovered from now on.
+    pub fn discover(&mut self, now: Instant) {
+        self.discover_at = Some(now + DISCOVERY_FIRST);
     }
 
     /// The node to ask now. `not` has just failed this very request: it comes last.
     pub fn pick(&mut self, preference: Preference, not: Option<usize>, now: Instant) -> usize {
         if preference == Preference::Leader
             && let Some(leader) = self.leader
+            && leader < self.reach(now)
             && Some(leader) != not
             && self.is_well(leader, now)
         {
             return leader;
         }
-        let count = self.nodes.len();
-        let turn = (0..count).map(|step| (self.next + step) % count);
+        let reach = self.reach(now);
+        let turn = (0..reach).map(|step| (self.next + step) % reach).filter(|&node| !self.nodes[node].is_gone);
         let well = turn.clone().find(|&node| Some(node) != not && self.is_well(node, now));
-        let others = turn.filter(|&node| Some(node) != not || count == 1);
-        let pick = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
-        let pick = pick.expect("either one node is well, or the others than `not` are not empty");
-        self.next = (pick + 1) % count;
+        let others = turn.clone().filter(|&node| Some(node) != not);
+        let rested = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
+        let pick = rested.or(not).expect("given nodes are never gone, so that one is left, or it is `not`");
+        self.next = (pick + 1) % reach;
         pick
+    }
+
+    /// How many nodes, from the first, may be asked.
+    fn reach(&self, now: Instant) -> usize {
+        let all_well = (0..self.given).all(|node| self.is_well(node, now));
+        if all_well { self.given } else { self.nodes.len() }
     }
 
     /// A node answered.
@@ -113,6 +144,8 @@ impl Endpoints {
         let avoid = AVOID_MIN.saturating_mul(1 << entry.failures.min(8)).min(AVOID_MAX);
         entry.failures = entry.failures.saturating_add(1);
         entry.avoid_until = Some(now + avoid);
+        // It may have been replaced.
+        self.discover_at = self.discover_at.map(|at| at.min(now + DISCOVERY_FIRST));
         if self.leader == Some(node) {
             self.leader = None;
             self.leader_id = None;
@@ -138,6 +171,40 @@ impl Endpoints {
         false
     }
 
+    /// Whether to look now who the members are.
+    pub fn begin_discovery(&mut self, now: Instant) -> bool {
+        let is_due = self.discover_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.discover_at = Some(now + DISCOVERY_PAUSE);
+        }
+        is_due
+    }
+
+    /// Whether members are discovered.
+    pub fn discovers(&self) -> bool {
+        self.discover_at.is_some()
+    }
+
+    /// Whether one of the nodes is known to be this member. If it was gone, it is back.
+    pub fn is_known(&mut self, id: u64) -> bool {
+        let known = self.nodes.iter_mut().find(|node| node.id == Some(id));
+        known.map(|node| node.is_gone = false).is_some()
+    }
+
+    /// A member was discovered, and has the next place.
+    pub fn add(&mut self, id: u64) {
+        self.nodes.push(Node { id: Some(id), ..Node::unknown() });
+        self.find_leader();
+    }
+
+    /// These are all members: discovered ones that are none any more are gone.
+    pub fn retain(&mut self, members: &[u64]) {
+        for node in &mut self.nodes[self.given..] {
+            node.is_gone = node.id.is_none_or(|id| !members.contains(&id));
+        }
+        self.find_leader();
+    }
+
     fn is_well(&self, node: usize, now: Instant) -> bool {
         self.nodes[node].avoid_until.is_none_or(|until| until <= now)
     }
@@ -154,7 +221,7 @@ impl Endpoints {
 
     fn find_leader(&mut self) {
         let id = self.leader_id;
-        self.leader = self.nodes.iter().position(|node| id.is_some() && node.id == id);
+        self.leader = self.nodes.iter().position(|node| id.is_some() && node.id == id && !node.is_gone);
     }
 }
 
@@ -232,5 +299,51 @@ mod tests {
         assert!(endpoints.begin_introduction(now + INTRODUCTION_PAUSE));
         endpoints.introduce(0, 9, LeaderHint { term: 2, leader_id: Some(9) });
         assert!(!endpoints.begin_introduction(now + INTRODUCTION_PAUSE * 2));
+    }
+
+    #[test]
+    fn discovered_members_are_asked_only_while_a_given_node_is_not_well() {
+        let (mut endpoints, now) = (introduced(4), Instant::now());
+        endpoints.add(4);
+        assert_ne!(endpoints.pick(Preference::Leader, None, now), 3, "given nodes forward to the leader");
+        for _ in 0..3 {
+            assert!(endpoints.pick(Preference::Any, None, now) < 3);
+        }
+        endpoints.on_failure(0, now);
+        assert_eq!(endpoints.pick(Preference::Leader, None, now), 3);
+        let asked: Vec<_> = (0..3).map(|_| endpoints.pick(Preference::Any, None, now)).collect();
+        assert!(asked.contains(&3) && !asked.contains(&0), "{asked:?}");
+        endpoints.on_answer(0, LeaderHint::default());
+        assert!(endpoints.pick(Preference::Any, None, now) < 3);
+    }
+
+    #[test]
+    fn when_all_given_nodes_are_replaced_the_discovered_ones_are_left() {
+        let (mut endpoints, now) = (Endpoints::new(1, 0), Instant::now());
+        endpoints.add(4);
+        endpoints.add(5);
+        endpoints.on_failure(0, now);
+        let asked: Vec<_> = (0..4).map(|_| endpoints.pick(Preference::Any, Some(0), now)).collect();
+        assert!(asked.iter().all(|node| *node > 0), "{asked:?}");
+        endpoints.retain(&[5, 6]);
+        assert_eq!(endpoints.pick(Preference::Any, Some(0), now), 2, "node 4 is a member no more");
+        assert!(endpoints.is_known(4), "and may come back");
+        endpoints.on_failure(1, now);
+        endpoints.on_failure(2, now);
+        endpoints.on_failure(2, now);
+        assert_eq!(endpoints.pick(Preference::Any, Some(1), now), 0, "it rests least");
+    }
+
+    #[test]
+    fn members_are_looked_for_soon_after_the_start_and_after_a_failure() {
+        let (mut endpoints, now) = (Endpoints::new(2, 0), Instant::now());
+        assert!(!endpoints.begin_discovery(now + DISCOVERY_PAUSE), "nobody asked for it");
+        endpoints.discover(now);
+        assert!(!endpoints.begin_discovery(now));
+        let first = now + DISCOVERY_FIRST;
+        assert!(endpoints.begin_discovery(first) && !endpoints.begin_discovery(first));
+        assert!(endpoints.begin_discovery(first + DISCOVERY_PAUSE));
+        endpoints.on_failure(0, first + DISCOVERY_PAUSE);
+        assert!(endpoints.begin_discovery(first + DISCOVERY_PAUSE + DISCOVERY_FIRST));
     }
 }

@@ -3,7 +3,9 @@
 //! Owns the reading of those files and the words for a handshake that failed. Believes only CAs that were named: no roots of the
 //! system, and never a node without a certificate.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,29 +27,82 @@ pub const CERT_ENV: &str = "QUORATE_CERT";
 /// The environment variable that names the key of [`crate::ClientBuilder::identity_files`].
 pub const KEY_ENV: &str = "QUORATE_KEY";
 
-/// Where the certificates are.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
-    pub ca: Option<PathBuf>,
-    /// Certificate and key.
-    pub identity: Option<(PathBuf, PathBuf)>,
+/// PEM text: in a file, which may change, or as it was given.
+#[derive(Clone)]
+pub(crate) enum Pem {
+    File(PathBuf),
+    Given(Arc<[u8]>),
 }
 
-impl TlsFiles {
+impl fmt::Debug for Pem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.fmt(out),
+            Self::Given(_) => out.write_str("Given"),
+        }
+    }
+}
+
+impl Pem {
+    fn read(&self) -> Result<Cow<'_, [u8]>, Error> {
+        match self {
+            Self::File(path) => match std::fs::read(path) {
+                Ok(text) => Ok(text.into()),
+                Err(error) => Err(self.bad(&format!("cannot be read: {error}"))),
+            },
+            Self::Given(text) => Ok(Cow::Borrowed(text)),
+        }
+    }
+
+    fn bad(&self, what: &str) -> Error {
+        Error::Invalid(match self {
+            Self::File(path) => format!("{}: {what}", path.display()),
+            Self::Given(_) => format!("PEM text that was given: {what}"),
+        })
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+        let text = self.read()?;
+        let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+        let found = found.map_err(|error| self.bad(&why(&error)))?;
+        if found.is_empty() { Err(self.bad("has no certificate in it (PEM)")) } else { Ok(found) }
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Given(_) => None,
+        }
+    }
+}
+
+/// Where the certificates are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsSources {
+    pub ca: Option<Pem>,
+    /// Certificate and key.
+    pub identity: Option<(Pem, Pem)>,
+}
+
+impl TlsSources {
+    /// Those that stand in files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let identity = self.identity.iter().flat_map(|(cert, key)| [cert, key]);
+        self.ca.iter().chain(identity).filter_map(Pem::file)
+    }
+
     /// What a handshake needs; `None` where no CA is named.
     pub fn load(&self) -> Result<Option<Arc<ClientConfig>>, Error> {
         let Some(ca) = &self.ca else {
             return match &self.identity {
                 None => Ok(None),
-                Some((cert, _)) => Err(bad(
-                    cert,
-                    "a certificate is only shown to nodes that have one: name the CA of theirs too (--ca FILE)",
-                )),
+                Some((cert, _)) => Err(cert
+                    .bad("a certificate is only shown to nodes that have one: name the CA of theirs too (--ca FILE)")),
             };
         };
         let mut roots = RootCertStore::empty();
-        for authority in certificates(ca)? {
-            roots.add(authority).map_err(|error| bad(ca, &format!("cannot be a CA: {error}")))?;
+        for authority in ca.certificates()? {
+            roots.add(authority).map_err(|error| ca.bad(&format!("cannot be a CA: {error}")))?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -55,28 +110,17 @@ impl TlsFiles {
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((cert, key)) => {
-                let chain = certificates(cert)?;
-                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &why(&error)))?;
+                let chain = cert.certificates()?;
+                let secret = PrivateKeyDer::from_pem_slice(&key.read()?).map_err(|error| key.bad(&why(&error)))?;
                 builder.with_client_auth_cert(chain, secret).map_err(|error| match error {
-                    rustls::Error::InconsistentKeys(_) => bad(key, &format!("is not the key of {}", cert.display())),
-                    error => bad(key, &error.to_string()),
+                    rustls::Error::InconsistentKeys(_) => key.bad(&format!("is not the key of {cert:?}")),
+                    error => key.bad(&error.to_string()),
                 })?
             }
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Some(Arc::new(config)))
     }
-}
-
-fn bad(path: &Path, what: &str) -> Error {
-    Error::Invalid(format!("{}: {what}", path.display()))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let refused = |error| bad(path, &why(&error));
-    let found =
-        CertificateDer::pem_file_iter(path).map_err(refused)?.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    if found.is_empty() { Err(bad(path, "has no certificate in it (PEM)")) } else { Ok(found) }
 }
 
 fn why(error: &rustls::pki_types::pem::Error) -> String {

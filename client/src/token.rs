@@ -44,6 +44,14 @@ impl TokenSource {
             Self::File(path) => read(path).map(Some),
         }
     }
+
+    /// Its file, where it stands in one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::None | Self::Given(_) => None,
+        }
+    }
 }
 
 const BAD: &str = "the token is not one line of printable ASCII";

@@ -27,14 +27,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
+use parking_lot::RwLock;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 pub(crate) use body::{OpenBody, Opened};
 pub(crate) use events::EventStream;
 
+use crate::credentials::Credentials;
 use crate::endpoints::{Endpoint, LeaderHint};
 use crate::error::{Error, Failure, FailureKind};
 use crate::reason::Reason;
@@ -82,57 +82,85 @@ enum Broken {
     After(Reason),
 }
 
-/// The way to all nodes.
+/// The way to all nodes. A node keeps its place: others only come behind it.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    lines: Vec<Line>,
+    lines: RwLock<Vec<Arc<Line>>>,
     protocol: Protocol,
+    credentials: Arc<Credentials>,
 }
+
+/// The way to a node that is not added.
+pub(crate) struct NewNode(Arc<Line>);
 
 /// The way to one node.
 struct Line {
     /// `host:port`
-    address: String,
+    address: Arc<str>,
     host: HeaderValue,
-    /// Who asks.
-    authorization: Option<HeaderValue>,
-    /// How to shake hands, and whom the certificate has to name. `None`: plain.
-    secure: Option<(TlsConnector, ServerName<'static>)>,
+    credentials: Arc<Credentials>,
+    /// Whom the certificate has to name. `None`: plain.
+    secure: Option<ServerName<'static>>,
     http1: http1::Pool,
     stream: stream::Shared,
 }
 
 impl Transport {
     /// Connects to nothing yet.
-    pub fn new(
-        endpoints: &[Endpoint],
-        protocol: Protocol,
-        tls: Option<&Arc<ClientConfig>>,
-        authorization: Option<HeaderValue>,
-    ) -> Result<Self, Error> {
-        let line = |endpoint| Line::new(endpoint, tls, authorization.clone());
+    pub fn new(endpoints: &[Endpoint], protocol: Protocol, credentials: Credentials) -> Result<Self, Error> {
+        let credentials = Arc::new(credentials);
+        let line = |endpoint| Line::new(endpoint, &credentials).map(Arc::new);
         let lines = endpoints.iter().map(line).collect::<Result<_, _>>()?;
-        Ok(Self { lines, protocol })
+        Ok(Self { lines: RwLock::new(lines), protocol, credentials })
     }
 
     /// How many nodes there are.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.lines.read().len()
     }
 
     /// Whether any node is reached by TLS.
     pub fn is_tls(&self) -> bool {
-        self.lines.iter().any(|line| line.secure.is_some())
+        self.lines.read().iter().any(|line| line.secure.is_some())
     }
 
     /// The node's `host:port`.
-    pub fn address(&self, node: usize) -> &str {
-        &self.lines[node].address
+    pub fn address(&self, node: usize) -> Arc<str> {
+        self.line(node).address.clone()
+    }
+
+    /// What this client shows and believes.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
+    /// A way to one more node, to be tried before it is added.
+    pub fn prepare(&self, endpoint: &Endpoint) -> Result<NewNode, Error> {
+        Line::new(endpoint, &self.credentials).map(|line| NewNode(Arc::new(line)))
+    }
+
+    /// Adds a node; its place.
+    pub fn add(&self, node: NewNode) -> usize {
+        let mut lines = self.lines.write();
+        lines.push(node.0);
+        lines.len() - 1
+    }
+
+    fn line(&self, node: usize) -> Arc<Line> {
+        self.lines.read()[node].clone()
     }
 
     /// One attempt at one node, over within `budget`.
     pub async fn send(&self, node: usize, call: &Call, budget: Duration) -> Result<Answer, Failure> {
-        let line = &self.lines[node];
+        self.send_on(&self.line(node), call, budget).await
+    }
+
+    /// [`Self::send`] to a node that is not added yet.
+    pub async fn send_new(&self, node: &NewNode, call: &Call, budget: Duration) -> Result<Answer, Failure> {
+        self.send_on(&node.0, call, budget).await
+    }
+
+    async fn send_on(&self, line: &Line, call: &Call, budget: Duration) -> Result<Answer, Failure> {
         let sent = AtomicBool::new(false);
         let kind = match tokio::time::timeout(budget, self.attempt(line, call, budget, &sent)).await {
             Ok(Ok(answer)) => return Ok(answer),
@@ -146,7 +174,7 @@ impl Transport {
                 FailureKind::TimedOut(budget)
             }
         };
-        Err(Failure { address: line.address.clone(), kind })
+        Err(Failure { address: line.address.to_string(), kind })
     }
 
     /// Sets `sent` before it hands the request to a connection: until then a call that is given up has done nothing.
@@ -170,11 +198,7 @@ impl std::fmt::Debug for Line {
 }
 
 impl Line {
-    fn new(
-        endpoint: &Endpoint,
-        tls: Option<&Arc<ClientConfig>>,
-        authorization: Option<HeaderValue>,
-    ) -> Result<Self, Error> {
+    fn new(endpoint: &Endpoint, credentials: &Arc<Credentials>) -> Result<Self, Error> {
         let address = endpoint.address.as_str();
         let bad = |why: &str| Error::Invalid(format!("`{address}` is not an endpoint: {why}"));
         let authority: Authority = address.parse().map_err(|_| bad("expected host:port"))?;
@@ -182,32 +206,33 @@ impl Line {
             return Err(bad("expected host:port"));
         }
         let host = HeaderValue::from_str(address).map_err(|_| bad("the host is not ASCII"))?;
-        let secure = match (endpoint.is_tls, tls) {
+        let secure = match (endpoint.is_tls, credentials.shown().connector.is_some()) {
             (false, _) => None,
-            (true, None) => {
+            (true, false) => {
                 return Err(Error::Invalid(format!(
                     "https://{address}: no CA is named, and only certificates of CAs that are named are believed; say --ca FILE \
                      (QUORATE_CA)"
                 )));
             }
-            (true, Some(tls)) => {
+            (true, true) => {
                 let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-                let name = ServerName::try_from(host).map_err(|_| bad("no certificate can have this host's name"))?;
-                Some((TlsConnector::from(Arc::clone(tls)), name))
+                Some(ServerName::try_from(host).map_err(|_| bad("no certificate can have this host's name"))?)
             }
         };
         let (http1, stream) = Default::default();
-        Ok(Self { address: address.into(), host, authorization, secure, http1, stream })
+        Ok(Self { address: address.into(), host, credentials: credentials.clone(), secure, http1, stream })
     }
 
     async fn connect(&self) -> Result<TokioIo<Wire>, Broken> {
         let failed = |error| Broken::Before(FailureKind::Connect(error));
-        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address)).await {
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&*self.address)).await {
             Ok(connected) => connected.map_err(failed)?,
             Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
         };
         stream.set_nodelay(true).map_err(failed)?;
-        let Some((connector, name)) = &self.secure else { return Ok(TokioIo::new(Wire::Left(stream))) };
+        let Some(name) = &self.secure else { return Ok(TokioIo::new(Wire::Left(stream))) };
+        let shown = self.credentials.shown();
+        let connector = shown.connector.as_ref().expect("an endpoint with TLS is refused where no CA is named");
         // In a box: its state is large, and most calls find a connection that is kept.
         let handshake = Box::pin(connector.connect(name.clone(), stream));
         match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
@@ -220,7 +245,7 @@ impl Line {
     /// Says where a request goes and who asks.
     fn introduce(&self, headers: &mut HeaderMap) {
         headers.insert(HOST, self.host.clone());
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = &self.credentials.shown().authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
     }

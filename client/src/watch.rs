@@ -338,6 +338,7 @@ impl Watch {
             "progress" => {
                 let WatchProgress { revision, .. } = self.read(node, message)?;
                 self.position = self.position.max(Some(revision));
+                self.setup.client.on_sign_of_life(node);
             }
             "end" => {
                 let end: StreamEnd = self.read(node, message)?;

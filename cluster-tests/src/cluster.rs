@@ -299,7 +299,9 @@ impl Cluster {
     pub fn client_without(&self, unknown: Option<u64>) -> Client {
         let known = self.nodes.iter().filter(|(id, _)| Some(**id) != unknown || self.nodes.len() == 1);
         let endpoints: Vec<_> = known.map(|(_, node)| node.client.to_string()).collect();
-        Client::new(endpoints.join(",")).expect("addresses are endpoints")
+        // What is left out stays so, and a network that is hurt is not gone round.
+        let builder = Client::builder().endpoints(endpoints.join(",")).discover_members(false);
+        builder.build().expect("addresses are endpoints")
     }
 
     /// The data directory of a node.

@@ -42,14 +42,14 @@ pub(crate) struct OpenBody {
 impl Transport {
     /// One attempt at one node to open an answer of this content type, over within `budget`.
     pub async fn open(&self, node: usize, call: &Call, kind: &str, budget: Duration) -> Result<Opened, Failure> {
-        let line = &self.lines[node];
+        let line = &*self.line(node);
         let kind = match tokio::time::timeout(budget, open(line, call, kind, budget)).await {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
             Err(_) => FailureKind::TimedOut(budget),
         };
-        Err(Failure { address: line.address.clone(), kind })
+        Err(Failure { address: line.address.to_string(), kind })
     }
 }
 

@@ -30,6 +30,8 @@ struct Idle {
     sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<Connection>>,
     since: Instant,
+    /// Of the credentials that it was made with.
+    generation: u64,
 }
 
 /// Idle connections to one node, the last used at the back.
@@ -57,23 +59,24 @@ impl Pool {
         taken
     }
 
-    fn put_back(&self, sender: SendRequest<Full<Bytes>>, connection: Pin<Box<Connection>>) {
+    fn put_back(&self, sender: SendRequest<Full<Bytes>>, connection: Pin<Box<Connection>>, generation: u64) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
-            idle.push_back(Idle { sender, connection, since: Instant::now() });
+            idle.push_back(Idle { sender, connection, since: Instant::now(), generation });
         }
     }
 }
 
 /// One attempt. A kept connection that was closed meanwhile is replaced by the next, at last by a new one.
 pub(super) async fn send(line: &Line, call: &Call, budget: Duration, sent: &AtomicBool) -> Result<Answer, Broken> {
-    while let Some(Idle { mut sender, mut connection, since }) = line.http1.take() {
-        if is_stale(since, Instant::now()) {
+    let generation_now = line.credentials.generation();
+    while let Some(Idle { mut sender, mut connection, since, generation }) = line.http1.take() {
+        if is_stale(since, Instant::now()) || generation != generation_now {
             continue;
         }
         let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget, sent).await;
         if !matches!(outcome, Err(Broken::Before(_))) {
-            return keep(line, sender, connection, outcome);
+            return keep(line, sender, connection, generation, outcome);
         }
         sent.store(false, Relaxed);
     }
@@ -81,7 +84,7 @@ pub(super) async fn send(line: &Line, call: &Call, budget: Duration, sent: &Atom
     let (mut sender, connection) = http1::handshake(stream).await.map_err(not_sent)?;
     let mut connection = Box::pin(connection);
     let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget, sent).await;
-    keep(line, sender, connection, outcome)
+    keep(line, sender, connection, generation_now, outcome)
 }
 
 /// Keeps the connection of a successful exchange.
@@ -89,10 +92,11 @@ fn keep(
     line: &Line,
     sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<Connection>>,
+    generation: u64,
     outcome: Result<Answer, Broken>,
 ) -> Result<Answer, Broken> {
     if outcome.is_ok() && !sender.is_closed() {
-        line.http1.put_back(sender, connection);
+        line.http1.put_back(sender, connection, generation);
     }
     outcome
 }

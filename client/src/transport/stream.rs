@@ -41,11 +41,15 @@ pub(super) struct Shared {
 
 /// The connection that operations take.
 #[derive(Debug)]
-struct Kept(Arc<Calls>);
+struct Kept {
+    calls: Arc<Calls>,
+    /// Of the credentials that it was made with: the node knows us by them for as long as it lasts.
+    generation: u64,
+}
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.0.on_let_go();
+        self.calls.on_let_go();
     }
 }
 
@@ -53,13 +57,15 @@ impl Shared {
     /// Leaves the connection if nothing comes on it any more, though answers are due: a call has waited in vain, and the next
     /// ones should not.
     pub fn leave_silent(&self) {
-        if let Some(calls) = self.kept() {
-            calls.leave_if_silent();
+        if let Some(kept) = self.kept.lock().as_ref() {
+            kept.calls.leave_if_silent();
         }
     }
 
-    fn kept(&self) -> Option<Arc<Calls>> {
-        self.kept.lock().as_ref().map(|kept| kept.0.clone())
+    /// The connection, if it was made with the credentials of this generation.
+    fn kept(&self, generation: u64) -> Option<Arc<Calls>> {
+        let kept = self.kept.lock();
+        kept.as_ref().filter(|kept| kept.generation == generation).map(|kept| kept.calls.clone())
     }
 
     fn is_refused(&self) -> bool {
@@ -73,7 +79,7 @@ impl Shared {
 
 /// One attempt, of which the node is told that it has `told` milliseconds. `None`: the node takes no streams.
 pub(super) async fn send(line: &Line, call: &Call, told: u64, sent: &AtomicBool) -> Option<Result<Answer, Broken>> {
-    if let Some(calls) = line.stream.kept() {
+    if let Some(calls) = line.stream.kept(line.credentials.generation()) {
         sent.store(true, Relaxed);
         match calls.exchange(&call.body, told).await {
             // It had ended before; another takes its place.
@@ -95,7 +101,8 @@ pub(super) async fn send(line: &Line, call: &Call, told: u64, sent: &AtomicBool)
 async fn dial(line: &Line) -> Result<Option<Arc<Calls>>, Broken> {
     let shared = &line.stream;
     let _dialling = shared.dialling.lock().await;
-    let kept = shared.kept();
+    let generation = line.credentials.generation();
+    let kept = shared.kept(generation);
     if kept.as_ref().is_some_and(|calls| calls.misfits()) {
         shared.refuse();
         *shared.kept.lock() = None;
@@ -116,7 +123,7 @@ async fn dial(line: &Line) -> Result<Option<Arc<Calls>>, Broken> {
     };
     match dialled {
         Dialled::Open(calls) => {
-            *shared.kept.lock() = Some(Kept(calls.clone()));
+            *shared.kept.lock() = Some(Kept { calls: calls.clone(), generation });
             Ok(Some(calls))
         }
         Dialled::Refused => {

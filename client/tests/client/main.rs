@@ -1,11 +1,13 @@
 //! The client against nodes that fail as told.
 
 mod calls;
+mod credentials;
 mod fake;
 mod leaders;
 mod locks;
 mod many;
 mod sessions;
+mod spans;
 mod streams;
 mod updates;
 mod watches;

@@ -16,7 +16,12 @@ fn grant(permission: Permission, prefix: &str) -> Grant {
 
 fn client(cluster: &Cluster, id: u64) -> Client {
     let address = cluster.client_address(id).to_string();
-    Client::builder().endpoints(&address).timeout(Duration::from_secs(20)).build().expect("a client")
+    Client::builder()
+        .endpoints(&address)
+        .discover_members(false)
+        .timeout(Duration::from_secs(20))
+        .build()
+        .expect("a client")
 }
 
 /// Whether any file below a directory has these bytes in it.

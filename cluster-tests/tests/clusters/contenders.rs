@@ -182,7 +182,11 @@ async fn hurt(cluster: &mut Cluster, random: &mut StdRng) -> String {
 /// Some know all nodes, some two, some one only: those are lost with it.
 fn client_of(cluster: &Cluster, number: u64) -> Client {
     match number % 4 {
-        0 => Client::new(cluster.client_address(1 + number / 4 % 3).to_string()).expect("an endpoint"),
+        0 => Client::builder()
+            .endpoints(cluster.client_address(1 + number / 4 % 3).to_string())
+            .discover_members(false)
+            .build()
+            .expect("an endpoint"),
         1 => cluster.client_without(Some(1 + number / 4 % 3)),
         _ => cluster.client_without(None),
     }

@@ -17,7 +17,11 @@ const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn client_of(cluster: &Cluster, id: u64) -> Client {
-    Client::new(cluster.client_address(id).to_string()).expect("an endpoint")
+    Client::builder()
+        .endpoints(cluster.client_address(id).to_string())
+        .discover_members(false)
+        .build()
+        .expect("an endpoint")
 }
 
 async fn session(client: &Client) -> Session {

@@ -100,7 +100,11 @@ async fn assert_quarantined(cluster: &Cluster, victim: u64) {
 async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
     let (mut cluster, victim, third) = altered().await;
     let client = patient(&cluster);
-    let only_victim = Client::new(cluster.client_address(victim).to_string()).expect("an endpoint");
+    let only_victim = Client::builder()
+        .endpoints(cluster.client_address(victim).to_string())
+        .discover_members(false)
+        .build()
+        .expect("an endpoint");
     let mut watch = only_victim.watch("alt").initial().start().await.expect("it serves yet");
     assert!(matches!(watch.next().await, Ok(Watched::Event(_))));
 

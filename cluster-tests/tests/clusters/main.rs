@@ -25,6 +25,7 @@ mod find;
 mod forms;
 mod guide;
 mod handles;
+mod library;
 mod locks;
 mod package;
 mod reads;
