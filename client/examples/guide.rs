@@ -45,7 +45,8 @@ async fn main() -> Outcome {
     election(&client).await?;
     meetings(&client).await?;
     tasks(&client).await?;
-    watch(&client).await
+    watch(&client).await?;
+    mirror(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -358,5 +359,16 @@ async fn watch(client: &Client) -> Outcome {
     client.put_json("settings/limit", &json!(20)).await?;
     let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
     assert_eq!(changed.json::<u64>()?, 20);
+    Ok(())
+}
+
+async fn mirror(client: &Client) -> Outcome {
+    client.put_json("hosts/web-1", &json!({"zone": "a"})).await?;
+    let hosts = client.mirror("hosts/").index_by("zone").start().await?;
+    assert_eq!(hosts.find_by("zone", &json!("a"))[0].key, "hosts/web-1");
+    client.put_json("hosts/web-2", &json!({"zone": "b"})).await?;
+    // After this it shows all that was written before.
+    hosts.sync().await?;
+    assert!(hosts.get("hosts/web-2").is_some());
     Ok(())
 }

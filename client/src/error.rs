@@ -4,6 +4,7 @@
 //! guesses: where the outcome of a write is not known, the error says so and carries the id to ask with.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::{Applied, ErrorCode, Problem, Retry, ValueError};
@@ -63,6 +64,19 @@ pub enum Error {
         /// How long the lock holds unless it is extended, where that is known.
         lock_left: Option<Duration>,
     },
+    /// A mirror did not come to a revision in time. What it has is older.
+    #[error("the mirror of `{prefix}` is at revision {reached}, not yet at {revision}")]
+    #[non_exhaustive]
+    Behind {
+        /// What it mirrors.
+        prefix: String,
+        /// The revision that was waited for.
+        revision: u64,
+        /// The revision that it shows.
+        reached: u64,
+        /// Why it does not follow, where it does not.
+        source: Option<Arc<Error>>,
+    },
     /// A session is lost, or no renewal of it was confirmed lately: what it holds is not certain, and nothing was done.
     #[error("session {session} {}", .loss.map_or("is suspect: no renewal of it was confirmed lately".to_owned(), |loss| format!("is lost: {loss}")))]
     #[non_exhaustive]
@@ -108,6 +122,7 @@ impl Error {
             Self::Unavailable(_)
             | Self::Contended { .. }
             | Self::Locked { .. }
+            | Self::Behind { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
@@ -120,7 +135,11 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
-            Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } | Self::Locked { .. } => true,
+            Self::Unavailable(_)
+            | Self::Unknown(_)
+            | Self::Contended { .. }
+            | Self::Locked { .. }
+            | Self::Behind { .. } => true,
             Self::Session { loss, .. } => loss.is_none(),
             Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => {
                 false
@@ -138,6 +157,7 @@ impl Error {
             },
             Self::Protocol { .. }
             | Self::Locked { .. }
+            | Self::Behind { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
@@ -161,6 +181,7 @@ impl Error {
             Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
             Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
             Self::Locked { .. }
+            | Self::Behind { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }

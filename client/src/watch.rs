@@ -248,19 +248,27 @@ impl Watch {
     /// called again without losing an event.
     pub async fn next(&mut self) -> Result<Watched, Error> {
         loop {
-            if let Some(watched) = self.ready.pop_front() {
+            if let Some(watched) = self.step().await? {
                 return Ok(watched);
             }
-            let Some((node, stream)) = &mut self.stream else {
-                self.connect(self.setup.patience).await?;
-                continue;
-            };
-            let node = *node;
-            match stream.next(self.setup.heartbeat * SILENT_HEARTBEATS_MAX).await {
-                Ok(message) => self.take(node, &message)?,
-                Err(_broken) => self.leave(node),
-            }
         }
+    }
+
+    /// The next event; `None` where something else happened, after which [`Self::revision`] may be another.
+    pub(crate) async fn step(&mut self) -> Result<Option<Watched>, Error> {
+        if let Some(watched) = self.ready.pop_front() {
+            return Ok(Some(watched));
+        }
+        let Some((node, stream)) = &mut self.stream else {
+            self.connect(self.setup.patience).await?;
+            return Ok(None);
+        };
+        let node = *node;
+        match stream.next(self.setup.heartbeat * SILENT_HEARTBEATS_MAX).await {
+            Ok(message) => self.take(node, &message)?,
+            Err(_broken) => self.leave(node),
+        }
+        Ok(self.ready.pop_front())
     }
 
     /// The revision up to which everything was handed out by [`Self::next`], or will be next. A new watch

@@ -6,6 +6,7 @@ mod fake;
 mod leaders;
 mod locks;
 mod many;
+mod mirrors;
 mod sessions;
 mod spans;
 mod streams;

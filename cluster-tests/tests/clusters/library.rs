@@ -1,9 +1,53 @@
-//! What the Rust client does beside calls: members that it finds.
+//! What the Rust client does beside calls: mirrors, members that it finds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, eventually};
-use quorate_client::Client;
+use quorate_client::{Client, Mirror, Op};
+use serde_json::json;
+
+/// What a mirror shows and what a listing of the cluster does, by key.
+async fn both(client: &Client, mirror: &Mirror) -> [BTreeMap<String, u64>; 2] {
+    let page = client.list(mirror.prefix()).limit(1_000).page().await.expect("a page");
+    let listed = page.entries.into_iter().map(|entry| (entry.key, entry.mod_revision)).collect();
+    let shown = mirror.list("").iter().map(|entry| (entry.key.clone(), entry.mod_revision)).collect();
+    [shown, listed]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mirror_is_as_fresh_as_a_linearizable_read_over_the_loss_of_a_leader() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    for n in 0..20 {
+        client.put_json(format!("m/{n}"), &json!({"n": n % 3})).await.expect("written");
+    }
+    let mirror = client.mirror("m/").index_by("n").start().await.expect("filled");
+    assert_eq!((mirror.len(), mirror.find_by("n", &json!(2)).len()), (20, 6));
+    for round in 0..3_u64 {
+        let written = client.put_json("m/round", &json!({"n": 100 + round})).await.expect("written");
+        client.put_json("elsewhere", &round).await.expect("written");
+        assert!(mirror.sync().await.expect("in time") > written.revision, "of all that was written before");
+        assert_eq!(mirror.find_by("n", &json!(100 + round)).len(), 1);
+        let txn = client
+            .txn()
+            .then(Op::put_json("m/a", &round))
+            .then(Op::put_json("m/b", &round))
+            .then(Op::remove("m/round"));
+        let done = txn.await.expect("it is taken");
+        mirror.wait_for(done.revision).await.expect("in time");
+        assert!(mirror.get("m/round").is_none());
+        let leader = cluster.leader().await;
+        cluster.kill(leader).await;
+        client.put_json(format!("m/after/{round}"), &json!({"n": round})).await.expect("another one leads");
+        mirror.sync().await.expect("another node tells");
+        let [shown, listed] = both(&client, &mirror).await;
+        assert_eq!(shown, listed, "round {round}");
+        cluster.bring_up(leader).await;
+    }
+    assert!(mirror.staleness() < PATIENCE && mirror.trouble().is_none());
+    cluster.assert_agreement().await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_one_node_finds_the_others_and_outlives_it() {
