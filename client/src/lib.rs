@@ -38,6 +38,7 @@
 mod access;
 mod backup;
 mod barrier;
+pub mod blocking;
 mod bulk;
 mod change;
 mod change_where;
@@ -78,6 +79,8 @@ mod task_claim;
 mod task_run;
 mod task_worker;
 mod tasks;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 mod token;
 mod transport;

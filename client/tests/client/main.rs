@@ -1,5 +1,6 @@
 //! The client against nodes that fail as told.
 
+mod blocks;
 mod calls;
 mod credentials;
 mod fake;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::fake::{Act, Fake};
 
-fn claimed(ids: &[&str]) -> Act {
+pub fn claimed(ids: &[&str]) -> Act {
     let task = |id: &&str| {
         json!({"id": id, "token": "9", "attempt": 1, "max_attempts": 1, "execute_at": "2026-01-01T00:00:00Z",
             "planned_at": "2026-01-01T00:00:00Z", "lease_ms": 30_000, "payload": 1})
@@ -21,7 +21,7 @@ fn claimed(ids: &[&str]) -> Act {
     Act::Answer(200, answer.to_string())
 }
 
-fn settled() -> Act {
+pub fn settled() -> Act {
     Act::Answer(
         200,
         json!({"id": "t", "state": "done", "attempts": 1, "max_attempts": 1, "revision": "10", "index": 10})

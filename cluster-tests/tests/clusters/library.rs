@@ -1,11 +1,14 @@
-//! What the Rust client does beside calls: mirrors, members that it finds.
+//! What the Rust client does beside calls: mirrors, members that it finds, nodes for tests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, eventually};
+use quorate_client::testing::TestCluster;
 use quorate_client::{Client, Mirror, Op};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::guide::built;
 
 /// What a mirror shows and what a listing of the cluster does, by key.
 async fn both(client: &Client, mirror: &Mirror) -> [BTreeMap<String, u64>; 2] {
@@ -70,4 +73,24 @@ async fn a_client_of_one_node_finds_the_others_and_outlives_it() {
     stays.get("k").await.expect_err("it knows nobody else");
     cluster.bring_up(given).await;
     cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_for_tests_starts_loses_a_node_and_is_gone_when_dropped() {
+    let program = built("quorate-node");
+    let mut cluster = TestCluster::start_program(&program, 3).await.expect("it starts");
+    let client = cluster.client();
+    client.put_json("k", &json!({"n": 1})).await.expect("written");
+    cluster.kill(0);
+    client.update("k", |_: Option<Value>| Some(json!({"n": 2}))).await.expect("two are enough");
+    cluster.restart(0).await.expect("it comes back");
+    drop(cluster);
+    let gone =
+        Client::builder().endpoints(client.endpoints().collect::<Vec<_>>().join(",")).timeout(Duration::from_secs(1));
+    gone.build().expect("endpoints").get("k").await.expect_err("nobody is there");
+
+    let alone = TestCluster::start_program(&program, 1).await.expect("it starts");
+    alone.client().put_json("k", &1).await.expect("written");
+    let missing = TestCluster::start_program("/no/such/node".as_ref(), 1).await.expect_err("there is no program");
+    assert!(missing.to_string().contains("QUORATE_NODE"), "{missing}");
 }
