@@ -1,15 +1,14 @@
-//! Quorate for programs in Rust.
-//!
-//! Knows nothing of RocksDB, openraft or how a node stores anything.
+//! The client of Quorate, a replicated compare-and-swap store: documents with conditional writes, queries and transactions; locks,
+//! elections, barriers and latches; timed tasks.
 //!
 //! ```no_run
-//! use quorate_client::{Client, Value};
+//! use quorate_client::Client;
 //! use serde_json::json;
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), quorate_client::Error> {
 //!     let client = Client::new("127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103")?;
-//!     client.put("stock/apples", Value::json(&json!({"left": 5}))?).await?;
+//!     client.put_json("stock/apples", &json!({"left": 5})).await?;
 //!     // Reads the entry, changes it, writes it back if nobody else did meanwhile; else tries again.
 //!     let updated = client
 //!         .update("stock/apples", |stock: Option<serde_json::Value>| {
@@ -25,15 +24,61 @@
 //! }
 //! ```
 //!
+//! # Where to begin
+//!
+//! | for | take |
+//! |---|---|
+//! | reading and writing one key | [`Client::get`], [`Client::put`], [`Client::cas`], [`Client::patch`], [`Client::update`] |
+//! | reading many | [`Client::list`], [`Client::find`], [`Client::mirror`] |
+//! | writing many | [`Client::txn`], [`Client::bulk`], [`Client::patch_where`], [`Client::delete_where`] |
+//! | hearing of changes | [`Client::watch`] |
+//! | doing something in one place only | [`Client::session`], then [`Session::lock`] or [`Session::elect`] |
+//! | doing something later | [`Client::tasks`] |
+//! | programs without a runtime | [`blocking`] |
+//! | tests with real nodes | `testing`, with the feature of that name |
+//!
+//! Most methods describe a call, which is refined and then awaited: `client.put(key, value).ttl(time).prev().await`. Every write carries a
+//! request id from the beginning. So it is repeated, at another node where it has to be, until it is decided, and takes effect at
+//! most once.
+//!
+//! # Two kinds of locks
+//!
+//! [`Session::lock`] takes a lock by its name: it is held as long as the session lives, its queue is fair, and its token fences off those
+//! who held it before. [`Client::lock_entry`] locks one entry for half a minute at most, while somebody thinks about what to write there.
+//!
+//! # Errors
+//!
+//! [`Error::applied`] says whether a call that failed took effect, and [`Error::is_retryable`] whether it may succeed later. What a newer
+//! server says that this version does not know stays readable: [`api::ErrorCode::Other`] has its code, the [`api::Problem`] its status and
+//! detail.
+//!
+//! # Tracing
+//!
+//! Each call is a span `quorate_call` of the crate `tracing`, of the level debug and the target `quorate_client`, with one span
+//! `quorate_attempt` in it for each node that was asked:
+//!
+//! | span | field | is |
+//! |---|---|---|
+//! | `quorate_call` | `operation` | what is done, such as `upsert`, `GET kv` or `locks acquire`; never a key |
+//! | | `request_id` | the id of a write |
+//! | `quorate_attempt` | `attempt` | its number, from 1 |
+//! | | `endpoint` | the node, `host:port` |
+//! | | `failure` | why it brought no final answer, where it did not |
+//!
+//! # Inside
+//!
+//! Knows nothing of RocksDB, openraft or how a node stores anything.
+//!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster`, `access`, `backup` (what can be called), `session`,
-//! `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
-//! `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then
-//! the leaves: `endpoints` (which node), `retry` (whether again), `transport`
-//! (how), `error` (what it means when it fails).
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `backup` (what can be
+//! called), `session`, `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are
+//! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` and
+//! `stream_end` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `credentials` (who asks),
+//! `transport` (how), `error` (what it means when it fails), `spans` (what is told of it).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
+#![warn(missing_docs)]
 
 mod access;
 mod backup;
@@ -133,3 +178,8 @@ pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Update, Updated};
 pub use value::Value;
 pub use watch::{Watch, WatchSetup, Watched};
+
+/// The example of the page that a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,6 +8,7 @@ mod leaders;
 mod locks;
 mod many;
 mod mirrors;
+mod public_api;
 mod sessions;
 mod spans;
 mod streams;
