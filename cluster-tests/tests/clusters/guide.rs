@@ -229,14 +229,28 @@ async fn the_rust_examples_of_the_guide_run() {
 
 #[test]
 fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
-    let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
+    let program: Vec<_> = EXAMPLE.lines().map(str::trim).filter(|line| !line.starts_with("//!")).collect();
     let blocks = blocks("docs/guide.md", GUIDE);
     let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
     assert!(!rust.is_empty(), "the guide has no example in Rust");
-    for block in rust {
+    for (number, block) in rust.iter().enumerate() {
         let text: Vec<_> = block.text.iter().map(|line| line.trim()).collect();
-        let there = program.windows(text.len()).any(|lines| lines == text);
-        assert!(there, "{}: these lines do not stand in client/examples/guide.rs:\n{}", block.place(), text.join("\n"));
+        let mut places = (0..program.len()).filter(|at| program[*at..].starts_with(&text));
+        // What a block uses is in the block, or in the first one: nothing else stands before it.
+        let at_head = |at: usize| match number {
+            0 => program[..at].iter().all(|line| line.is_empty()),
+            _ => {
+                at > 0
+                    && program[at - 1].starts_with("async fn ")
+                    && program[at - 1].ends_with("(client: &Client) -> Outcome {")
+            }
+        };
+        assert!(
+            places.any(at_head),
+            "{}: these lines do not stand at the head of a function of client/examples/guide.rs:\n{}",
+            block.place(),
+            text.join("\n")
+        );
     }
 }
 
