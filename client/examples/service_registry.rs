@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
 
     let known = client.get("recipes/services/chat").await?.and_then(|entry| entry.cas);
     loop {
-        match client.wait_for_change("recipes/services/chat", known.as_deref(), Duration::from_secs(10)).await? {
+        match client.wait_for_change("recipes/services/chat", known, Duration::from_secs(10)).await? {
             Change::Gone => break,
             change => println!("chat: {change:?}"),
         }

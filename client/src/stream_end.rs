@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) struct StreamEnd {
     code: serde_json::Value,
     detail: String,
-    #[serde(default)]
+    #[serde(default, with = "quorate_api::decimal::optional")]
     oldest_revision: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn only_ends_that_are_for_good_are_errors() {
-        let compacted = end(r#"{"code":"compacted","detail":"d","oldest_revision":7}"#).expect("for good");
+        let compacted = end(r#"{"code":"compacted","detail":"d","oldest_revision":"7"}"#).expect("for good");
         assert_eq!(compacted.problem().and_then(|problem| problem.oldest_revision), Some(7));
         assert_eq!(
             end(r#"{"code":"unauthenticated","detail":"d"}"#).and_then(|e| e.code()),

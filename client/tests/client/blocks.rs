@@ -1,8 +1,5 @@
 //! The client without a runtime of its own.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use quorate_client::api::{Applied, ErrorCode};
 use quorate_client::blocking::{Client, Run, RunIter, handler};
 use quorate_client::{Cas, Error, Op, TaskError, Watched};

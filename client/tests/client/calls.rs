@@ -229,8 +229,14 @@ async fn waiting_tells_a_change_from_none_and_from_removal() {
     let (fake, client) = Fake::with_client().await;
     let wait = Duration::from_millis(50);
     fake.script([Act::Answer(304, String::new()), Act::problem(ErrorCode::NotFound, Applied::No)]);
-    assert_eq!(client.wait_for_change("k", Some("7"), wait).await.expect("an answer"), Change::None);
-    assert_eq!(client.wait_for_change("k", Some("7"), wait).await.expect("an answer"), Change::Gone);
+    assert_eq!(
+        client.wait_for_change("k", Some("7".parse().expect("a token")), wait).await.expect("an answer"),
+        Change::None
+    );
+    assert_eq!(
+        client.wait_for_change("k", Some("7".parse().expect("a token")), wait).await.expect("an answer"),
+        Change::Gone
+    );
     assert!(matches!(client.wait_for_change("k", None, wait).await, Ok(Change::Entry(_))));
     assert_eq!(fake.seen()[0].target, "/v1/kv/k?wait_ms=50");
 }

@@ -124,7 +124,7 @@ impl Library {
         match tree {
             UseTree::Path(step) => {
                 let name = step.ident.to_string();
-                let next = if name == "crate" { Vec::new() } else { [path, &[name]].concat() };
+                let next = if name == "crate" { Vec::new() } else { [path, std::slice::from_ref(&name)].concat() };
                 if name == "crate" || self.modules.contains_key(&next) {
                     self.export_use(&next, prefix, &step.tree, out, whole);
                 } else {
@@ -177,15 +177,19 @@ impl Library {
 fn read_module(file: &Path, directory: &Path, path: Vec<String>, modules: &mut Modules) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let items: Vec<_> = parsed.items.into_iter().filter(|item| !is_of_tests(item)).collect();
+    add_module(parsed.items, directory, path, modules);
+}
+
+fn add_module(items: Vec<Item>, directory: &Path, path: Vec<String>, modules: &mut Modules) {
+    let items: Vec<_> = items.into_iter().filter(|item| !is_of_tests(item)).collect();
     for item in &items {
-        if let Item::Mod(module) = item
-            && module.content.is_none()
-        {
-            let name = module.ident.to_string();
-            let (flat, own): (PathBuf, PathBuf) = (directory.join(format!("{name}.rs")), directory.join(&name));
-            let file = if flat.exists() { flat } else { own.join("mod.rs") };
-            read_module(&file, &own, [&path[..], &[name]].concat(), modules);
+        let Item::Mod(module) = item else { continue };
+        let name = module.ident.to_string();
+        let (flat, own): (PathBuf, PathBuf) = (directory.join(format!("{name}.rs")), directory.join(&name));
+        let below = [&path[..], &[name]].concat();
+        match &module.content {
+            Some((_, items)) => add_module(items.clone(), &own, below, modules),
+            None => read_module(&if flat.exists() { flat } else { own.join("mod.rs") }, &own, below, modules),
         }
     }
     modules.insert(path, items);
@@ -356,7 +360,7 @@ fn show_impl(item: &ItemImpl, names: &BTreeSet<String>, lines: &mut BTreeSet<Str
     let (generics, of) = (text(&item.generics), text(&item.self_ty));
     let bounds = item.generics.where_clause.as_ref().map_or_else(String::new, |clause| format!(" {}", text(clause)));
     let mentions = |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| names.contains(word));
-    if let Some((_, path, _)) = &item.trait_ {
+    if let Some((path, _)) = &item.trait_ {
         let of_trait = text(path);
         if !of_trait.contains("Drop") && (mentions(&of) || mentions(&of_trait)) {
             let types =

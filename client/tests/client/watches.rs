@@ -137,6 +137,7 @@ async fn initial_entries_come_anew_where_their_stream_broke() {
             Watched::Event(event) => event.revision.to_string(),
             Watched::Synced(revision) => format!("synced {revision}"),
             Watched::Restarted => "restarted".into(),
+            other => panic!("{other:?}"),
         });
     }
     assert_eq!(seen, ["a", "restarted", "a", "b", "synced 7", "8"]);

@@ -59,10 +59,7 @@ async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_late
                 let answer = connection.exchange(&put).await.unwrap().expect_success();
                 assert_eq!(answer.header("preference-applied"), Some("return=representation"), "node {id}");
                 let shown: EntryView = answer.json();
-                assert_eq!(
-                    (shown.value.expect("JSON").0.get(), shown.cas),
-                    (&*value, shown.revision.map(|at| at.to_string()))
-                );
+                assert_eq!((shown.value.expect("JSON").0.get(), shown.cas), (&*value, shown.revision.map(Cas::new)));
             }
         }));
     }

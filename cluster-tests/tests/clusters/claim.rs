@@ -94,7 +94,7 @@ async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
         let refused = done(&public.to_string()).send(cluster.client_address(1)).await.expect("an answer").problem();
         assert_eq!(refused.code, ErrorCode::CasMismatch, "{public} opens the lock");
     }
-    done(&cas).send(cluster.client_address(2)).await.expect("an answer").expect_success();
+    done(&cas.to_string()).send(cluster.client_address(2)).await.expect("an answer").expect_success();
     cluster.assert_agreement().await;
 }
 

@@ -72,7 +72,7 @@ async fn rules_hold_through_every_door_of_every_node() {
         assert_eq!(again, CollectionAnswer { replayed: true, ..declared.clone() });
         let kept_outcome: RequestAnswer =
             via.send(Request::get(format!("/v1/requests/declare-{id}"))).await.expect_success().json();
-        assert_eq!((kept_outcome.state, kept_outcome.cas), (RequestState::Applied, Some(declared.cas.clone())));
+        assert_eq!((kept_outcome.state, kept_outcome.cas), (RequestState::Applied, Some(declared.cas)));
 
         // What is given is converted, what is missing is filled.
         let first = format!("{name}/1");

@@ -100,14 +100,14 @@ async fn bring(to: SocketAddr, state: State) -> Tags {
     let first: WriteAnswer = send(Request::new("PUT", PATH).json("{\"n\":1}")).await.expect_success().json();
     let second: WriteAnswer = send(Request::new("PUT", PATH).json("{\"n\":2}")).await.expect_success().json();
     let (old, cas) = (first.cas.expect("a put gives a token"), second.cas.expect("a put gives a token"));
-    tags(&cas, &old)
+    tags(&cas.to_string(), &old.to_string())
 }
 
 /// Locks the entry; gives the key.
 async fn lock(to: SocketAddr) -> String {
     let body = format!(r#"{{"op":"lock","key":"{KEY}","lock_ms":30000}}"#);
     let locked: WriteAnswer = Request::post("/v1/ops", body).send(to).await.unwrap().expect_success().json();
-    locked.cas.expect("the key")
+    locked.cas.expect("the key").to_string()
 }
 
 async fn unlock(to: SocketAddr, key: &str) {

@@ -31,7 +31,8 @@ async fn unlock(to: SocketAddr, key: &str) {
 async fn places(to: SocketAddr) -> Result<u64, String> {
     let metrics = Request::get("/metrics").send(to).await.map_err(|error| error.to_string())?.text();
     let line = metrics.lines().find_map(|line| line.strip_prefix("quorate_lock_line_places "));
-    line.ok_or("no such metric")?.parse().map_err(|error| format!("{error}"))
+    let number = line.ok_or("no such metric")?.parse::<f64>().map_err(|error| error.to_string())?;
+    Ok(number as u64)
 }
 
 async fn until_places(cluster: &Cluster, leader: u64, expected: u64) {

@@ -173,7 +173,7 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
     assert_eq!((skipped.n, &*skipped.key, skipped.outcome), (1, "o/2", BulkOutcome::Skipped));
     assert_eq!((skipped.status, skipped.code), (Some(412), Some(ErrorCode::ConditionNotMet)));
     assert_eq!(skipped.failed[0].pointer, "/if/0");
-    assert_eq!(skipped.current.as_ref().map(|entry| (entry.cas.clone(), entry.locked)), Some((None, true)));
+    assert_eq!(skipped.current.as_ref().map(|entry| (entry.cas, entry.locked)), Some((None, true)));
     assert_eq!((failed.outcome, failed.code), (BulkOutcome::Failed, Some(ErrorCode::TooLarge)));
     let command = server.backend.commands().pop().expect("a command came");
     assert_eq!(command.request_id.map(|id| id.0).as_deref(), Some("page-1"));
