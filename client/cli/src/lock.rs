@@ -1,6 +1,6 @@
 //! `quorate lock`: who holds what, and taking it away. What runs while a lock is held is `lock_run`'s.
 
-use clap::Subcommand;
+use clap::{ArgMatches, FromArgMatches, Subcommand};
 use quorate_client::api::{LockAnswer, LockMode};
 
 use crate::Context;
@@ -9,19 +9,44 @@ use crate::form::Form;
 use crate::lock_run;
 use crate::output;
 
-/// A command on locks, or what to run under one: `lock NAME -- CMD` is short for `lock run NAME -- CMD`, which a lock with the name of
-/// a command needs.
-#[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    run: Option<lock_run::Args>,
+/// What to do: `lock NAME -- CMD` is short for `lock run NAME -- CMD`, which a lock with the name of a command needs.
+#[derive(Debug)]
+pub enum Args {
+    /// A command on locks.
+    On(Command),
+    /// What to run under one.
+    Run(lock_run::Args),
+}
+
+impl clap::Args for Args {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Command::augment_subcommands(lock_run::Args::augment_args(command))
+            .args_conflicts_with_subcommands(true)
+            .subcommand_negates_reqs(true)
+            .arg_required_else_help(true)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Args {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.subcommand_name() {
+            Some(_) => Command::from_arg_matches(matches).map(Self::On),
+            None => lock_run::Args::from_arg_matches(matches).map(Self::Run),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     /// Run a command while a lock is held
     Run(lock_run::Args),
     /// List the locks that somebody holds or waits for
@@ -58,10 +83,9 @@ enum Command {
 
 /// Runs a command on locks.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    match (args.command, args.run) {
-        (Some(command), _) => perform(context, command).await,
-        (None, Some(args)) => lock_run::run(context, args).await,
-        (None, None) => Err(Failed::usage("which lock, and what to do: `quorate lock NAME -- CMD`")),
+    match args {
+        Args::On(command) => perform(context, command).await,
+        Args::Run(args) => lock_run::run(context, args).await,
     }
 }
 

@@ -340,7 +340,8 @@ async fn a_certificate_says_who_asks() {
     let home = dir.path().display().to_string();
     pki(&["init", &home]);
     pki(&["node", &home, "--id", "1", "--host", "localhost,127.0.0.1"]);
-    for name in ["root", "app", "stranger"] {
+    pki(&["client", &home, "--name", "root", "--root"]);
+    for name in ["app", "stranger"] {
         pki(&["client", &home, "--name", name]);
     }
     let file = |name: &str| dir.path().join(name);

@@ -208,7 +208,7 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
     pub backup_keep: Option<usize>,
 
-    /// Origins of web pages that browsers let use this node, separated by commas, like https://app.example.org; * for every page
+    /// Origins of web pages that browsers let use this node, separated by commas, like `https://app.example.org`; * for every page
     /// [default: none]
     #[arg(long, env = "QUORATE_CORS_ORIGINS", value_name = "LIST")]
     pub cors_origins: Option<String>,

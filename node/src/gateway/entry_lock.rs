@@ -7,6 +7,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
+use quorate_store::keyspace::request::KeptReply;
+use quorate_store::state::ReadPosition;
 use quorate_store::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use crate::app::LockPlace;
@@ -19,7 +21,7 @@ use crate::gateway::propose::propose;
 use crate::timings::{self, Part};
 
 /// How often one request asks for a lock that somebody who did not wait got before it. Each time leaves an outcome.
-pub const TRIES_MAX: usize = 64;
+const TRIES_MAX: usize = 64;
 
 /// Locks an entry once it can be locked, or says after `wait` why it cannot.
 pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Failure> {
@@ -28,21 +30,58 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
     let action = Action::Write(op);
     // Who may not lock it takes no place in the line; and what an earlier try of the request came to is known from here on.
     call.admit_read(&requirement::on_action(&action)).await?;
-    let mut number = 0;
-    loop {
+    let ask = async |id: RequestId| propose(&call.caller(), action.clone(), id, Instant::now() + call.timeout).await;
+    for number in 0..TRIES_MAX {
         let part = id.of_part(number);
-        let may_go_on = is_decided(&call.api.backend, &part)? || come_to_turn(call, &mut *place, end).await?;
-        let deadline = Instant::now() + call.timeout;
-        let reply = propose(&call.caller(), action.clone(), part, deadline).await?;
-        number += 1;
-        if !(is_locked(&reply) && may_go_on && number < TRIES_MAX) {
+        let mut may_go_on = is_decided(&call.api.backend, &part)?;
+        if !may_go_on {
+            if is_decided(&call.api.backend, &last_word(&id))? {
+                break;
+            }
+            may_go_on = come_to_turn(call, &mut *place, end).await?;
+        }
+        let reply = ask(part).await?;
+        if !is_locked(&reply) {
             return Ok(reply);
         }
+        if !may_go_on {
+            break;
+        }
+    }
+    ask(last_word(&id)).await
+}
+
+/// What was kept of a request, also of one that waited for the lock on an entry: that one was refused a few times, each under an id of
+/// its own, until it was not or had waited for long enough.
+pub fn kept(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+    let read = |id: &RequestId| backend.request(id).map_err(|fault| Failure::from_fault(&fault));
+    let mut found = read(id)?;
+    for number in 1..TRIES_MAX {
+        match &found {
+            (_, Some(kept)) if is_locked(&kept.reply) => {}
+            _ => break,
+        }
+        match read(&id.of_part(number))? {
+            next @ (_, Some(_)) => found = next,
+            (_, None) => break,
+        }
+    }
+    match &found {
+        (_, Some(kept)) if !is_locked(&kept.reply) => Ok(found),
+        _ => match read(&last_word(id))? {
+            last @ (_, Some(_)) => Ok(last),
+            (_, None) => Ok(found),
+        },
     }
 }
 
+/// The id under which a request asks when it may not wait any longer: a retry finds that this is what it came to.
+fn last_word(id: &RequestId) -> RequestId {
+    id.of_part(TRIES_MAX)
+}
+
 /// Whether this is what who finds a lock on the entry is told.
-pub fn is_locked(reply: &Reply) -> bool {
+fn is_locked(reply: &Reply) -> bool {
     matches!(reply.outcome, Outcome::Rejected(Rejection::Locked { .. }))
 }
 

@@ -1,13 +1,11 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
 use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState};
-use quorate_store::keyspace::request::KeptReply;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
-use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::Requirement;
 use crate::gateway::entry_lock;
@@ -48,7 +46,7 @@ pub async fn get(context: Context) -> Outcome {
     let caller = context.caller();
     caller.admit_read(Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
     let id = RequestId(id.into_owned());
-    let (at, kept) = last_try(backend, &id)?;
+    let (at, kept) = entry_lock::kept(backend, &id)?;
     if let Some(kept) = &kept {
         caller.check_owner(&kept.principal)?;
     }
@@ -56,24 +54,6 @@ pub async fn get(context: Context) -> Outcome {
         Some(answer) => ok_json(&answer),
         None => Err(unknown(at)),
     }
-}
-
-/// What was kept of a request. Who waits for the lock on an entry may be refused it a few times, each under an id of its own; the last
-/// time counts.
-fn last_try(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
-    let read = |id: &RequestId| backend.request(id).map_err(|fault| Failure::from_fault(&fault));
-    let mut last = read(id)?;
-    for number in 1..entry_lock::TRIES_MAX {
-        match &last {
-            (_, Some(kept)) if entry_lock::is_locked(&kept.reply) => {}
-            _ => break,
-        }
-        match read(&id.of_part(number))? {
-            next @ (_, Some(_)) => last = next,
-            (_, None) => break,
-        }
-    }
-    Ok(last)
 }
 
 /// What is known of a decided request.
