@@ -33,7 +33,7 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Awake, Clock, Inner, LockLines, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
+    App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
     View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
 };
 use crate::client_port::{self, ServeSettings};
@@ -359,7 +359,7 @@ impl Node {
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
         let (renewals, renewal_queue) = Renewals::new();
-        let (waiting, lock_lines) = (WaitingCount::default(), LockLines::default());
+        let (waiting, lock_queues) = (WaitingCount::default(), LockQueues::default());
         let backups = Arc::new(BackupLedger::default());
         metrics.add_source(BackupSamples(backups.clone()));
         metrics.add_source(NodeSamples {
@@ -371,7 +371,7 @@ impl Node {
             space: space.clone(),
             renewals: renewals.counts(),
             waiting: waiting.clone(),
-            lock_lines: lock_lines.clone(),
+            lock_queues: lock_queues.clone(),
             view: view.clone(),
             integrity: integrity.clone(),
         });
@@ -388,7 +388,7 @@ impl Node {
             identity,
             renewals,
             waiting,
-            lock_lines,
+            lock_queues,
             lock_questions: Semaphore::new(QUESTIONS_MAX),
             changes: members::Changes::default(),
             space,

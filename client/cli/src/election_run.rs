@@ -21,6 +21,7 @@ leadership and exit codes are as with `quorate lock`. At a terminal Ctrl-C is fo
 
 Examples:
   quorate elect scheduler --value '\"10.0.0.7:8080\"' --forever -- ./scheduler
+  quorate election run scheduler -- ./scheduler    # the long form
   quorate election show scheduler        # who leads, who stands")]
 pub struct Args {
     /// Which election.

@@ -21,9 +21,10 @@ Exit codes: that of CMD, and 128 + N if signal N ended it; 3 if the lock was not
 
 Examples:
   quorate lock nightly -- ./report.sh
-  quorate lock nightly --wait 0s -- ./report.sh      # exit code 3 if it runs already
-  quorate lock encoder --slots 4 -- ffmpeg …         # at most four at once
+  quorate lock nightly --wait 0s -- ./report.sh       # exit code 3 if it runs already
+  quorate lock encoder --slots 4 -- ffmpeg …          # at most four at once
   quorate lock ledger -- sh -c 'quorate put ledger/closed true --guarded'
+  quorate lock run list -- ./report.sh              # a lock with the name of a command
   quorate lock show nightly                         # who holds it, who waits")]
 pub struct Args {
     /// Which lock.

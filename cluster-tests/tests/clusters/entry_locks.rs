@@ -27,16 +27,16 @@ async fn unlock(to: SocketAddr, key: &str) {
     op(to, json!({"op": "unlock", "key": KEY, "cas": key})).await.expect_success();
 }
 
-/// How many stand in lines at this node.
+/// How many wait in queues at this node.
 async fn places(to: SocketAddr) -> Result<u64, String> {
     let metrics = Request::get("/metrics").send(to).await.map_err(|error| error.to_string())?.text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix("quorate_lock_line_places "));
+    let line = metrics.lines().find_map(|line| line.strip_prefix("quorate_entry_lock_waiters "));
     let number = line.ok_or("no such metric")?.parse::<f64>().map_err(|error| error.to_string())?;
     Ok(number as u64)
 }
 
 async fn until_places(cluster: &Cluster, leader: u64, expected: u64) {
-    eventually("they stand in line", PATIENCE, async || match places(cluster.client_address(leader)).await? {
+    eventually("they wait in the queue", PATIENCE, async || match places(cluster.client_address(leader)).await? {
         found if found == expected => Ok(()),
         found => Err(format!("{found} places, not {expected}")),
     })

@@ -1,6 +1,6 @@
-//! Waiting to lock an entry: for one's turn in the line that the leader keeps, and until nobody holds the lock.
+//! Waiting to lock an entry: for one's turn in the queue that the leader keeps, and until nobody holds the lock.
 //!
-//! Owns the way to that line, here or at another node, through changes of the leader: the line at the next one begins with who comes
+//! Owns the way to that queue, here or at another node, through changes of the leader: the queue at the next one begins with who comes
 //! first there. Never locks anything: whoever has its turn proposes that by itself, and may find that somebody who did not wait was
 //! faster.
 
@@ -11,7 +11,7 @@ use quorate_store::raft::NodeId;
 use quorate_store::state::StateFault;
 use quorate_store::types::{Key, Waker};
 
-use super::lock_lines::{Attended, Stay};
+use super::lock_queues::{Attended, Stay};
 use super::{App, QueryError};
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
@@ -31,7 +31,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// Shortest pause before a lock is looked at again that should have ended by now.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A place in the line of those who wait to lock an entry. Given up when dropped.
+/// A place in the queue of those who wait to lock an entry. Given up when dropped.
 pub trait LockPlace: Send {
     /// Waits until it is its turn: nobody waits before it, and nobody holds the lock as far as the leader knows. The turn lasts until
     /// this is asked again. False: it is `until`, or there is no room for more who wait.
@@ -39,13 +39,13 @@ pub trait LockPlace: Send {
 }
 
 /// The place as the app keeps it.
-pub struct LinePlace {
+pub struct QueuePlace {
     app: App,
     key: Key,
     id: u128,
-    /// In a line of this node's own.
+    /// In a queue of this node's own.
     here: Option<Attended>,
-    /// In the line of another node.
+    /// In the queue of another node.
     there: Option<NodeId>,
 }
 
@@ -56,16 +56,16 @@ pub enum Turn {
     Come,
     /// It is not yet.
     NotYet,
-    /// Lines are kept elsewhere.
+    /// Queues are kept elsewhere.
     NotLeader,
     /// No more may wait.
     Full,
 }
 
 impl App {
-    /// A place to be taken in the line of those who wait to lock an entry.
-    pub fn lock_place(&self, key: Key) -> LinePlace {
-        LinePlace { app: self.clone(), key, id: rand::random(), here: None, there: None }
+    /// A place to be taken in the queue of those who wait to lock an entry.
+    pub fn lock_place(&self, key: Key) -> QueuePlace {
+        QueuePlace { app: self.clone(), key, id: rand::random(), here: None, there: None }
     }
 
     /// Answers another node that asks for the turn of somebody who waits there.
@@ -73,8 +73,8 @@ impl App {
         if !self.leads() {
             return Ok(Turn::NotLeader);
         }
-        let Some(place) = self.inner.lock_lines.attend(key, id, Stay::Kept) else { return Ok(Turn::Full) };
-        self.turn_in_line(&place, key, Instant::now() + hold.min(QUESTION), true).await
+        let Some(place) = self.inner.lock_queues.attend(key, id, Stay::Kept) else { return Ok(Turn::Full) };
+        self.turn_in_queue(&place, key, Instant::now() + hold.min(QUESTION), true).await
     }
 
     fn leads(&self) -> bool {
@@ -82,7 +82,13 @@ impl App {
     }
 
     /// Waits at a place of this node's own; while this node leads, where that is asked for.
-    async fn turn_in_line(&self, place: &Attended, key: &Key, until: Instant, leads: bool) -> Result<Turn, StateFault> {
+    async fn turn_in_queue(
+        &self,
+        place: &Attended,
+        key: &Key,
+        until: Instant,
+        leads: bool,
+    ) -> Result<Turn, StateFault> {
         let mut view = self.inner.view.subscribe();
         let own = self.node_id();
         let is_lost = async {
@@ -127,7 +133,7 @@ impl App {
     }
 }
 
-impl LockPlace for LinePlace {
+impl LockPlace for QueuePlace {
     fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>> {
         Box::pin(async move {
             let app = self.app.clone();
@@ -147,14 +153,14 @@ impl LockPlace for LinePlace {
     }
 }
 
-impl LinePlace {
+impl QueuePlace {
     /// Asks whoever leads, for a while.
     async fn try_turn(&mut self, app: &App, until: Instant) -> Result<Turn, StateFault> {
         match app.inner.view.now().leader {
             None => Ok(Turn::NotLeader),
             Some(leader) if leader == app.node_id() => self.turn_here(app, until, true).await,
             Some(leader) => match self.ask(app, leader, until).await {
-                // A build that keeps no lines: those who wait at this node are in order at least.
+                // A build that keeps no queues: those who wait at this node are in order at least.
                 None => self.turn_here(app, until.min(Instant::now() + QUESTION), false).await,
                 Some(turn) => {
                     self.here = None;
@@ -168,16 +174,16 @@ impl LinePlace {
         self.there = None;
         let place = match self.here.take() {
             Some(place) => place,
-            None => match app.inner.lock_lines.attend(&self.key, self.id, Stay::Gone) {
+            None => match app.inner.lock_queues.attend(&self.key, self.id, Stay::Gone) {
                 Some(place) => place,
                 None => return Ok(Turn::Full),
             },
         };
         let place = self.here.insert(place);
-        app.turn_in_line(place, &self.key, until, leads).await
+        app.turn_in_queue(place, &self.key, until, leads).await
     }
 
-    /// Asks another node. `None`: it does not know what a line is.
+    /// Asks another node. `None`: it does not know what a queue is.
     async fn ask(&mut self, app: &App, leader: NodeId, until: Instant) -> Option<Turn> {
         let asking = tokio::time::timeout_at(until.into(), app.inner.lock_questions.acquire()).await;
         let Ok(Ok(_asking)) = asking else { return Some(Turn::NotYet) };
@@ -197,15 +203,15 @@ impl LinePlace {
     }
 }
 
-impl Drop for LinePlace {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let Some(leader) = self.there.take() else { return };
         let (app, key, place) = (self.app.clone(), self.key.clone(), self.id);
         tokio::spawn(async move {
-            let question = PeerRequest::LeaveLine { key, place };
+            let question = PeerRequest::LeaveLockQueue { key, place };
             // The place goes by itself where this does not come.
             if let Err(error) = app.inner.peers.ask(leader, question, Instant::now() + LEAVING).await {
-                tracing::debug!(leader, %error, "a place in the line of a lock was not given up");
+                tracing::debug!(leader, %error, "a place in the queue of a lock was not given up");
             }
         });
     }

@@ -39,7 +39,7 @@ mod clock;
 pub mod cron;
 pub mod integrity;
 pub mod levels;
-mod lock_lines;
+mod lock_queues;
 mod lock_turn;
 pub mod log_trimmer;
 pub mod maintenance;
@@ -60,7 +60,7 @@ mod waiting;
 
 pub use awake::Awake;
 pub use clock::{Clock, wall_now};
-pub use lock_lines::LockLines;
+pub use lock_queues::LockQueues;
 pub use lock_turn::{LockPlace, QUESTIONS_MAX, Turn};
 pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
@@ -220,7 +220,7 @@ pub struct Inner {
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
     /// Who waits to lock entries, while this node leads.
-    pub lock_lines: LockLines,
+    pub lock_queues: LockQueues,
     /// Held while the leader is asked for the turn of who waits here to lock an entry.
     pub lock_questions: tokio::sync::Semaphore,
     /// Held while the members are changed.

@@ -16,7 +16,7 @@ use super::integrity::Integrity;
 use super::proposer::Backlog;
 use super::read_index::Readers;
 use super::renewals::RenewalCounts;
-use super::{LockLines, Raft, View, WaitingCount};
+use super::{LockQueues, Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
 use crate::peer::counters::{ChannelCounts, PeerCounters};
@@ -40,7 +40,7 @@ pub struct NodeSamples {
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
     /// Who waits to lock entries.
-    pub lock_lines: LockLines,
+    pub lock_queues: LockQueues,
     /// Who leads.
     pub view: Arc<View>,
     /// Whether the state is trusted.
@@ -132,9 +132,9 @@ impl NodeSamples {
                 self.waiting.now() as u64,
             ),
             Sample::gauge(
-                "lock_line_places",
-                "Places in lines of those who wait to lock entries, at the leader",
-                self.lock_lines.places() as u64,
+                "entry_lock_waiters",
+                "Requests in the queues for locks of entries, at the leader",
+                self.lock_queues.places() as u64,
             ),
             Sample::counter("renewal_commands", "Commands of this node that renewed sessions", commands),
             Sample::counter("renewed_sessions", "Sessions in those commands", sessions),

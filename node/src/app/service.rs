@@ -159,8 +159,8 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
         PeerRequest::LockTurn { key, place, hold_ms } => lock_turn(app, &key, place, hold_ms).await,
-        PeerRequest::LeaveLine { key, place } => {
-            app.inner.lock_lines.leave(&key, place);
+        PeerRequest::LeaveLockQueue { key, place } => {
+            app.inner.lock_queues.leave(&key, place);
             PeerResponse::Done
         }
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),

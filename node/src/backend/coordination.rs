@@ -33,7 +33,7 @@ pub trait Coordination {
         wait: Duration,
         is_done: IsDone<'a>,
     ) -> BoxFuture<'a, Result<(), StateFault>>;
-    /// A place to be taken in the line of those who wait to lock an entry.
+    /// A place to be taken in the queue of those who wait to lock an entry.
     fn lock_place(&self, key: Key) -> Box<dyn LockPlace>;
     /// Reads a session, with so many things of each kind that hang on it.
     fn session(&self, id: SessionId, shown_max: usize) -> Seen<Option<SessionHeld>>;

@@ -1,8 +1,8 @@
 //! Locks of entries that are waited for, first come first served.
 //!
-//! Owns the way from the request to what is answered: a turn in the line that the leader keeps, then the lock is asked for as if
+//! Owns the way from the request to what is answered: a turn in the queue that the leader keeps, then the lock is asked for as if
 //! nobody had waited. What the request is answered was decided under its request id or one made of it, so a retry finds what an
-//! earlier try was given. The place in the line is memory: it goes with the request.
+//! earlier try was given. The place in the queue is memory: it goes with the request.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
     let end = Instant::now() + wait;
     let (mut place, id) = (call.api.backend.lock_place(op.key.clone()), RequestId(call.request_id()));
     let action = Action::Write(op);
-    // Who may not lock it takes no place in the line; and what an earlier try of the request came to is known from here on.
+    // Who may not lock it takes no place in the queue; and what an earlier try of the request came to is known from here on.
     call.admit_read(&requirement::on_action(&action)).await?;
     let ask = async |id: RequestId| propose(&call.caller(), action.clone(), id, Instant::now() + call.timeout).await;
     for number in 0..TRIES_MAX {

@@ -48,7 +48,7 @@ pub enum PeerRequest {
     EndRepair,
     /// Something about the members.
     Members(MemberQuestion),
-    /// Whether it is the turn of somebody who waits to lock an entry; waits for that (leader only). The place in the line is taken by
+    /// Whether it is the turn of somebody who waits to lock an entry; waits for that (leader only). The place in the queue is taken by
     /// the first question, and kept for a moment after each.
     LockTurn {
         /// The entry.
@@ -59,7 +59,7 @@ pub enum PeerRequest {
         hold_ms: u32,
     },
     /// Nobody waits at this place any more.
-    LeaveLine {
+    LeaveLockQueue {
         /// The entry.
         key: Key,
         /// The place.

@@ -78,7 +78,7 @@ fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
         | PeerRequest::BeginRepair
         | PeerRequest::EndRepair
         | PeerRequest::LockTurn { .. }
-        | PeerRequest::LeaveLine { .. }
+        | PeerRequest::LeaveLockQueue { .. }
         | PeerRequest::Members(_) => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
     }
 }

@@ -164,13 +164,13 @@ async fn a_watch_runs_a_command_for_each_event() {
     };
     let events = || Act::Silence(event(8) + &event(9));
     fake.script([events()]);
-    let told = "read line; echo \"$QUORATE_EVENT $QUORATE_EVENT_KEY $QUORATE_EVENT_REVISION $QUORATE_EVENT_CAS $line\" | cut -c1-37";
+    let told = "read line; echo \"$QUORATE_EVENT $QUORATE_EVENT_KEY $QUORATE_EVENT_REVISION $QUORATE_EVENT_CAS $line\" | cut -c1-38";
     let ran = run(&fake.address, &["watch", "k", "-n", "2", "--", "sh", "-c", told]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(
         ran.out,
-        "put k 8 9 {\"type\":\"put\",\"revision\":8,\n\
-                         put k 9 9 {\"type\":\"put\",\"revision\":9,\n"
+        "put k 8 9 {\"type\":\"put\",\"revision\":\"8\"\n\
+         put k 9 9 {\"type\":\"put\",\"revision\":\"9\"\n"
     );
     fake.script([events(), events()]);
     let ran = run(&fake.address, &["watch", "k", "-n", "2", "--", "sh", "-c", "echo ran; exit 7"]).await;

@@ -1,6 +1,6 @@
-//! Lines of those who wait to lock entries, on the node that leads: first come, first served.
+//! Queues of those who wait to lock entries, on the node that leads: first come, first served.
 //!
-//! Owns the order and nothing else: a line is memory of one leader, so it begins anew at the next one. Whoever waits at another
+//! Owns the order and nothing else: a queue is memory of one leader, so it begins anew at the next one. Whoever waits at another
 //! node has its place kept for a moment between two questions. Never reads the state, never proposes anything.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,16 +14,16 @@ use tokio::sync::Notify;
 /// How long a place is kept for who does not ask for it: some ways between two nodes, and short for those behind it.
 pub const KEPT: Duration = Duration::from_secs(2);
 
-/// Most places in all lines. Who comes later does not wait.
+/// Most places in all queues. Who comes later does not wait.
 const PLACES_MAX: usize = 65_536;
 
-/// The lines of all entries. Cheap to clone.
+/// The queues of all entries. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct LockLines(Arc<Mutex<Lines>>);
+pub struct LockQueues(Arc<Mutex<Queues>>);
 
 #[derive(Debug, Default)]
-struct Lines {
-    lines: BTreeMap<Key, VecDeque<Place>>,
+struct Queues {
+    queues: BTreeMap<Key, VecDeque<Place>>,
     places: usize,
 }
 
@@ -41,7 +41,7 @@ struct Place {
 /// Somebody who attends to a place. What becomes of it when this is dropped says [`Stay`].
 #[derive(Debug)]
 pub struct Attended {
-    lines: LockLines,
+    queues: LockQueues,
     key: Key,
     id: u128,
     first: Arc<Notify>,
@@ -57,37 +57,37 @@ pub enum Stay {
     Kept,
 }
 
-impl LockLines {
-    /// Attends to the place of this id in the line of an entry, at its end where it has none yet. `None` where there is no room.
+impl LockQueues {
+    /// Attends to the place of this id in the queue of an entry, at its end where it has none yet. `None` where there is no room.
     pub fn attend(&self, key: &Key, id: u128, stay: Stay) -> Option<Attended> {
-        let mut lines = self.0.lock();
-        let is_known = lines.lines.get(key).is_some_and(|line| line.iter().any(|place| place.id == id));
+        let mut queues = self.0.lock();
+        let is_known = queues.queues.get(key).is_some_and(|queue| queue.iter().any(|place| place.id == id));
         if !is_known {
-            if lines.places >= PLACES_MAX {
+            if queues.places >= PLACES_MAX {
                 return None;
             }
-            lines.places += 1;
+            queues.places += 1;
             let place = Place { id, first: Arc::default(), visits: 0, present: 0 };
-            lines.lines.entry(key.clone()).or_default().push_back(place);
+            queues.queues.entry(key.clone()).or_default().push_back(place);
         }
-        let place = lines.place(key, id).expect("it is there now");
+        let place = queues.place(key, id).expect("it is there now");
         place.visits += 1;
         place.present += 1;
         let first = Arc::clone(&place.first);
-        Some(Attended { lines: self.clone(), key: key.clone(), id, first, stay })
+        Some(Attended { queues: self.clone(), key: key.clone(), id, first, stay })
     }
 
     /// Gives up a place, if it is there.
     pub fn leave(&self, key: &Key, id: u128) {
-        let lines = &mut *self.0.lock();
-        let Some(line) = lines.lines.get_mut(key) else { return };
-        let before = line.len();
-        line.retain(|place| place.id != id);
-        lines.places -= before - line.len();
-        match line.front() {
+        let queues = &mut *self.0.lock();
+        let Some(queue) = queues.queues.get_mut(key) else { return };
+        let before = queue.len();
+        queue.retain(|place| place.id != id);
+        queues.places -= before - queue.len();
+        match queue.front() {
             // Whoever is first already looks once more, which is no harm.
             Some(next) => next.first.notify_one(),
-            None => drop(lines.lines.remove(key)),
+            None => drop(queues.queues.remove(key)),
         }
     }
 
@@ -98,21 +98,21 @@ impl LockLines {
 
     /// Nobody attends to a place now: gives it up unless somebody does in time.
     fn keep(&self, key: Key, id: u128, visits: u64) {
-        let lines = self.clone();
+        let queues = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(KEPT).await;
             let is_alone =
-                lines.0.lock().place(&key, id).is_some_and(|place| place.visits == visits && place.present == 0);
+                queues.0.lock().place(&key, id).is_some_and(|place| place.visits == visits && place.present == 0);
             if is_alone {
-                lines.leave(&key, id);
+                queues.leave(&key, id);
             }
         });
     }
 }
 
-impl Lines {
+impl Queues {
     fn place(&mut self, key: &Key, id: u128) -> Option<&mut Place> {
-        self.lines.get_mut(key)?.iter_mut().find(|place| place.id == id)
+        self.queues.get_mut(key)?.iter_mut().find(|place| place.id == id)
     }
 }
 
@@ -125,23 +125,23 @@ impl Attended {
     }
 
     fn is_first(&self) -> bool {
-        let lines = self.lines.0.lock();
-        lines.lines.get(&self.key).and_then(VecDeque::front).is_some_and(|place| place.id == self.id)
+        let queues = self.queues.0.lock();
+        queues.queues.get(&self.key).and_then(VecDeque::front).is_some_and(|place| place.id == self.id)
     }
 }
 
 impl Drop for Attended {
     fn drop(&mut self) {
         if self.stay == Stay::Gone {
-            return self.lines.leave(&self.key, self.id);
+            return self.queues.leave(&self.key, self.id);
         }
-        let left = self.lines.0.lock().place(&self.key, self.id).map(|place| {
+        let left = self.queues.0.lock().place(&self.key, self.id).map(|place| {
             // Another place may have the id by now.
             place.present = place.present.saturating_sub(1);
             (place.visits, place.present)
         });
         if let Some((visits, 0)) = left {
-            self.lines.keep(self.key.clone(), self.id, visits);
+            self.queues.keep(self.key.clone(), self.id, visits);
         }
     }
 }
@@ -160,8 +160,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_came_first_is_first_and_the_next_when_that_one_has_left() {
-        let lines = LockLines::default();
-        let places: Vec<_> = (0..3).map(|id| lines.attend(&key(), id, Stay::Gone).expect("room")).collect();
+        let queues = LockQueues::default();
+        let places: Vec<_> = (0..3).map(|id| queues.attend(&key(), id, Stay::Gone).expect("room")).collect();
         let mut places = VecDeque::from(places);
         while let Some(first) = places.pop_front() {
             assert!(comes_first(&first).await);
@@ -174,34 +174,34 @@ mod tests {
                 None => left.await,
             }
         }
-        assert_eq!(lines.places(), 0);
-        assert!(lines.0.lock().lines.is_empty());
+        assert_eq!(queues.places(), 0);
+        assert!(queues.0.lock().queues.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_place_is_kept_for_who_comes_back_in_time_and_for_nobody_else() {
-        let lines = LockLines::default();
-        let away = lines.attend(&key(), 1, Stay::Kept).expect("room");
-        let next = lines.attend(&key(), 2, Stay::Gone).expect("room");
+        let queues = LockQueues::default();
+        let away = queues.attend(&key(), 1, Stay::Kept).expect("room");
+        let next = queues.attend(&key(), 2, Stay::Gone).expect("room");
         drop(away);
         assert!(!comes_first(&next).await, "it may come back");
         tokio::time::sleep(KEPT / 2).await;
-        let back = lines.attend(&key(), 1, Stay::Kept).expect("room");
+        let back = queues.attend(&key(), 1, Stay::Kept).expect("room");
         tokio::time::sleep(KEPT).await;
         assert!(comes_first(&back).await && !comes_first(&next).await, "it is there");
         drop(back);
         tokio::time::timeout(2 * KEPT, next.come_first()).await.expect("it did not come back");
-        assert_eq!(lines.places(), 1);
+        assert_eq!(queues.places(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_leaves_by_its_id_makes_room_at_once() {
-        let lines = LockLines::default();
-        drop(lines.attend(&key(), 1, Stay::Kept).expect("room"));
-        let next = lines.attend(&key(), 2, Stay::Gone).expect("room");
+        let queues = LockQueues::default();
+        drop(queues.attend(&key(), 1, Stay::Kept).expect("room"));
+        let next = queues.attend(&key(), 2, Stay::Gone).expect("room");
         assert!(!comes_first(&next).await);
-        lines.leave(&key(), 1);
-        lines.leave(&key(), 7);
+        queues.leave(&key(), 1);
+        queues.leave(&key(), 7);
         assert!(comes_first(&next).await);
     }
 }
