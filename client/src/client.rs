@@ -308,11 +308,7 @@ impl Client {
                         return Ok(Reply { address: inner.transport.address(node), status, body });
                     }
                     // What says who we are was exchanged, and we were late to see it.
-                    Judged::Refused(problem)
-                        if problem.code == ErrorCode::Unauthenticated
-                            && !is_refreshed
-                            && inner.transport.credentials().is_newer_than(shown) =>
-                    {
+                    Judged::Refused(problem) if !is_refreshed && self.showed_old_credentials(&problem, shown) => {
                         is_refreshed = true;
                         continue;
                     }
@@ -406,11 +402,7 @@ impl Client {
                     return Ok((node, body));
                 }
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
-                    Judged::Refused(problem)
-                        if problem.code == ErrorCode::Unauthenticated
-                            && !is_refreshed
-                            && inner.transport.credentials().is_newer_than(shown) =>
-                    {
+                    Judged::Refused(problem) if !is_refreshed && self.showed_old_credentials(&problem, shown) => {
                         is_refreshed = true;
                         continue;
                     }
@@ -477,6 +469,11 @@ impl Client {
             Ok(problem) => Err(Error::Rejected(Box::new(problem))),
             Err(_) => Err(self.protocol_error(node, call, strange(status), Applied::No, &Attempts::none())),
         }
+    }
+
+    /// Whether an attempt was refused for credentials that were exchanged meanwhile. `shown`: the generation that it showed.
+    fn showed_old_credentials(&self, problem: &Problem, shown: u64) -> bool {
+        problem.code == ErrorCode::Unauthenticated && self.inner.transport.credentials().is_newer_than(shown)
     }
 
     /// What an answer means for the call; learns from its headers on the way.
