@@ -55,24 +55,23 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
 /// its own, until it was not or had waited for long enough.
 pub fn kept(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
     let read = |id: &RequestId| backend.request(id).map_err(|fault| Failure::from_fault(&fault));
+    let was_refused = |kept: &Option<KeptReply>| kept.as_ref().is_some_and(|kept| is_locked(&kept.reply));
     let mut found = read(id)?;
     for number in 1..TRIES_MAX {
-        match &found {
-            (_, Some(kept)) if is_locked(&kept.reply) => {}
-            _ => break,
+        if !was_refused(&found.1) {
+            return Ok(found);
         }
         match read(&id.of_part(number))? {
             next @ (_, Some(_)) => found = next,
             (_, None) => break,
         }
     }
-    match &found {
-        (_, Some(kept)) if !is_locked(&kept.reply) => Ok(found),
-        _ => match read(&last_word(id))? {
-            last @ (_, Some(_)) => Ok(last),
-            (_, None) => Ok(found),
-        },
+    if was_refused(&found.1)
+        && let last @ (_, Some(_)) = read(&last_word(id))?
+    {
+        return Ok(last);
     }
+    Ok(found)
 }
 
 /// The id under which a request asks when it may not wait any longer: a retry finds that this is what it came to.
