@@ -30,6 +30,7 @@ use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::limits;
+use crate::logging::LogFormat;
 use crate::tls::TlsFiles;
 
 /// Whether those who ask have to say who they are.
@@ -41,17 +42,6 @@ pub enum Auth {
     Off,
     /// Nothing is done for somebody without a token or a certificate.
     Required,
-}
-
-/// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// One readable line for each event.
-    #[default]
-    Text,
-    /// One JSON object for each event.
-    Json,
 }
 
 /// A configuration that holds together.
@@ -193,11 +183,6 @@ impl Config {
             tls: None,
         }
     }
-}
-
-/// A setting in the unit that openraft and the transport count in.
-pub fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// One thing wrong with the configuration.

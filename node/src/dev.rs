@@ -5,8 +5,9 @@
 use std::time::{Duration, Instant};
 
 use crate::app::{App, Consistency};
-use crate::config::{Config, DEV_CLIENT_LISTEN, LogFormat};
+use crate::config::{Config, DEV_CLIENT_LISTEN};
 use crate::logging;
+use crate::logging::LogFormat;
 use crate::server::OnStarted;
 
 /// How long one look whether the node serves may take, and the pause before the next.

@@ -19,6 +19,7 @@ pub mod gateway;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+mod millis;
 pub mod net;
 pub mod peer;
 pub mod raft_config;

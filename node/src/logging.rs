@@ -18,7 +18,6 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::config::LogFormat;
 use crate::metrics::{MetricsSource, Sample};
 
 /// Most bytes of lines that wait for stderr: some thousand lines.
@@ -32,6 +31,17 @@ const LAST_WORDS_MAX: Duration = Duration::from_millis(50);
 
 /// The log of this process.
 static LOG: OnceLock<Log> = OnceLock::new();
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// One readable line for each event.
+    #[default]
+    Text,
+    /// One JSON object for each event.
+    Json,
+}
 
 /// A place for lines. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -24,7 +24,6 @@ use quorate_api::{StatusAnswer, WatchEndCode};
 
 pub use sample::{MetricsSource, Sample, Value};
 
-use crate::http::{Route, all_routes};
 use process::Process;
 use sample::Sources;
 
@@ -122,8 +121,8 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Registers everything.
-    pub fn new() -> Arc<Self> {
+    /// Registers everything. Requests are counted by route, under the number that a route has in this list.
+    pub fn new(routes: &[&'static str]) -> Arc<Self> {
         let mut registry = Registry::with_prefix("quorate");
         let requests = Family::<Labels, Counter>::default();
         let latencies = Family::<Labels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
@@ -131,8 +130,8 @@ impl Metrics {
         let (watch_events, watch_ends) = (Family::<Labels, Counter>::default(), Family::<Labels, Counter>::default());
         let sources = Arc::new(Sources::default());
         let metrics = Self {
-            requests: all_routes().iter().map(|route| by_class(&requests, route)).collect(),
-            latencies: all_routes().iter().map(|route| latency(&latencies, route)).collect(),
+            requests: routes.iter().map(|route| by_class(&requests, route)).collect(),
+            latencies: routes.iter().map(|route| latency(&latencies, route)).collect(),
             ends: ENDS.into_iter().map(|end| ends.get_or_create_owned(&vec![("reason", end)])).collect(),
             connections: Gauge::default(),
             batch_commands: Histogram::new(COUNT_BUCKETS),
@@ -184,11 +183,11 @@ impl Metrics {
         self.sources.add(source);
     }
 
-    /// A request was answered.
-    pub fn observe_request(&self, route: &Route, status: StatusCode, took: Duration) {
+    /// A request on the route of this number was answered.
+    pub fn observe_request(&self, route: usize, status: StatusCode, took: Duration) {
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
-        self.requests[route.number()][class].inc();
-        self.latencies[route.number()].observe(took.as_secs_f64());
+        self.requests[route][class].inc();
+        self.latencies[route].observe(took.as_secs_f64());
     }
 
     /// A client connection was accepted; count it until the guard goes.
@@ -269,10 +268,10 @@ impl Drop for OpenConnection {
     }
 }
 
-fn by_class(family: &Family<Labels, Counter>, route: &'static Route) -> [Counter; CLASSES.len()] {
-    CLASSES.map(|class| family.get_or_create_owned(&vec![("route", route.template()), ("code", class)]))
+fn by_class(family: &Family<Labels, Counter>, route: &'static str) -> [Counter; CLASSES.len()] {
+    CLASSES.map(|class| family.get_or_create_owned(&vec![("route", route), ("code", class)]))
 }
 
-fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: &'static Route) -> Histogram {
-    family.get_or_create_owned(&vec![("route", route.template())])
+fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: &'static str) -> Histogram {
+    family.get_or_create_owned(&vec![("route", route)])
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use openraft::{ConfigError, SnapshotPolicy};
 
-use crate::config::{Config, millis};
+use crate::config::Config;
+use crate::millis::millis;
 
 /// Builds and validates. A node that took part in something before its process began stands for no election until it is told to.
 pub fn build(config: &Config, took_part: bool) -> Result<Arc<openraft::Config>, ConfigError> {

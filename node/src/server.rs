@@ -37,13 +37,15 @@ use crate::app::{
     View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
 };
 use crate::client_port::{self, ServeSettings};
-use crate::config::{Auth, Config, millis};
+use crate::config::{Auth, Config};
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::root::RootToken;
+use crate::http::route_templates;
 use crate::logging;
 use crate::metrics::Metrics;
+use crate::millis::millis;
 use crate::net::{Listener, Network, Tcp};
 use crate::peer::gate::{Gate, Halt};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
@@ -311,7 +313,7 @@ impl Node {
         let Opened { identity, space, log, machine, state } = opened;
         let tls = NodeTls::open(config).map_err(ServerError)?;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&route_templates());
         let member = MemberRecord {
             peer_addr: config.peer_advertise.clone(),
             client_addr: config.client_advertise.clone(),

@@ -7,6 +7,7 @@ use quorate_client::api::EntryView;
 
 use crate::Context;
 use crate::bulk;
+use crate::cas_text;
 use crate::criteria::Where;
 use crate::entries;
 use crate::fail::Failed;
@@ -92,7 +93,7 @@ fn claim<'a>(context: &'a Context, args: &Args) -> Result<Claim<'a>, Failed> {
 }
 
 fn row(entry: &EntryView) -> String {
-    let cas = output::cas(entry.cas, "none");
+    let cas = cas_text::shown(entry.cas, "none");
     let left = entry.lock_ms.map(|left| format!(", locked for {}", output::millis(left))).unwrap_or_default();
     format!("{}  {}  cas {cas}{left}", entry.key, output::value(entry))
 }

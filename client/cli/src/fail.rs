@@ -207,7 +207,7 @@ fn failed(failed: &quorate_client::api::Failed) -> String {
 fn current(problem: &Problem) -> Option<String> {
     let entry = problem.current.as_ref()?;
     let value = entry.value.as_ref().map_or_else(|| "(bytes)".to_owned(), |value| value.0.get().to_owned());
-    Some(format!("  current: {value}  cas {}", crate::output::cas(entry.cas, "none (locked)")))
+    Some(format!("  current: {value}  cas {}", crate::cas_text::shown(entry.cas, "none (locked)")))
 }
 
 fn applied(applied: Applied) -> &'static str {

@@ -5,6 +5,7 @@ use quorate_client::Find;
 use quorate_client::api::{EntryView, FindAnswer};
 
 use crate::Context;
+use crate::cas_text;
 use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
@@ -148,5 +149,5 @@ fn row(entry: &EntryView, keys: bool) -> String {
     if keys {
         return entry.key.clone();
     }
-    format!("{}  {}  cas {}", entry.key, output::value(entry), output::cas(entry.cas, "none"))
+    format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

@@ -5,6 +5,7 @@ use quorate_client::List;
 use quorate_client::api::{EntryView, ListAnswer};
 
 use crate::Context;
+use crate::cas_text;
 use crate::fail::Failed;
 use crate::output;
 
@@ -105,5 +106,5 @@ fn row(entry: &EntryView, keys: bool) -> String {
     if keys {
         return entry.key.clone();
     }
-    format!("{}  {}  cas {}", entry.key, output::value(entry), output::cas(entry.cas, "none"))
+    format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

@@ -8,6 +8,7 @@ mod backup;
 mod barrier;
 mod bench;
 mod bulk;
+mod cas_text;
 mod change_where;
 mod claim;
 mod cluster;

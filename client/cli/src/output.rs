@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::time::Duration;
 
-use quorate_client::Cas;
 use quorate_client::api::{ContentType, EntryView, WriteAnswer};
 use serde::Serialize;
 
+use crate::cas_text;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::table::{self, Columns};
@@ -77,7 +77,7 @@ fn columns(rows: &[Node]) -> Result<(), Failed> {
 /// An entry: its value on the first line, what is known of it on the second.
 pub fn entry(entry: &EntryView) -> Result<(), Failed> {
     line(value(entry))?;
-    let mut facts = vec![format!("cas {}", cas(entry.cas, "none (locked)"))];
+    let mut facts = vec![format!("cas {}", cas_text::shown(entry.cas, "none (locked)"))];
     facts.push(format!("version {}", entry.version));
     facts.push(format!("created at revision {}", entry.create_revision));
     facts.push(format!("changed at {}", entry.mod_revision));
@@ -96,11 +96,6 @@ pub fn value(entry: &EntryView) -> String {
     }
 }
 
-/// A token, or what is said instead where there is none.
-pub fn cas(cas: Option<Cas>, none: &str) -> String {
-    cas.map_or_else(|| none.to_owned(), |cas| cas.to_string())
-}
-
 /// What a write did.
 pub fn written(answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
     let mut facts = Vec::new();
@@ -113,7 +108,7 @@ pub fn written(answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
     let verb = if answer.dry_run { format!("dry run, nothing {verb}") } else { verb.to_owned() };
     line(format!("{verb}: {}  {}", answer.key, facts.join(", ")))?;
     match &answer.prev {
-        Some(prev) => line(format!("  before: {}  cas {}", value(prev), cas(prev.cas, "none"))),
+        Some(prev) => line(format!("  before: {}  cas {}", value(prev), cas_text::shown(prev.cas, "none"))),
         None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use quorate_client::api::{OpKind, TxnAnswer, TxnBlockResult, TxnFailed, TxnRead, TxnResult, TxnWritten};
 
 use crate::Context;
+use crate::cas_text;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
@@ -63,7 +64,7 @@ fn failed(check: &TxnFailed, depth: usize) -> String {
     let indent = "  ".repeat(depth);
     let current = match &check.current {
         Some(entry) => {
-            format!("; found {}  cas {}", output::value(entry), output::cas(entry.cas, "none (locked)"))
+            format!("; found {}  cas {}", output::value(entry), cas_text::shown(entry.cas, "none (locked)"))
         }
         None => String::new(),
     };
@@ -75,7 +76,7 @@ fn result(step: &TxnResult, depth: usize) -> Result<(), Failed> {
     match step {
         TxnResult::Read(TxnRead { key, entry, .. }) => match entry {
             Some(entry) => {
-                let cas = output::cas(entry.cas, "none (locked)");
+                let cas = cas_text::shown(entry.cas, "none (locked)");
                 output::line(format!("{indent}get: {key}  {}  cas {cas}", output::value(entry)))
             }
             None => output::line(format!("{indent}get: {key}  (nothing)")),

@@ -7,6 +7,7 @@ use quorate_client::{Watch, Watched};
 use serde_json::json;
 
 use crate::Context;
+use crate::cas_text;
 use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::form::Form;
@@ -168,7 +169,7 @@ fn show_event(event: &WatchEvent) -> Result<(), Failed> {
     let verb = watch_run::verb(event);
     match (&event.entry, event.cause) {
         (Some(entry), _) => {
-            let cas = output::cas(entry.cas, "none (locked)");
+            let cas = cas_text::shown(entry.cas, "none (locked)");
             output::line(format!("{verb}: {key}  {}  cas {cas}, version {}", output::value(entry), entry.version))?;
         }
         (None, Some(DeleteCause::Removed) | None) => output::line(format!("{verb}: {key}  revision {revision}"))?,
@@ -178,7 +179,9 @@ fn show_event(event: &WatchEvent) -> Result<(), Failed> {
         }
     }
     match &event.prev {
-        Some(prev) => output::line(format!("  before: {}  cas {}", output::value(prev), output::cas(prev.cas, "none"))),
+        Some(prev) => {
+            output::line(format!("  before: {}  cas {}", output::value(prev), cas_text::shown(prev.cas, "none")))
+        }
         None => Ok(()),
     }
 }

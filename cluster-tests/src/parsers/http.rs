@@ -13,6 +13,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::http::route_templates;
 use quorate_node::metrics::Metrics;
 use quorate_store::types::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -120,7 +121,7 @@ impl Served {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let backend = Fake::new();
         backend.answer_unscripted();
-        let api = Api::new(backend.clone(), api_settings(body_bytes_max), Metrics::new());
+        let api = Api::new(backend.clone(), api_settings(body_bytes_max), Metrics::new(&route_templates()));
         let addr = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let addr = listener.local_addr().expect("bound");

@@ -13,8 +13,8 @@ use quorate_store::types::{Revision, WallMillis};
 
 use super::pace::Pace;
 use super::{App, wall_now};
-use crate::config::millis;
 use crate::metrics::{MetricsSource, Sample};
+use crate::millis::millis;
 
 /// Who a backup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use quorate_store::types::WallMillis;
 use super::backup::BackupFor;
 use super::pace::Pace;
 use super::{App, wall_now};
-use crate::config::millis;
+use crate::millis::millis;
 
 /// How long after a failure it is tried again, unless the next one is due before.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);

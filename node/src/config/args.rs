@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use serde::Deserialize;
 
-use super::{Auth, ConfigError, LogFormat};
+use super::{Auth, ConfigError};
+use crate::logging::LogFormat;
 
 /// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]

@@ -147,6 +147,11 @@ pub fn all() -> &'static [Route] {
     &TABLE.routes
 }
 
+/// The templates of all routes, in the order of their numbers.
+pub fn templates() -> Vec<&'static str> {
+    all().iter().map(Route::template).collect()
+}
+
 /// The route of every path that has none.
 pub fn unknown() -> &'static Route {
     &TABLE.routes[TABLE.routes.len() - 1]

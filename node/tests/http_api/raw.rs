@@ -10,6 +10,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::http::route_templates;
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -70,7 +71,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(&route_templates());
         let api = Api::new(backend.clone(), api, metrics.clone());
         let task = tokio::spawn(serve(listener, api, settings, stop.clone()));
         Self { addr, backend, metrics, stop, task }

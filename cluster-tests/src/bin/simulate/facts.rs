@@ -10,8 +10,8 @@ use openraft::storage::RaftLogReader;
 use quorate_store::codec;
 use quorate_store::raft::LogEntry;
 
+use crate::address::HostId;
 use crate::host::{Host, Parts};
-use crate::network::HostId;
 
 /// What one node was like when it was last looked at, since its start.
 #[derive(Debug, Clone, Default)]

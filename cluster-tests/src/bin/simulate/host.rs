@@ -15,9 +15,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::address::HostId;
 use crate::clock::{self, HostClock};
 use crate::disk::Disk;
-use crate::network::{HostId, Net};
+use crate::host_network;
+use crate::network::Net;
 
 /// Bytes of a segment of the log: small, so that there are many.
 const SEGMENT_BYTES: u64 = 256 * 1024;
@@ -163,7 +165,7 @@ impl Host {
         let fault = Arc::new(OnceLock::new());
         let dies = Arc::clone(&fault);
         let surroundings = Surroundings {
-            network: net.of(self.id),
+            network: host_network::of(net, self.id),
             log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()) },
             flush_every: FLUSH_EVERY,
             on_fatal: Arc::new(move |why| {

@@ -3,10 +3,13 @@
 //! Owns the seeds: each runs in a process of its own, so that nothing of one can be felt in another, and a seed that failed can be
 //! run again by itself. Ends with what was tried.
 
+mod address;
 mod clock;
+mod cure;
 mod disk;
 mod facts;
 mod host;
+mod host_network;
 mod network;
 mod pipe;
 mod run;

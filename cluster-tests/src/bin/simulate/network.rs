@@ -5,39 +5,23 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-use quorate_node::net::{Network, Stream};
+use quorate_node::net::Stream;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::address::{HostId, PipeId, address, host_of};
 use crate::pipe::Pipe;
-use crate::socket::{HostNetwork, Socket};
 
 /// Bytes that are on their way or unread before a writer has to wait.
 pub const WINDOW_BYTES: usize = 256 * 1024;
 /// After so long what was lost is sent again, in microseconds.
 const RESEND: u64 = 200_000;
-
-/// A host's number; its addresses are `127.0.0.<number>`.
-pub type HostId = u8;
-
-/// The address of a host.
-pub fn address(host: HostId, port: u16) -> SocketAddr {
-    (Ipv4Addr::new(127, 0, 0, host), port).into()
-}
-
-/// The host that has this address.
-pub fn host_of(address: SocketAddr) -> Option<HostId> {
-    match address.ip() {
-        IpAddr::V4(ip) => Some(ip.octets()[3]),
-        IpAddr::V6(_) => None,
-    }
-}
 
 /// What one direction between two hosts is like.
 #[derive(Debug, Clone)]
@@ -56,8 +40,8 @@ impl Default for Link {
     }
 }
 
-/// A direction of a connection.
-pub type PipeId = u64;
+/// Makes an end of a connection of the pipe that it reads and the one that it writes. Sockets use the network, not the other way round.
+pub type MakeEnd = fn(Net, PipeId, PipeId) -> Stream;
 
 type Connected = oneshot::Sender<io::Result<Stream>>;
 
@@ -79,6 +63,7 @@ pub enum Event {
 pub struct Inner {
     now: u64,
     dice: StdRng,
+    make_end: MakeEnd,
     links: BTreeMap<(HostId, HostId), Link>,
     pub listeners: BTreeMap<SocketAddr, mpsc::UnboundedSender<(Stream, SocketAddr)>>,
     pub pipes: BTreeMap<PipeId, Pipe>,
@@ -101,11 +86,12 @@ pub struct Net {
 
 impl Net {
     /// Of hosts whose links are fine.
-    pub fn new(dice: StdRng) -> Self {
+    pub fn new(dice: StdRng, make_end: MakeEnd) -> Self {
         let (links, listeners, pipes, events) = Default::default();
         let inner = Inner {
             now: 0,
             dice,
+            make_end,
             links,
             listeners,
             pipes,
@@ -122,11 +108,6 @@ impl Net {
     /// Takes it in hand.
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("nobody panics with the network in hand")
-    }
-
-    /// The network as this host sees it.
-    pub fn of(&self, host: HostId) -> Arc<dyn Network> {
-        Arc::new(HostNetwork { net: self.clone(), host })
     }
 
     /// Changes what one direction is like.
@@ -313,11 +294,10 @@ impl Inner {
             None => Err(io::ErrorKind::ConnectionRefused.into()),
             Some(listener) => {
                 let (there, back) = (self.pipe(from, host), self.pipe(host, from));
-                let accepted = Socket { net: net.clone(), reads: there, writes: back };
-                let opened = Socket { net: net.clone(), reads: back, writes: there };
+                let accepted = (self.make_end)(net.clone(), there, back);
+                let opened = (self.make_end)(net.clone(), back, there);
                 let port = 30_000 + (there % 20_000) as u16;
-                let opened = Stream::Simulated(Box::new(opened));
-                match listener.send((Stream::Simulated(Box::new(accepted)), address(from, port))) {
+                match listener.send((accepted, address(from, port))) {
                     Ok(()) => Ok(opened),
                     Err(refused) => {
                         self.rubbish.extend([refused.0.0, opened]);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll, Waker};
 
-use crate::network::HostId;
+use crate::address::HostId;
 
 /// One direction of a connection.
 pub struct Pipe {

@@ -30,11 +30,12 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
+use crate::address::{CLIENTS, address};
 use crate::clock;
-use crate::network::address;
+use crate::host_network;
 use crate::watch::{Last, Watch};
 use crate::world::{CLIENT_PORT, Sizes, World};
-use crate::wound::{CLIENTS, WOUNDS, Wound};
+use crate::wound::{WOUNDS, Wound};
 
 /// How long a cluster may take to come up, or to come back once nothing is wrong, milliseconds of virtual time.
 const UP_MAX: u64 = 20_000;
@@ -174,7 +175,7 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     let plan = Plan::draw(&mut dice);
     let world = World::new(dir.to_owned(), plan.nodes, plan.sizes, &mut dice);
     let addresses: Vec<_> = world.founders().iter().map(|id| (u64::from(*id), address(*id, CLIENT_PORT))).collect();
-    let network = world.net.of(CLIENTS);
+    let network = host_network::of(&world.net, CLIENTS);
     let nodes = Nodes::over(
         addresses,
         Arc::new(move |to| network.connect(&to.to_string()).map(|stream| stream.map(Connection::over)).boxed()),

@@ -1,56 +1,27 @@
 //! Connections of a simulation, as the product sees them.
 //!
-//! Owns the two ends of each, and the network as one host sees it. Never decides when something arrives: the network does.
+//! Owns the two ends of each. Never decides when something arrives: the network does.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use futures::future::BoxFuture;
-use quorate_node::net::{Listener, Network, Simulated, Stream};
+use quorate_node::net::{Simulated, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{mpsc, oneshot};
 
-use crate::network::{Event, HostId, Net, PipeId, WINDOW_BYTES, host_of};
-
-/// The network as a host sees it.
-pub struct HostNetwork {
-    pub net: Net,
-    pub host: HostId,
-}
-
-impl Network for HostNetwork {
-    fn listen(&self, addr: SocketAddr) -> io::Result<Listener> {
-        let mut inner = self.net.lock();
-        if inner.listeners.get(&addr).is_some_and(|listener| !listener.is_closed()) {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        let (arrivals, listener) = mpsc::unbounded_channel();
-        inner.listeners.insert(addr, arrivals);
-        Ok(Listener::Simulated(listener))
-    }
-
-    fn connect(&self, addr: &str) -> BoxFuture<'static, io::Result<Stream>> {
-        let (connected, answer) = oneshot::channel();
-        let asked = addr.parse::<SocketAddr>().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error));
-        let asked = asked.map(|to| {
-            let mut inner = self.net.lock();
-            let host = host_of(to).unwrap_or(self.host);
-            inner.schedule_over(self.host, host, Event::Ask { from: self.host, to, connected });
-        });
-        Box::pin(async move {
-            asked?;
-            answer.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
-        })
-    }
-}
+use crate::address::PipeId;
+use crate::network::{Event, Net, WINDOW_BYTES};
 
 /// One end of a connection.
-pub struct Socket {
-    pub net: Net,
-    pub reads: PipeId,
-    pub writes: PipeId,
+struct Socket {
+    net: Net,
+    reads: PipeId,
+    writes: PipeId,
+}
+
+/// An end that reads one pipe and writes the other.
+pub fn open(net: Net, reads: PipeId, writes: PipeId) -> Stream {
+    Stream::Simulated(Box::new(Socket { net, reads, writes }))
 }
 
 impl Simulated for Socket {

@@ -16,12 +16,15 @@ use quorate_node::config::{Args, Config};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::address::{CLIENTS, HostId, address};
 use crate::clock;
+use crate::cure::Cure;
 use crate::disk::Disk;
 use crate::facts::Facts;
 use crate::host::{End, Host, Machine};
-use crate::network::{HostId, Link, Net, address};
-use crate::wound::{CLIENTS, Cure};
+use crate::host_network;
+use crate::network::{Link, Net};
+use crate::socket;
 
 /// Where clients connect.
 pub const CLIENT_PORT: u16 = 7_100;
@@ -78,7 +81,7 @@ impl World {
         let founders: Vec<HostId> = (1..=nodes).collect();
         let mut world = Self {
             now: 0,
-            net: Net::new(StdRng::seed_from_u64(dice.random())),
+            net: Net::new(StdRng::seed_from_u64(dice.random()), socket::open),
             clients: Machine::new(0),
             facts: Facts::default(),
             torn: 0,
@@ -373,7 +376,7 @@ impl World {
 
     /// Asks one founder after the other until one says that it was done. Who is gone already was removed by an earlier try.
     fn ask_until_done(&mut self, request: Request, is_done: Arc<AtomicBool>) {
-        let network = self.net.of(CLIENTS);
+        let network = host_network::of(&self.net, CLIENTS);
         let founders = self.founders.clone();
         let first = self.dice.random_range(0..founders.len());
         self.clients.spawn(async move {
@@ -394,7 +397,7 @@ impl World {
 
     /// Sends a request and lets it be.
     fn ask(&self, host: HostId, request: Request) {
-        let connecting = self.net.of(CLIENTS).connect(&address(host, CLIENT_PORT).to_string());
+        let connecting = host_network::of(&self.net, CLIENTS).connect(&address(host, CLIENT_PORT).to_string());
         self.clients.spawn(async move {
             let mut connection = Connection::over(connecting.await?);
             connection.exchange(&request).await

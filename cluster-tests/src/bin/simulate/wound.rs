@@ -8,11 +8,9 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use crate::network::HostId;
+use crate::address::{CLIENTS, HostId};
+use crate::cure::Cure;
 use crate::world::World;
-
-/// The host of all clients.
-pub const CLIENTS: HostId = 100;
 
 /// A kind of harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,19 +77,6 @@ pub const WOUNDS: [Wound; 18] = {
         Members,
     ]
 };
-
-/// How a wound is healed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cure {
-    /// The node of this host is started.
-    Start(HostId),
-    /// These directions are fine again.
-    Links(Vec<(HostId, HostId)>),
-    /// Its disk is fine again.
-    Disk(HostId),
-    /// Nothing has to be done.
-    None,
-}
 
 /// How long a wound lasts, milliseconds.
 const LASTS: Range<u64> = 50..2_500;

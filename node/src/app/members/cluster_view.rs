@@ -121,7 +121,7 @@ impl ClusterView {
             votes: voters.contains(id),
             is_heard: self.membership.is_heard(*id),
             lag: self.membership.health.get(id).map_or(u64::MAX, |health| health.lag),
-            last_contact_ms: self.contacts.get(id).copied().flatten().map(crate::config::millis),
+            last_contact_ms: self.contacts.get(id).copied().flatten().map(crate::millis::millis),
         };
         MembersSeen {
             leader: self.membership.leader,

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 
 use super::peers::QueryError;
 use super::{App, AppError};
-use crate::config::millis;
+use crate::millis::millis;
 use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
 use crate::peer::message::{PeerRequest, PeerResponse};
 use cluster_view::ClusterView;

@@ -304,7 +304,7 @@ where
 
     fn write(&mut self, answered: &Answered, now: Instant) {
         let took = now.saturating_duration_since(answered.came);
-        self.api.metrics.observe_request(self.route, answered.status, took);
+        self.api.metrics.observe_request(self.route.number(), answered.status, took);
         if !matches!(self.phase, Phase::Broken(_)) {
             answered.write(&mut self.out, self.api.backend.leader_hint());
         }

@@ -3,43 +3,9 @@
 //! Owns their form in the log. A lock and an election are the same mechanism in two spaces of names: a queue with
 //! holders, first come first served, each party bound to a session, each holder with a fencing token.
 
-use std::fmt;
-
 use bincode::{Decode, Encode};
 
-use super::{ClusterMillis, Key, Revision, Value, Waker, WallMillis};
-use crate::limits;
-use crate::rules::{NameError, checked_name, name_traits};
-
-/// The name of a lock, an election, a barrier or a latch: 1 to [`limits::COORDINATION_NAME_BYTES_MAX`] bytes of text.
-///
-/// Invariant: that, because the only constructor checks it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
-pub struct Name(String);
-
-impl Name {
-    /// Checks a name.
-    pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        checked_name(name.into(), limits::COORDINATION_NAME_BYTES_MAX).map(Self)
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-name_traits!(Name);
-
-/// A session: the revision at which it was created, so none is used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub struct SessionId(pub Revision);
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use super::{ClusterMillis, Key, Name, Revision, SessionId, Value, Waker, WallMillis};
 
 /// What is asked of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
