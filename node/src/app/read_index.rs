@@ -35,7 +35,7 @@ type Answer = Option<u64>;
 #[derive(Clone)]
 pub struct ReadIndex {
     queue: mpsc::Sender<oneshot::Sender<Answer>>,
-    asker: Arc<Asker>,
+    round: Arc<ReadIndexRound>,
 }
 
 /// How full the queue is.
@@ -48,7 +48,7 @@ impl Readers {
     }
 }
 
-struct Asker {
+struct ReadIndexRound {
     raft: Raft,
     view: Arc<View>,
     peers: Arc<Peers>,
@@ -66,9 +66,9 @@ impl ReadIndex {
         metrics: Arc<crate::metrics::Metrics>,
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let asker = Arc::new(Asker { raft, view, peers, self_id, metrics });
-        tokio::spawn(gather(waiting, asker.clone()));
-        Self { queue, asker }
+        let round = Arc::new(ReadIndexRound { raft, view, peers, self_id, metrics });
+        tokio::spawn(gather(waiting, round.clone()));
+        Self { queue, round }
     }
 
     /// For watching the queue without keeping it open.
@@ -85,14 +85,14 @@ impl ReadIndex {
 
     /// The read index for readers of a peer. Fails unless this node leads.
     pub async fn index_as_leader(&self) -> Answer {
-        if self.asker.view.now().leader != Some(self.asker.self_id) {
+        if self.round.view.now().leader != Some(self.round.self_id) {
             return None;
         }
         self.index().await
     }
 }
 
-async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, asker: Arc<Asker>) {
+async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, round: Arc<ReadIndexRound>) {
     let in_flight = Arc::new(Semaphore::new(QUESTIONS_IN_FLIGHT_MAX));
     loop {
         let mut readers = Vec::with_capacity(64);
@@ -100,11 +100,11 @@ async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, asker: Arc
         if waiting.recv_many(&mut readers, QUEUE_MAX).await == 0 {
             return;
         }
-        let asker = asker.clone();
+        let round = round.clone();
         tokio::spawn(async move {
-            let answer = asker.ask().await;
+            let answer = round.ask().await;
             drop(permit);
-            asker.metrics.observe_read_round(readers.len());
+            round.metrics.observe_read_round(readers.len());
             for reader in readers {
                 // A reader that gave up needs no answer.
                 let _ = reader.send(answer);
@@ -113,7 +113,7 @@ async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, asker: Arc
     }
 }
 
-impl Asker {
+impl ReadIndexRound {
     async fn ask(&self) -> Answer {
         match self.view.now().leader? {
             leader if leader == self.self_id => self.ask_own().await,

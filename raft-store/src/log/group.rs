@@ -318,7 +318,7 @@ impl Group {
         let records = bytes[HEADER_BYTES..].chunks_exact(RECORD_BYTES).map(parse_record);
         let group = Group {
             sequence: number(bytes, 16),
-            before: parse_standing(bytes),
+            before: parse_state(bytes),
             records: records.collect::<Result<_, _>>()?,
             payload: number(bytes, 32),
         };
@@ -358,7 +358,7 @@ impl Group {
     }
 }
 
-fn parse_standing(bytes: &[u8]) -> LogState {
+fn parse_state(bytes: &[u8]) -> LogState {
     let flags = number32(bytes, 44);
     let set = |bit: u32| flags & (1 << bit) != 0;
     let vote = VoteRecord { term: number(bytes, 48), node: number(bytes, 56), committed: set(3) };

@@ -65,8 +65,8 @@ pub fn create(data_dir: &Path, mark: &Mark) -> io::Result<MarkFile> {
 
 /// The mark of an open log.
 ///
-/// Invariant: the file never claims more than `wanted` did at some moment since the last [`MarkKeeper::lower`].
-pub struct MarkKeeper {
+/// Invariant: the file never claims more than `wanted` did at some moment since the last [`MarkWriter::lower`].
+pub struct MarkWriter {
     /// What the log holds for sure. Taken for a moment only, never across I/O.
     wanted: Mutex<Mark>,
     /// What the file holds. Taken across the write, so that writes keep their order.
@@ -81,7 +81,7 @@ struct OnDisk {
     written_at: Instant,
 }
 
-impl MarkKeeper {
+impl MarkWriter {
     /// Takes over the mark that was read or written at open.
     pub fn new(file: MarkFile, mark: Mark) -> Self {
         let on_disk = OnDisk { file, mark: mark.clone(), twice: false, written_at: Instant::now() };
@@ -156,35 +156,35 @@ mod tests {
         Some(LogIdRecord { term, node: 1, index })
     }
 
-    fn keeper(dir: &Path) -> MarkKeeper {
+    fn mark_writer(dir: &Path) -> MarkWriter {
         let mark = Mark { incarnation: 1, created: true, last: None, vote: None };
-        MarkKeeper::new(create(dir, &mark).unwrap(), mark)
+        MarkWriter::new(create(dir, &mark).unwrap(), mark)
     }
 
     #[test]
     fn lowering_is_on_disk_at_once_raising_only_when_written() {
         let dir = tempfile::tempdir().unwrap();
-        let keeper = keeper(dir.path());
-        keeper.raise(id(1, 9));
+        let mark_writer = mark_writer(dir.path());
+        mark_writer.raise(id(1, 9));
         assert_eq!(read(dir.path()).unwrap().unwrap().last, None);
-        assert!(keeper.behind().0);
-        keeper.write().unwrap();
+        assert!(mark_writer.behind().0);
+        mark_writer.write().unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 9));
-        keeper.lower(id(1, 4)).unwrap();
+        mark_writer.lower(id(1, 4)).unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 4));
-        assert!(!keeper.behind().0);
-        keeper.lower(id(2, 7)).unwrap();
+        assert!(!mark_writer.behind().0);
+        mark_writer.lower(id(2, 7)).unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 4), "lowering never raises");
-        keeper.lower(None).unwrap();
+        mark_writer.lower(None).unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap().last, None);
     }
 
     #[test]
     fn a_mark_written_twice_survives_the_damage_of_either_slot() {
         let dir = tempfile::tempdir().unwrap();
-        let keeper = keeper(dir.path());
-        keeper.raise(id(1, 9));
-        keeper.write_twice().unwrap();
+        let mark_writer = mark_writer(dir.path());
+        mark_writer.raise(id(1, 9));
+        mark_writer.write_twice().unwrap();
         let path = dir.path().join(MARK_FILE);
         let written = std::fs::read(&path).unwrap();
         for at in [0, 20, 4096, 5000] {

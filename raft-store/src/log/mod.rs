@@ -85,7 +85,7 @@ pub use stats::LogStats;
 
 use chores::Chores;
 use index::Content;
-use mark::MarkKeeper;
+use mark::MarkWriter;
 use queue::{Queue, Work};
 use record::DirectoryTag;
 use spare::Spare;
@@ -104,7 +104,7 @@ struct Shared {
     spare: Spare,
     view: RwLock<View>,
     queue: Queue,
-    mark: MarkKeeper,
+    mark: MarkWriter,
     chores: Chores,
     counters: stats::Counters,
     fault: Fault,
@@ -171,7 +171,7 @@ impl LogStore {
             content: RwLock::new(walked.content),
             view: RwLock::new(view),
             queue: Queue::new(),
-            mark: MarkKeeper::new(mark_file, mark),
+            mark: MarkWriter::new(mark_file, mark),
             chores: Chores::default(),
             counters: stats::Counters::default(),
             fault: Fault { first: OnceLock::new(), hook: on_fatal },
@@ -324,11 +324,11 @@ impl Threads {
     }
 
     fn start_threads(shared: &Arc<Shared>, writer: Writer) -> io::Result<Running> {
-        let (keeper, maker) = (Arc::clone(shared), Arc::clone(shared));
+        let (cleaner, maker) = (Arc::clone(shared), Arc::clone(shared));
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name.to_owned()).spawn(run);
         Ok(Running::Threads {
             writer: start("log-writer", Box::new(move || writer.run()))?,
-            chores: start("log-chores", Box::new(move || chores::run(&keeper)))?,
+            chores: start("log-chores", Box::new(move || chores::run(&cleaner)))?,
             spare: start("log-spare", Box::new(move || maker.spare.run()))?,
         })
     }

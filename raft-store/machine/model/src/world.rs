@@ -266,7 +266,7 @@ impl World {
         lock: usize,
         before: &BTreeMap<Revision, SessionId>,
         released: Option<Revision>,
-        asker: Option<usize>,
+        caller: Option<usize>,
     ) {
         let holders = self.holders(lock);
         let slots = if lock == 0 { bounds.slots as usize } else { 1 };
@@ -289,7 +289,7 @@ impl World {
             if lock == 1 && newest > 0 {
                 self.seen.insert(Seen::Election);
             }
-            if lock == 0 && owner != asker {
+            if lock == 0 && owner != caller {
                 self.seen.insert(Seen::HandOver);
             }
             if let Some(owner) = owner.filter(|_| lock == 0) {

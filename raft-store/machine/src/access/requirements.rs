@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_demand_what_they_change_lock_and_hang_on() {
+    fn writes_require_what_they_change_lock_and_hang_on() {
         let value = Value { kind: ContentKind::Bytes, data: Vec::new() };
         assert_eq!(shown(&Action::Write(write("a", Change::Upsert(value.clone())))), ["Write a"]);
         assert_eq!(shown(&Action::Write(write("a", Change::Lock(5)))), ["Lock a"]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_demand_all_of_both_branches_at_any_depth() {
+    fn transactions_require_all_of_both_branches_at_any_depth() {
         let check = Check { key: Key::new("c").expect("a key"), expect: Expect::Any, condition: Criteria::default() };
         let inner = Txn {
             checks: vec![check.clone()],
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_session_demands_that_it_is_the_callers() {
+    fn what_has_a_session_requires_that_it_is_the_callers() {
         let acquire = Acquire {
             lock: lock("l"),
             session: SessionId(3),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_demand_the_collection_and_what_its_sequences_give() {
+    fn rules_require_the_collection_and_what_its_sequences_give() {
         let json = br#"{"fields":{"n":{"type":"long","sequence":"invoices"}}}"#;
         let json = crate::document::Json::parse(json).expect("JSON");
         let rules = crate::rules::Rules::read(&json, "").expect("rules");

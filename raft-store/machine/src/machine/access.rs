@@ -4,7 +4,7 @@
 //! were authorised by rules of before. Never asks what somebody may do: that is decided before a command is in the log.
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::access::Grant;
 use crate::codec;
 use crate::keyspace::access;
@@ -32,7 +32,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Sets or removes a user, a role or a token.
-    pub(super) fn set_access(&mut self, op: AccessOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn set_access(&mut self, op: AccessOp, caller: Caller) -> Result<Outcome, Fault> {
         let (audit, subject) = (audit_op(&op), op.subject());
         // The rows take the revision of the change; a refusal and what changes nothing give it back.
         let revision = self.next_revision()?;
@@ -45,12 +45,12 @@ impl<V: View> Applier<'_, V> {
             AccessOp::RemoveToken(id) => self.remove_token(id)?,
         };
         match judged {
-            Err(rejection) => Ok(self.refuse_in(audit, Some(subject), asker, rejection)),
+            Err(rejection) => Ok(self.refuse_in(audit, Some(subject), caller, rejection)),
             Ok(Step::Same(done)) => Ok(Outcome::Access(Box::new(done))),
             Ok(Step::Done(done)) => {
                 self.take_revision()?;
                 self.vars.access = self.vars.revision;
-                self.record(audit, Some(subject.clone()), asker, AuditEffect::Beside);
+                self.record(audit, Some(subject.clone()), caller, AuditEffect::Beside);
                 self.wake(Waker::Access.of(""));
                 Ok(Outcome::Access(Box::new(done)))
             }

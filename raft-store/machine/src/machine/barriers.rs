@@ -3,7 +3,7 @@
 //! Owns when a barrier opens and closes.
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::gates;
@@ -13,7 +13,7 @@ use crate::types::{BarrierOp, BarrierRow, Name, Outcome, Rejection, SessionId, W
 
 impl<V: View> Applier<'_, V> {
     /// Enters or leaves a barrier.
-    pub(super) fn barrier(&mut self, op: &BarrierOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn barrier(&mut self, op: &BarrierOp, caller: Caller) -> Result<Outcome, Fault> {
         let (name, done) = match op {
             BarrierOp::Enter { name, session, parties } => (name, self.enter_barrier(name, *session, *parties)?),
             BarrierOp::Leave { name, session } => (name, self.leave_if_in(name, *session)?),
@@ -22,11 +22,11 @@ impl<V: View> Applier<'_, V> {
         match done {
             Ok(is_changed) => {
                 if is_changed {
-                    self.record(AuditOp::Barrier, key, asker, AuditEffect::Beside);
+                    self.record(AuditOp::Barrier, key, caller, AuditEffect::Beside);
                 }
                 Ok(Outcome::Barrier(self.barrier_row(name)?))
             }
-            Err(rejection) => Ok(self.refuse_in(AuditOp::Barrier, key, asker, rejection)),
+            Err(rejection) => Ok(self.refuse_in(AuditOp::Barrier, key, caller, rejection)),
         }
     }
 

@@ -3,30 +3,30 @@
 //! Owns how far a bulk goes in one batch. What each write means is `write`'s.
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::limits;
 use crate::types::{BulkItem, ItemOutcome, Outcome, Rejection, WriteOp};
 
 impl<V: View> Applier<'_, V> {
     /// Carries out the writes in order, until the batch has taken all that it may; the first one always.
-    pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, caller: Caller) -> Result<Outcome, Fault> {
         if ops.len() > limits::BULK_OPS_MAX {
             let (given, max) = (ops.len(), limits::BULK_OPS_MAX);
             let rejection = Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"));
-            self.record(AuditOp::Unknown, None, asker, AuditEffect::Refused((&rejection).into()));
+            self.record(AuditOp::Unknown, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
         let mut items = Vec::with_capacity(ops.len());
         for op in ops {
-            let outcome = if self.has_taken_all() { ItemOutcome::Deferred } else { self.item(op, asker.clone())? };
+            let outcome = if self.has_taken_all() { ItemOutcome::Deferred } else { self.item(op, caller.clone())? };
             items.push(BulkItem { revision: self.vars.revision, outcome });
         }
         Ok(Outcome::Bulk(items))
     }
 
-    fn item(&mut self, op: WriteOp, asker: Asker) -> Result<ItemOutcome, Fault> {
-        let outcome = match self.write(op, asker)? {
+    fn item(&mut self, op: WriteOp, caller: Caller) -> Result<ItemOutcome, Fault> {
+        let outcome = match self.write(op, caller)? {
             Ok(written) => ItemOutcome::Written(written),
             Err(rejection) => ItemOutcome::Rejected(rejection),
         };

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
 use super::view::{Fault, View};
-use super::{Applier, Asker, Vars, maintain, readable, requests};
+use super::{Applier, Caller, Vars, maintain, readable, requests};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Refusal};
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};
@@ -129,7 +129,7 @@ impl<V: View> Applier<'_, V> {
         // What is noted about it could fault in turn; then less is noted.
         if let Err(fault) = self.at_savepoint(|applier| applier.note_faulted(encoded))? {
             self.contained.push(Contained { index: self.index, what: ContainedWork::Command(self.nth), fault });
-            self.record(AuditOp::Unknown, None, Asker::default(), AuditEffect::Refused(Refusal::Internal));
+            self.record(AuditOp::Unknown, None, Caller::default(), AuditEffect::Refused(Refusal::Internal));
         }
         Ok(self.reply(Outcome::Rejected(Rejection::Internal)))
     }
@@ -158,8 +158,8 @@ impl<V: View> Applier<'_, V> {
             Action::Write(op) => Some(op.key),
             _ => None,
         };
-        let asker = Asker { request_id: command.request_id, principal: command.principal };
-        self.record(AuditOp::Unknown, key, asker, AuditEffect::Refused(Refusal::Internal));
+        let caller = Caller { request_id: command.request_id, principal: command.principal };
+        self.record(AuditOp::Unknown, key, caller, AuditEffect::Refused(Refusal::Internal));
         Ok(())
     }
 
@@ -262,10 +262,10 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// What an operator does about faults.
-    pub(super) fn faults(&mut self, op: FaultsOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn faults(&mut self, op: FaultsOp, caller: Caller) -> Result<Outcome, Fault> {
         if self.vars.level < level::HARDENED {
             // Word for word what a build says that does not know the command.
-            return Ok(self.refuse(None, asker, Rejection::Unsupported(super::UNREADABLE.into())).outcome);
+            return Ok(self.refuse(None, caller, Rejection::Unsupported(super::UNREADABLE.into())).outcome);
         }
         let work = match &op {
             FaultsOp::Retry(work) | FaultsOp::Drop(work) => Some(work),
@@ -274,10 +274,10 @@ impl<V: View> Applier<'_, V> {
         if let Some(work) = work
             && !self.is_parked(work)?
         {
-            return Ok(self.refuse_in(AuditOp::Faults, None, asker, Rejection::NotFound));
+            return Ok(self.refuse_in(AuditOp::Faults, None, caller, Rejection::NotFound));
         }
         self.take_revision()?;
-        self.record(AuditOp::Faults, None, asker, AuditEffect::Beside);
+        self.record(AuditOp::Faults, None, caller, AuditEffect::Beside);
         let done = match op {
             FaultsOp::Forget => self.forget_faults()?,
             FaultsOp::Retry(work) => self.retry(&work).map(|()| 1)?,

@@ -6,7 +6,7 @@
 
 use super::vars::{Sizes, Vars};
 use super::view::{Fault, View};
-use super::{Applied, Applier, Asker};
+use super::{Applied, Applier, Caller};
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::AuditOp;
@@ -138,11 +138,11 @@ impl<V: View> Applier<'_, V> {
         let id = session::decode_key(row_key).map_err(damaged)?;
         let row: SessionRow = codec::decode(row).map_err(damaged)?;
         self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
-        let asker = Asker { request_id: None, principal: PRINCIPAL.to_owned() };
+        let caller = Caller { request_id: None, principal: PRINCIPAL.to_owned() };
         match self.is_hardened() {
             // Whoever waits is of before, too: nobody is granted anything.
-            true => self.take_session(id, AuditOp::SessionEnd, asker).map(|_| ()),
-            false => self.end_session(id, AuditOp::SessionEnd, asker),
+            true => self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ()),
+            false => self.end_session(id, AuditOp::SessionEnd, caller),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::collections::{document_of, understood};
 use super::current::decode_current;
 use super::view::{Fault, Most, View};
-use super::{Applier, Asker, lock, stored_key};
+use super::{Applier, Caller, lock, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, ReadyCriteria, Subject};
@@ -72,22 +72,22 @@ impl Taker<'_> {
 impl<V: View> Applier<'_, V> {
     /// Locks what is found, in order, and patches it where that is asked for, all at one revision. What the patch does not
     /// fit is passed over: one entry that is not as expected must not keep all others from being claimed.
-    pub(super) fn claim(&mut self, op: &ClaimOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn claim(&mut self, op: &ClaimOp, caller: Caller) -> Result<Outcome, Fault> {
         if let Some(why) = claim_fault(op) {
-            return Ok(self.refuse_claim(asker, Rejection::Unsupported(why)));
+            return Ok(self.refuse_claim(caller, Rejection::Unsupported(why)));
         }
         if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
-            return Ok(self.refuse_claim(asker, rejection));
+            return Ok(self.refuse_claim(caller, rejection));
         }
         let mut done = ClaimReply::default();
-        match self.sharing_revision(|applier| applier.claim_rounds(op, &asker, &mut done))? {
+        match self.sharing_revision(|applier| applier.claim_rounds(op, &caller, &mut done))? {
             Ok(()) => Ok(Outcome::Claimed(done)),
-            Err(rejection) => Ok(self.refuse_claim(asker, rejection)),
+            Err(rejection) => Ok(self.refuse_claim(caller, rejection)),
         }
     }
 
-    fn refuse_claim(&mut self, asker: Asker, rejection: Rejection) -> Outcome {
-        self.record(AuditOp::Claim, None, asker, AuditEffect::Refused((&rejection).into()));
+    fn refuse_claim(&mut self, caller: Caller, rejection: Rejection) -> Outcome {
+        self.record(AuditOp::Claim, None, caller, AuditEffect::Refused((&rejection).into()));
         Outcome::Rejected(rejection)
     }
 
@@ -96,12 +96,12 @@ impl<V: View> Applier<'_, V> {
     fn claim_rounds(
         &mut self,
         op: &ClaimOp,
-        asker: &Asker,
+        caller: &Caller,
         done: &mut ClaimReply,
     ) -> Result<Result<(), Rejection>, Fault> {
         loop {
             let limit = op.limit as usize - done.entries.len();
-            let found = match self.find(op, limit, &done.refused, asker)? {
+            let found = match self.find(op, limit, &done.refused, caller)? {
                 Ok(found) => found,
                 Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
                 // What was claimed has grown by its patch, so that there is less to look at now.
@@ -119,7 +119,7 @@ impl<V: View> Applier<'_, V> {
                     done.more = true;
                     return Ok(Ok(()));
                 }
-                match self.claim_one(op, &key, asker)? {
+                match self.claim_one(op, &key, caller)? {
                     Ok(shown) => done.entries.push((key, shown)),
                     Err(why) => {
                         self.take_bytes(why.value_bytes());
@@ -139,7 +139,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn claim_one(&mut self, op: &ClaimOp, key: &Key, asker: &Asker) -> Result<Result<Shown, Rejection>, Fault> {
+    fn claim_one(&mut self, op: &ClaimOp, key: &Key, caller: &Caller) -> Result<Result<Shown, Rejection>, Fault> {
         let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
         let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
         let write = WriteOp {
@@ -152,7 +152,7 @@ impl<V: View> Applier<'_, V> {
             session: None,
             guard: None,
         };
-        if let Err(rejection) = self.write(write, asker.clone())? {
+        if let Err(rejection) = self.write(write, caller.clone())? {
             return Ok(Err(rejection));
         }
         let row_key = entry::row_key(key.as_bytes());
@@ -171,11 +171,11 @@ impl<V: View> Applier<'_, V> {
         op: &ClaimOp,
         limit: usize,
         refused: &[WhereItem],
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<Result<Found, Rejection>, Fault> {
         let collection = self.collection_of(&op.prefix)?;
         // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
-        let may_walk_past = !asker.is_judged() || self.is_whole_collection(&op.prefix)?;
+        let may_walk_past = !caller.is_judged() || self.is_whole_collection(&op.prefix)?;
         let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall, self.vars.level);
         let usable = collection.as_ref().filter(|_| may_walk_past);
         let selected = usable.and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
@@ -313,15 +313,15 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Changes what is found, each entry on its own, in order of key.
-    pub(super) fn update_where(&mut self, op: &WhereOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn update_where(&mut self, op: &WhereOp, caller: Caller) -> Result<Outcome, Fault> {
         if !(1..=limits::WHERE_LIMIT_MAX).contains(&op.limit) {
             let why = format!("a limit of {}; 1 to {}", op.limit, limits::WHERE_LIMIT_MAX);
             let rejection = Rejection::Unsupported(why);
-            self.record(AuditOp::Where, None, asker, AuditEffect::Refused((&rejection).into()));
+            self.record(AuditOp::Where, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
         if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
-            return Ok(self.refuse_in(AuditOp::Where, None, asker, rejection));
+            return Ok(self.refuse_in(AuditOp::Where, None, caller, rejection));
         }
         let (mut start, end) = entries_with(&op.prefix);
         if let Some(after) = &op.after {
@@ -349,7 +349,7 @@ impl<V: View> Applier<'_, V> {
                 self.take_bytes(look_bytes + row.data.len());
                 if self.matches((&criteria, &ready), &key, &row_key, &row)? {
                     self.take_bytes(change_bytes);
-                    self.change_found(op, &key, &asker, &mut done)?;
+                    self.change_found(op, &key, &caller, &mut done)?;
                 }
                 done.after = Some(key);
             }
@@ -373,7 +373,7 @@ impl<V: View> Applier<'_, V> {
         Ok(ready.hold(&subject))
     }
 
-    fn change_found(&mut self, op: &WhereOp, key: &Key, asker: &Asker, done: &mut WhereReply) -> Result<(), Fault> {
+    fn change_found(&mut self, op: &WhereOp, key: &Key, caller: &Caller, done: &mut WhereReply) -> Result<(), Fault> {
         let (change, expiry) = match &op.change {
             WhereChange::Patch { patch, expiry } => (Change::Patch(patch.clone()), *expiry),
             WhereChange::Remove => (Change::Remove, Expiry::Keep),
@@ -392,7 +392,7 @@ impl<V: View> Applier<'_, V> {
             guard: None,
         };
         // That it matches is precondition enough.
-        let Err(why) = self.write_found(write, asker.clone())? else {
+        let Err(why) = self.write_found(write, caller.clone())? else {
             done.applied += 1;
             return Ok(());
         };

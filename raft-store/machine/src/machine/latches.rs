@@ -3,7 +3,7 @@
 //! Owns when a latch opens. An open one stays open until it is removed.
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::gates;
@@ -12,13 +12,13 @@ use crate::types::{LatchOp, LatchRow, Name, Outcome, Rejection, Waker};
 
 impl<V: View> Applier<'_, V> {
     /// Makes, counts down or removes a latch.
-    pub(super) fn latch(&mut self, op: &LatchOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn latch(&mut self, op: &LatchOp, caller: Caller) -> Result<Outcome, Fault> {
         let (LatchOp::Create { name, .. } | LatchOp::CountDown { name, .. } | LatchOp::Remove { name }) = op;
         let before = self.latch_row(name)?;
         let key = Some(Waker::Latch.of(name.as_str()));
         let after = match latch_after(op, before) {
             Ok(after) => after,
-            Err(rejection) => return Ok(self.refuse_in(AuditOp::Latch, key, asker, rejection)),
+            Err(rejection) => return Ok(self.refuse_in(AuditOp::Latch, key, caller, rejection)),
         };
         if after == before {
             return Ok(Outcome::Latch(after));
@@ -28,7 +28,7 @@ impl<V: View> Applier<'_, V> {
         let opened = |row: LatchRow| LatchRow { opened: (row.left == 0).then_some(revision), ..row };
         let after = after.map(|row| if row.opened.is_some() { row } else { opened(row) });
         self.overlay.replace(&gates::latch_key(name), after.as_ref().map(codec::encode))?;
-        self.record(AuditOp::Latch, key, asker, AuditEffect::Beside);
+        self.record(AuditOp::Latch, key, caller, AuditEffect::Beside);
         self.wake(Waker::Latch.of(name.as_str()));
         Ok(Outcome::Latch(after))
     }

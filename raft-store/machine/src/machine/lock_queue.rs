@@ -5,7 +5,7 @@
 
 use super::Most;
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
@@ -23,25 +23,25 @@ type LockOutcome = Result<LockReply, Rejection>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
-    pub(super) fn lock(&mut self, op: LockOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
         let (kind, lock) = match &op {
             LockOp::Acquire(Acquire { lock, .. }) => (AuditOp::Acquire, lock.clone()),
             LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } => (AuditOp::Release, lock.clone()),
             LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
         };
         let done = match op {
-            LockOp::Acquire(request) => self.acquire(request, &asker)?,
-            LockOp::Release { token, .. } => self.release(&lock, token, &asker)?,
-            LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &asker)?,
-            LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &asker)?,
+            LockOp::Acquire(request) => self.acquire(request, &caller)?,
+            LockOp::Release { token, .. } => self.release(&lock, token, &caller)?,
+            LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &caller)?,
+            LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &caller)?,
         };
         Ok(match done {
             Ok(done) => Outcome::Lock(done),
-            Err(rejection) => self.refuse_in(kind, Some(lock.waker()), asker, rejection),
+            Err(rejection) => self.refuse_in(kind, Some(lock.waker()), caller, rejection),
         })
     }
 
-    fn acquire(&mut self, request: Acquire, asker: &Asker) -> Result<LockOutcome, Fault> {
+    fn acquire(&mut self, request: Acquire, caller: &Caller) -> Result<LockOutcome, Fault> {
         if let Some(why) = acquire_fault(&request) {
             return Ok(Err(Rejection::Unsupported(why)));
         }
@@ -74,7 +74,7 @@ impl<V: View> Applier<'_, V> {
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
         if head.waiters == 0 && head.admits(mode) {
-            return self.hold(&lock, head, party, AuditOp::Acquire, asker.clone()).map(Ok);
+            return self.hold(&lock, head, party, AuditOp::Acquire, caller.clone()).map(Ok);
         }
         if wait_ms == 0 {
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
@@ -84,7 +84,7 @@ impl<V: View> Applier<'_, V> {
             let limit = limits::LOCK_WAITERS_MAX.into();
             return Ok(Err(Rejection::TooMany { what: Bounded::Waiters, limit }));
         }
-        self.enqueue(&lock, head, party, wait_ms, asker.clone()).map(Ok)
+        self.enqueue(&lock, head, party, wait_ms, caller.clone()).map(Ok)
     }
 
     /// A session that asks again keeps what it has, and its wait begins anew.
@@ -127,7 +127,7 @@ impl<V: View> Applier<'_, V> {
         mut head: LockHead,
         party: HolderRow,
         op: AuditOp,
-        asker: Asker,
+        caller: Caller,
     ) -> Result<LockReply, Fault> {
         assert!(head.admits(party.mode), "{lock:?} as {head:?} given to {party:?}");
         self.take_revision()?;
@@ -138,7 +138,7 @@ impl<V: View> Applier<'_, V> {
         self.put_holder(lock, token, &party)?;
         self.put_head(lock, &head)?;
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
-        self.record(op, Some(lock.waker()), asker, effect);
+        self.record(op, Some(lock.waker()), caller, effect);
         Ok(LockReply::Held { token })
     }
 
@@ -149,7 +149,7 @@ impl<V: View> Applier<'_, V> {
         mut head: LockHead,
         party: HolderRow,
         wait_ms: u64,
-        asker: Asker,
+        caller: Caller,
     ) -> Result<LockReply, Fault> {
         self.take_revision()?;
         let (place, asked) = (self.vars.revision, self.index);
@@ -160,11 +160,11 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_new(lock_queue::waiter_key(lock, place), row)?;
         head.waiters += 1;
         self.put_head(lock, &head)?;
-        self.record(AuditOp::Acquire, Some(lock.waker()), asker, AuditEffect::Beside);
+        self.record(AuditOp::Acquire, Some(lock.waker()), caller, AuditEffect::Beside);
         Ok(LockReply::Waiting { place, asked })
     }
 
-    fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<LockOutcome, Fault> {
+    fn release(&mut self, lock: &LockName, token: Revision, caller: &Caller) -> Result<LockOutcome, Fault> {
         let mut token = token;
         if mutants::is("any token releases") {
             token = self.any_token(lock)?.unwrap_or(token);
@@ -173,7 +173,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(Rejection::NotHolder));
         }
         self.take_revision()?;
-        self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, asker.clone())?;
+        self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
         Ok(Ok(LockReply::Gone(true)))
     }
@@ -184,7 +184,7 @@ impl<V: View> Applier<'_, V> {
         session: SessionId,
         asked: Option<u64>,
         release: bool,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<LockOutcome, Fault> {
         let at = match self.party_at(lock, session)? {
             None => return Ok(Ok(LockReply::Gone(false))),
@@ -199,7 +199,7 @@ impl<V: View> Applier<'_, V> {
             Some(at) => at,
         };
         self.take_revision()?;
-        self.drop_party(lock, at, AuditOp::Release, asker.clone())?;
+        self.drop_party(lock, at, AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
         Ok(Ok(LockReply::Gone(true)))
     }
@@ -209,7 +209,7 @@ impl<V: View> Applier<'_, V> {
         lock: &LockName,
         token: Revision,
         value: Value,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<LockOutcome, Fault> {
         if let Some(why) = value_fault(lock, Some(&value)) {
             return Ok(Err(Rejection::Unsupported(why)));
@@ -223,14 +223,20 @@ impl<V: View> Applier<'_, V> {
         party.value = Some(value);
         self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
-        self.record(AuditOp::Proclaim, Some(lock.waker()), asker.clone(), effect);
+        self.record(AuditOp::Proclaim, Some(lock.waker()), caller.clone(), effect);
         self.wake(lock.waker());
         Ok(Ok(LockReply::Proclaimed))
     }
 
     /// Takes a party out of a lock within a revision that was taken, and notes it. What that makes possible for others is
     /// left to [`Self::grant_waiting`].
-    pub(super) fn drop_party(&mut self, lock: &LockName, at: PartyAt, op: AuditOp, asker: Asker) -> Result<(), Fault> {
+    pub(super) fn drop_party(
+        &mut self,
+        lock: &LockName,
+        at: PartyAt,
+        op: AuditOp,
+        caller: Caller,
+    ) -> Result<(), Fault> {
         let effect = match at {
             PartyAt::Holding(token) => self.drop_holder(lock, token, op)?,
             PartyAt::Waiting(place) => {
@@ -244,7 +250,7 @@ impl<V: View> Applier<'_, V> {
         };
         // The end of a session has a line of its own; who observes an election needs one more.
         if op == AuditOp::Release || matches!(effect, AuditEffect::Elected { .. }) {
-            self.record(op, Some(lock.waker()), asker, effect);
+            self.record(op, Some(lock.waker()), caller, effect);
         }
         Ok(())
     }
@@ -323,7 +329,7 @@ impl<V: View> Applier<'_, V> {
             (head.waiters, head.first_place) = (head.waiters - 1, place);
             self.take_read(limits::GRANT_BYTES);
             party.since = self.vars.wall;
-            self.hold(lock, head, party, AuditOp::Grant, Asker::default())?;
+            self.hold(lock, head, party, AuditOp::Grant, Caller::default())?;
         }
         Ok(())
     }
@@ -354,7 +360,7 @@ impl<V: View> Applier<'_, V> {
         }
         self.take_revision()?;
         self.drop_waiter(&lock, place)?;
-        self.record(AuditOp::GiveUp, Some(lock.waker()), Asker::default(), AuditEffect::Beside);
+        self.record(AuditOp::GiveUp, Some(lock.waker()), Caller::default(), AuditEffect::Beside);
         self.grant_waiting(&lock)
     }
 

@@ -106,12 +106,12 @@ pub struct Applied {
 
 /// Who asked for a change, for its audit line. Nobody, where an entry expired.
 #[derive(Default, Clone)]
-struct Asker {
+struct Caller {
     request_id: Option<RequestId>,
     principal: String,
 }
 
-impl Asker {
+impl Caller {
     /// Whether it has rights on some things only.
     fn is_judged(&self) -> bool {
         !self.principal.is_empty() && self.principal != ROOT
@@ -214,7 +214,7 @@ impl<'v, V: View> Applier<'v, V> {
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
         let command = match readable(encoded, self.vars.level) {
             Ok(command) => command,
-            Err(reason) => return Ok(self.refuse(None, Asker::default(), Rejection::Unsupported(reason))),
+            Err(reason) => return Ok(self.refuse(None, Caller::default(), Rejection::Unsupported(reason))),
         };
         let Some(id) = &command.request_id else {
             return match self.is_still_authorised(&command) {
@@ -234,8 +234,8 @@ impl<'v, V: View> Applier<'v, V> {
                     Action::Write(op) => Some(op.key),
                     _ => None,
                 };
-                let asker = Asker { request_id: Some(id), principal: command.principal };
-                Ok(self.refuse(key, asker, Rejection::RequestIdReused))
+                let caller = Caller { request_id: Some(id), principal: command.principal };
+                Ok(self.refuse(key, caller, Rejection::RequestIdReused))
             }
             None if !self.is_still_authorised(&command) => Ok(self.access_changed()),
             None => {
@@ -250,26 +250,26 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     fn execute(&mut self, command: Command) -> Result<Reply, Fault> {
-        let asker = Asker { request_id: command.request_id, principal: command.principal };
+        let caller = Caller { request_id: command.request_id, principal: command.principal };
         let outcome = match command.action {
-            Action::Write(op) => match self.write(op, asker)? {
+            Action::Write(op) => match self.write(op, caller)? {
                 Ok(written) => Outcome::Written(written),
                 Err(rejection) => Outcome::Rejected(rejection),
             },
-            Action::Bulk(ops) => self.bulk(ops, asker)?,
-            Action::Txn(txn) => self.txn(&txn, asker)?,
-            Action::Where(op) => self.update_where(&op, asker)?,
-            Action::Claim(op) => self.claim(&op, asker)?,
-            Action::Rules(op) => self.set_rules(op, asker)?,
-            Action::Numbers(op) => self.numbers(&op, asker)?,
-            Action::Session(op) => self.session(op, asker)?,
-            Action::Lock(op) => self.lock(op, asker)?,
-            Action::Barrier(op) => self.barrier(&op, asker)?,
-            Action::Latch(op) => self.latch(&op, asker)?,
-            Action::Task(op) => self.task(op, asker)?,
-            Action::Access(op) => self.set_access(op, asker)?,
+            Action::Bulk(ops) => self.bulk(ops, caller)?,
+            Action::Txn(txn) => self.txn(&txn, caller)?,
+            Action::Where(op) => self.update_where(&op, caller)?,
+            Action::Claim(op) => self.claim(&op, caller)?,
+            Action::Rules(op) => self.set_rules(op, caller)?,
+            Action::Numbers(op) => self.numbers(&op, caller)?,
+            Action::Session(op) => self.session(op, caller)?,
+            Action::Lock(op) => self.lock(op, caller)?,
+            Action::Barrier(op) => self.barrier(&op, caller)?,
+            Action::Latch(op) => self.latch(&op, caller)?,
+            Action::Task(op) => self.task(op, caller)?,
+            Action::Access(op) => self.set_access(op, caller)?,
             Action::Maintain(what) => self.maintain(what)?,
-            Action::Faults(op) => self.faults(op, asker)?,
+            Action::Faults(op) => self.faults(op, caller)?,
         };
         Ok(self.reply(outcome))
     }
@@ -280,8 +280,8 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     /// Refuses a command that is not even looked at against the state.
-    fn refuse(&mut self, key: Option<Key>, asker: Asker, rejection: Rejection) -> Reply {
-        self.record(AuditOp::Unknown, key, asker, AuditEffect::Refused((&rejection).into()));
+    fn refuse(&mut self, key: Option<Key>, caller: Caller, rejection: Rejection) -> Reply {
+        self.record(AuditOp::Unknown, key, caller, AuditEffect::Refused((&rejection).into()));
         self.reply(Outcome::Rejected(rejection))
     }
 
@@ -315,8 +315,8 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     /// Adds a line at the current revision.
-    fn record(&mut self, op: AuditOp, key: Option<Key>, asker: Asker, effect: AuditEffect) {
-        let Asker { request_id, principal } = asker;
+    fn record(&mut self, op: AuditOp, key: Option<Key>, caller: Caller, effect: AuditEffect) {
+        let Caller { request_id, principal } = caller;
         let line = AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect };
         self.take_line(audit::line_bytes(&line));
         self.lines.push(line);

@@ -4,7 +4,7 @@
 
 use super::view::{Fault, View};
 use super::write::check_expect_of;
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::collection;
@@ -19,11 +19,11 @@ const IDS_PER_REVISION: u64 = limits::INDEXES_MAX as u64;
 
 impl<V: View> Applier<'_, V> {
     /// Sets or removes the rules of a collection.
-    pub(super) fn set_rules(&mut self, op: RulesOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn set_rules(&mut self, op: RulesOp, caller: Caller) -> Result<Outcome, Fault> {
         let row_key = collection::row_key(op.name.as_str().as_bytes());
         let current = self.collection(&row_key)?;
         if let Err(rejection) = self.check_rules(&op, current.as_ref())? {
-            self.record(AuditOp::Rules, None, asker, AuditEffect::Refused((&rejection).into()));
+            self.record(AuditOp::Rules, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
         self.take_revision()?;
@@ -40,7 +40,7 @@ impl<V: View> Applier<'_, V> {
         let encoded = row.as_ref().map(codec::encode);
         self.take_row(encoded.as_ref().map_or(0, Vec::len));
         self.overlay.replace(&row_key, encoded)?;
-        self.record(AuditOp::Rules, None, asker, AuditEffect::Beside);
+        self.record(AuditOp::Rules, None, caller, AuditEffect::Beside);
         Ok(Outcome::RulesSet(row.map(Box::new)))
     }
 
@@ -103,7 +103,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Draws numbers from a sequence.
-    pub(super) fn numbers(&mut self, op: &NumbersOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn numbers(&mut self, op: &NumbersOp, caller: Caller) -> Result<Outcome, Fault> {
         let last = self.last_number(&op.name)?;
         let drawn = last.checked_add(op.count.into());
         let drawn = match drawn {
@@ -116,13 +116,13 @@ impl<V: View> Applier<'_, V> {
         };
         match drawn {
             Err(rejection) => {
-                self.record(AuditOp::Numbers, None, asker, AuditEffect::Refused((&rejection).into()));
+                self.record(AuditOp::Numbers, None, caller, AuditEffect::Refused((&rejection).into()));
                 Ok(Outcome::Rejected(rejection))
             }
             Ok(drawn) => {
                 self.take_revision()?;
                 self.overlay.replace(&sequence::row_key(&op.name), Some(sequence::encode(drawn)))?;
-                self.record(AuditOp::Numbers, None, asker, AuditEffect::Beside);
+                self.record(AuditOp::Numbers, None, caller, AuditEffect::Beside);
                 Ok(Outcome::Numbers { first: last + 1, last: drawn })
             }
         }

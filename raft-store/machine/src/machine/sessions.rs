@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
@@ -20,27 +20,27 @@ use crate::types::{
 
 impl<V: View> Applier<'_, V> {
     /// Begins, renews or ends.
-    pub(super) fn session(&mut self, op: SessionOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn session(&mut self, op: SessionOp, caller: Caller) -> Result<Outcome, Fault> {
         match op {
-            SessionOp::Create { ttl_ms, owner, labels } => self.create_session(ttl_ms, owner, labels, asker),
+            SessionOp::Create { ttl_ms, owner, labels } => self.create_session(ttl_ms, owner, labels, caller),
             SessionOp::Renew(ids) => self.renew_sessions(&ids),
             SessionOp::End(id) => match self.session_row(id)? {
                 Some(row) => {
                     self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
-                    self.end_session(id, AuditOp::SessionEnd, asker)?;
+                    self.end_session(id, AuditOp::SessionEnd, caller)?;
                     Ok(Outcome::Session(SessionReply::Ended(row.attached)))
                 }
                 None => {
                     let rejection = Rejection::SessionExpired(id);
-                    Ok(self.refuse_in(AuditOp::SessionEnd, Some(waker(id)), asker, rejection))
+                    Ok(self.refuse_in(AuditOp::SessionEnd, Some(waker(id)), caller, rejection))
                 }
             },
         }
     }
 
     /// Notes a refusal of something that is not about an entry.
-    pub(super) fn refuse_in(&mut self, op: AuditOp, key: Option<Key>, asker: Asker, rejection: Rejection) -> Outcome {
-        self.record(op, key, asker, AuditEffect::Refused((&rejection).into()));
+    pub(super) fn refuse_in(&mut self, op: AuditOp, key: Option<Key>, caller: Caller, rejection: Rejection) -> Outcome {
+        self.record(op, key, caller, AuditEffect::Refused((&rejection).into()));
         Outcome::Rejected(rejection)
     }
 
@@ -49,24 +49,24 @@ impl<V: View> Applier<'_, V> {
         ttl_ms: u64,
         owner: String,
         labels: Vec<(String, String)>,
-        asker: Asker,
+        caller: Caller,
     ) -> Result<Outcome, Fault> {
         let fault = session_fault(ttl_ms, &owner, &labels).map(Rejection::Unsupported);
         let limit = limits::SESSIONS_MAX;
         let full = (self.vars.sessions >= limit).then_some(Rejection::TooMany { what: Bounded::Sessions, limit });
         if let Some(rejection) = fault.or(full) {
-            return Ok(self.refuse_in(AuditOp::SessionCreate, None, asker, rejection));
+            return Ok(self.refuse_in(AuditOp::SessionCreate, None, caller, rejection));
         }
         self.take_revision()?;
         let id = SessionId(self.vars.revision);
         let expires_at = self.vars.clock.saturating_add(ttl_ms);
         let created = self.vars.wall;
-        let (principal, armed_at) = (asker.principal.clone(), expires_at);
+        let (principal, armed_at) = (caller.principal.clone(), expires_at);
         let row = SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached: 0, bytes: 0, principal };
         self.overlay.insert_new(session::row_key(id), codec::encode(&row))?;
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;
-        self.record(AuditOp::SessionCreate, Some(waker(id)), asker, AuditEffect::Beside);
+        self.record(AuditOp::SessionCreate, Some(waker(id)), caller, AuditEffect::Beside);
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
     }
 
@@ -180,7 +180,7 @@ impl<V: View> Applier<'_, V> {
             Some(mut row) if row.armed_at == at => {
                 let early = u64::from(mutants::is("sessions end early"));
                 if row.expires_at <= self.vars.clock + early {
-                    return self.end_session(id, AuditOp::SessionExpire, Asker::default());
+                    return self.end_session(id, AuditOp::SessionExpire, Caller::default());
                 }
                 row.armed_at = row.expires_at;
                 self.put_session(id, &row)?;
@@ -192,25 +192,25 @@ impl<V: View> Applier<'_, V> {
 
     /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others. Claims
     /// of tasks and grants that the batch has no room for follow in the next ones.
-    pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
-        let mut locks = self.take_session(id, op, asker)?;
+    pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<(), Fault> {
+        let mut locks = self.take_session(id, op, caller)?;
         locks.retain(|_| !mutants::is("ended sessions grant nothing"));
         locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
     }
 
     /// Ends a session, and gives the locks that this may have made free.
-    pub(super) fn take_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<Vec<LockName>, Fault> {
+    pub(super) fn take_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<Vec<LockName>, Fault> {
         let (start, end) = session::attached_to(id);
         let attached = self.overlay.scan(&start, &end, usize::MAX)?;
         let mut locks = Vec::new();
         let mut has_tasks_left = false;
         self.sharing_revision(|applier| {
             applier.take_revision()?;
-            applier.record(op, Some(waker(id)), asker.clone(), AuditEffect::Beside);
+            applier.record(op, Some(waker(id)), caller.clone(), AuditEffect::Beside);
             applier.overlay.take(&session::row_key(id))?;
             for (row_key, value) in attached {
                 // What faults is set aside: the session ends, and all else that hangs on it goes with it.
-                match applier.at_savepoint(|applier| applier.take_attached(&row_key, &value, op, &asker))? {
+                match applier.at_savepoint(|applier| applier.take_attached(&row_key, &value, op, &caller))? {
                     Ok(Taken::Gone) => {}
                     Ok(Taken::Lock(lock)) => locks.push(lock),
                     Ok(Taken::Later) => has_tasks_left = true,
@@ -228,19 +228,19 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Takes one thing away with its session.
-    fn take_attached(&mut self, row_key: &[u8], value: &[u8], op: AuditOp, asker: &Asker) -> Result<Taken, Fault> {
+    fn take_attached(&mut self, row_key: &[u8], value: &[u8], op: AuditOp, caller: &Caller) -> Result<Taken, Fault> {
         let damaged = |error| Fault::row(row_key, error);
         let (id, kind, subject) = session::decode_attached(row_key).map_err(damaged)?;
         match kind {
-            AttachedKind::Entry => self.remove_attached(subject, op, asker.clone())?,
+            AttachedKind::Entry => self.remove_attached(subject, op, caller.clone())?,
             AttachedKind::Lock => {
                 let lock = lock_queue::lock_of(subject).map_err(damaged)?;
                 let at: PartyAt = codec::decode(value).map_err(damaged)?;
-                self.drop_party(&lock, at, op, asker.clone())?;
+                self.drop_party(&lock, at, op, caller.clone())?;
                 return Ok(Taken::Lock(lock));
             }
             AttachedKind::Task if self.is_hardened() && self.has_taken_its_part() => return Ok(Taken::Later),
-            AttachedKind::Task => self.task_session_over(subject, asker)?,
+            AttachedKind::Task => self.task_session_over(subject, caller)?,
             AttachedKind::Barrier if mutants::is("ended sessions stay in barriers") => {}
             AttachedKind::Barrier => self.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?,
         }
@@ -253,8 +253,8 @@ impl<V: View> Applier<'_, V> {
         let (id, ..) = session::decode_attached(row_key).map_err(|error| Fault::row(row_key, error))?;
         let take = |applier: &mut Self| {
             applier.take_revision()?;
-            applier.record(AuditOp::SessionEnd, Some(waker(id)), Asker::default(), AuditEffect::Beside);
-            applier.take_attached(row_key, &value, AuditOp::SessionEnd, &Asker::default())
+            applier.record(AuditOp::SessionEnd, Some(waker(id)), Caller::default(), AuditEffect::Beside);
+            applier.take_attached(row_key, &value, AuditOp::SessionEnd, &Caller::default())
         };
         match self.sharing_revision(take)? {
             Taken::Lock(lock) => self.grant_waiting(&lock),
@@ -277,7 +277,7 @@ impl<V: View> Applier<'_, V> {
                     session::decode_attached(&row_key).map_err(|error| Fault::row(&row_key, error))?;
                 // Anything else that is still there was set aside.
                 if kind == AttachedKind::Task && !applier.is_parked(&row_key)? {
-                    applier.work_on_row(&row_key, |applier| applier.task_session_over(subject, &Asker::default()))?;
+                    applier.work_on_row(&row_key, |applier| applier.task_session_over(subject, &Caller::default()))?;
                 }
             }
             Ok(false)
@@ -289,14 +289,14 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes an entry whose session ends.
-    fn remove_attached(&mut self, key: &[u8], op: AuditOp, asker: Asker) -> Result<(), Fault> {
+    fn remove_attached(&mut self, key: &[u8], op: AuditOp, caller: Caller) -> Result<(), Fault> {
         let row_key = entry::row_key(key);
         let newest = self.vars.revision;
         let Some(row) = self.overlay.get(&row_key)? else {
             return Err(Fault::Invariant(format!("no entry {} hangs on a session", key.escape_ascii())));
         };
         let meta = super::current::decode_current(&row_key, row, newest)?.meta;
-        self.remove_as(super::stored_key(key)?, &row_key, &meta, op, asker)
+        self.remove_as(super::stored_key(key)?, &row_key, &meta, op, caller)
     }
 }
 

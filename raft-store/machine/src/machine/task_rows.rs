@@ -4,7 +4,7 @@
 //! tasks are told. Never decides what becomes of one.
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session::AttachedKind;
@@ -164,10 +164,10 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Adds the line of a task at the current revision.
-    pub(super) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, asker: &Asker) {
+    pub(super) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, caller: &Caller) {
         // No key of an entry: both may change at one revision.
         let key = Waker::Tasks.of(&format!("{}/{id}", queue.name));
-        self.record(AuditOp::Task(act), Some(key), asker.clone(), AuditEffect::Beside);
+        self.record(AuditOp::Task(act), Some(key), caller.clone(), AuditEffect::Beside);
     }
 }
 

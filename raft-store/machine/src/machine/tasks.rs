@@ -5,7 +5,7 @@
 
 use super::task_rows::Queue;
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Caller};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session;
 use crate::keyspace::task::{self, TaskRow};
@@ -37,44 +37,44 @@ type Decided<T> = Result<Result<T, Rejection>, Fault>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out what is asked about tasks, or says why not.
-    pub(super) fn task(&mut self, op: TaskOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn task(&mut self, op: TaskOp, caller: Caller) -> Result<Outcome, Fault> {
         let act = act_of(&op.verb);
         // Below that level the second of two tasks with one id was taken or not, by whether it says `replace`.
         let twice = super::task_check::twice(&op).filter(|_| self.is_hardened());
         let decided = match super::task_check::fault(&op).or(twice) {
             Some(why) => Err(Rejection::Unsupported(why)),
-            None => self.sharing_revision(|applier| applier.task_verb(op, &asker))?,
+            None => self.sharing_revision(|applier| applier.task_verb(op, &caller))?,
         };
         match decided {
             Ok(done) => Ok(Outcome::Task(Box::new(done))),
             Err(rejection) => {
-                self.record(AuditOp::Task(act), None, asker, AuditEffect::Refused((&rejection).into()));
+                self.record(AuditOp::Task(act), None, caller, AuditEffect::Refused((&rejection).into()));
                 Ok(Outcome::Rejected(rejection))
             }
         }
     }
 
-    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, asker: &Asker) -> Decided<TaskReply> {
+    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, caller: &Caller) -> Decided<TaskReply> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
-            TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker)?,
+            TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, caller)?,
             TaskVerb::Claim { limit, lease_ms, worker, session } => {
                 let limit = match session.map_or(Ok(Ok(u32::MAX)), |id| self.room_on_session(id))? {
                     Ok(room) => limit.min(room) as usize,
                     Err(rejection) => return Ok(Err(rejection)),
                 };
                 let holder = Holder { lease_ms, worker, session };
-                self.claim_tasks(&mut queue, limit, &holder, asker).map(Ok)?
+                self.claim_tasks(&mut queue, limit, &holder, caller).map(Ok)?
             }
-            TaskVerb::Extend { ticket, lease_ms } => self.extend_task(&mut queue, &ticket, lease_ms, asker)?,
-            TaskVerb::Complete(ticket) => self.complete_task(&mut queue, &ticket, asker)?,
-            TaskVerb::Fail { ticket, error, then } => self.fail_task(&mut queue, &ticket, error, then, asker)?,
-            TaskVerb::Cancel(id) => self.cancel_task(&mut queue, &id, asker)?,
-            TaskVerb::Requeue(Requeue::One(id)) => self.requeue_one(&mut queue, &id, asker)?,
+            TaskVerb::Extend { ticket, lease_ms } => self.extend_task(&mut queue, &ticket, lease_ms, caller)?,
+            TaskVerb::Complete(ticket) => self.complete_task(&mut queue, &ticket, caller)?,
+            TaskVerb::Fail { ticket, error, then } => self.fail_task(&mut queue, &ticket, error, then, caller)?,
+            TaskVerb::Cancel(id) => self.cancel_task(&mut queue, &id, caller)?,
+            TaskVerb::Requeue(Requeue::One(id)) => self.requeue_one(&mut queue, &id, caller)?,
             TaskVerb::Requeue(Requeue::Oldest(limit)) => {
-                self.requeue_oldest(&mut queue, limit as usize, asker).map(Ok)?
+                self.requeue_oldest(&mut queue, limit as usize, caller).map(Ok)?
             }
-            TaskVerb::Plan(plan) => self.plan_task(&mut queue, plan, asker).map(Ok)?,
+            TaskVerb::Plan(plan) => self.plan_task(&mut queue, plan, caller).map(Ok)?,
         };
         if done.is_ok() {
             self.close_queue(queue)?;
@@ -82,13 +82,13 @@ impl<V: View> Applier<'_, V> {
         Ok(done)
     }
 
-    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Decided<TaskReply> {
+    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, caller: &Caller) -> Decided<TaskReply> {
         if let Err(rejection) = self.check_tasks_there(&queue.name, &tasks)? {
             return Ok(Err(rejection));
         }
         let mut done = Vec::with_capacity(tasks.len());
         for (nth, new) in tasks.into_iter().enumerate() {
-            done.push(self.schedule_one(queue, new, nth, asker)?);
+            done.push(self.schedule_one(queue, new, nth, caller)?);
         }
         Ok(Ok(TaskReply::Scheduled(done)))
     }
@@ -116,7 +116,7 @@ impl<V: View> Applier<'_, V> {
         queue: &mut Queue,
         new: NewTask,
         nth: usize,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<ScheduledTask, Fault> {
         let NewTask { id, payload, start, recurrence, retry, keep_ms, replace } = new;
         let keep_ms = if id.is_some() { keep_ms } else { 0 };
@@ -153,7 +153,7 @@ impl<V: View> Applier<'_, V> {
         let task = summary(&id, &head);
         let replaced = before.is_some();
         self.put_task(queue, &id, before, Some(TaskRow { head, payload }))?;
-        self.record_task(TaskAct::Schedule, queue, &id, asker);
+        self.record_task(TaskAct::Schedule, queue, &id, caller);
         Ok(ScheduledTask { task, created: true, replaced })
     }
 
@@ -162,7 +162,7 @@ impl<V: View> Applier<'_, V> {
         queue: &mut Queue,
         limit: usize,
         holder: &Holder,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<TaskReply, Fault> {
         let wall = self.vars.wall;
         let mut done = TasksClaimed { wall, ..TasksClaimed::default() };
@@ -185,7 +185,7 @@ impl<V: View> Applier<'_, V> {
             }
             // All that is due and before it is claimed.
             queue.row.due_from = (due, number);
-            done.tasks.push(self.claim_task(queue, id, row, holder, asker)?);
+            done.tasks.push(self.claim_task(queue, id, row, holder, caller)?);
         }
         let left = due.len() - done.tasks.len();
         done.due_left = u32::try_from(left.min(limits::TASKS_DUE_LOOK)).expect("limits::TASKS_DUE_LOOK is small");
@@ -205,7 +205,7 @@ impl<V: View> Applier<'_, V> {
         id: TaskId,
         mut row: TaskRow,
         holder: &Holder,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Result<ClaimedTask, Fault> {
         let before = row.head.clone();
         let Holder { lease_ms, ref worker, session } = *holder;
@@ -224,20 +224,26 @@ impl<V: View> Applier<'_, V> {
         };
         self.take_bytes(row.payload.data.len());
         self.put_task(queue, &id, Some(before), Some(row))?;
-        self.record_task(TaskAct::Claim, queue, &id, asker);
+        self.record_task(TaskAct::Claim, queue, &id, caller);
         Ok(task)
     }
 
-    fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, asker: &Asker) -> Decided<TaskReply> {
+    fn extend_task(
+        &mut self,
+        queue: &mut Queue,
+        ticket: &Ticket,
+        lease_ms: u64,
+        caller: &Caller,
+    ) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         if let TaskState::Claimed { until, .. } = &mut row.head.state {
             *until = self.vars.clock.saturating_add(lease_ms);
         }
-        self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, asker)
+        self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, caller)
     }
 
-    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, asker: &Asker) -> Decided<TaskReply> {
+    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, caller: &Caller) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         queue.row.completed += 1;
@@ -249,9 +255,9 @@ impl<V: View> Applier<'_, V> {
             row.head.state = TaskState::Done { until: self.vars.clock.saturating_add(row.head.keep_ms) };
             row.payload = Value { kind: ContentKind::Bytes, data: Vec::new() };
         } else {
-            return self.remove_task(TaskAct::Complete, queue, &ticket.id, before, asker);
+            return self.remove_task(TaskAct::Complete, queue, &ticket.id, before, caller);
         }
-        self.change_task(TaskAct::Complete, queue, &ticket.id, before, row, asker)
+        self.change_task(TaskAct::Complete, queue, &ticket.id, before, row, caller)
     }
 
     fn fail_task(
@@ -260,30 +266,30 @@ impl<V: View> Applier<'_, V> {
         ticket: &Ticket,
         error: String,
         then: AfterFailure,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         after_failure(queue, &mut row.head, error, then, self.vars.wall);
-        self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, asker)
+        self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, caller)
     }
 
-    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskReply> {
+    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Decided<TaskReply> {
         let Some(row) = self.task_row(&queue.name, id)? else { return Ok(Err(Rejection::NotFound)) };
         if !matches!(row.head.state, TaskState::Done { .. }) {
             queue.row.cancelled += 1;
         }
-        self.remove_task(TaskAct::Cancel, queue, id, row.head, asker)
+        self.remove_task(TaskAct::Cancel, queue, id, row.head, caller)
     }
 
-    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskReply> {
+    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Decided<TaskReply> {
         match self.task_row(&queue.name, id)? {
-            Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => self.requeue(queue, id, row, asker),
+            Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => self.requeue(queue, id, row, caller),
             _ => Ok(Err(Rejection::NotFound)),
         }
     }
 
-    fn requeue_oldest(&mut self, queue: &mut Queue, limit: usize, asker: &Asker) -> Result<TaskReply, Fault> {
+    fn requeue_oldest(&mut self, queue: &mut Queue, limit: usize, caller: &Caller) -> Result<TaskReply, Fault> {
         let (start, end) = task::dead_range(&queue.name);
         let mut count = 0;
         for (row_key, id) in self.overlay.scan(&start, &end, limit)? {
@@ -292,20 +298,20 @@ impl<V: View> Applier<'_, V> {
             }
             let id = task::decode_id(&id).map_err(|error| Fault::row(&row_key, error))?;
             let row = self.indexed_task(&queue.name, &id, &row_key)?;
-            self.requeue(queue, &id, row, asker)?.map_err(|why| Fault::Invariant(format!("{why:?} of {id}")))?;
+            self.requeue(queue, &id, row, caller)?.map_err(|why| Fault::Invariant(format!("{why:?} of {id}")))?;
             count += 1;
         }
         Ok(TaskReply::Requeued { count, more: queue.row.dead > 0 })
     }
 
-    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, asker: &Asker) -> Decided<TaskReply> {
+    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, caller: &Caller) -> Decided<TaskReply> {
         let before = row.head.clone();
         let wall = self.vars.wall;
         row.head = TaskHead { state: TaskState::Scheduled, due: wall, planned: wall, attempts: 0, ..row.head };
-        self.change_task(TaskAct::Requeue, queue, id, before, row, asker)
+        self.change_task(TaskAct::Requeue, queue, id, before, row, caller)
     }
 
-    fn plan_task(&mut self, queue: &mut Queue, plan: PlanTask, asker: &Asker) -> Result<TaskReply, Fault> {
+    fn plan_task(&mut self, queue: &mut Queue, plan: PlanTask, caller: &Caller) -> Result<TaskReply, Fault> {
         let PlanTask { id, seen, due } = plan;
         let row = self.task_row(&queue.name, &id)?;
         let row = row.filter(|row| row.head.state == TaskState::Unplanned && row.head.revision == seen);
@@ -323,7 +329,7 @@ impl<V: View> Applier<'_, V> {
             }
         }
         self.put_task(queue, &id, Some(before), Some(row))?;
-        self.record_task(TaskAct::Plan, queue, &id, asker);
+        self.record_task(TaskAct::Plan, queue, &id, caller);
         Ok(TaskReply::Planned)
     }
 
@@ -336,14 +342,14 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The session of a claim ends.
-    pub(super) fn task_session_over(&mut self, subject: &[u8], asker: &Asker) -> Result<(), Fault> {
+    pub(super) fn task_session_over(&mut self, subject: &[u8], caller: &Caller) -> Result<(), Fault> {
         let (name, id) = task::of_subject(subject)?;
         let mut queue = self.open_queue(name)?;
         let mut row = self.indexed_task(&queue.name, &id, subject)?;
         let before = row.head.clone();
         after_failure(&mut queue, &mut row.head, SESSION_OVER.into(), AfterFailure::Retry, self.vars.wall);
         self.put_task(&mut queue, &id, Some(before), Some(row))?;
-        self.record_task(TaskAct::RunOut, &queue, &id, asker);
+        self.record_task(TaskAct::RunOut, &queue, &id, caller);
         if mutants::is("ended sessions keep claims counted") {
             return Ok(());
         }
@@ -367,7 +373,7 @@ impl<V: View> Applier<'_, V> {
         let before = row.head.clone();
         let after = next(&mut queue, row, self.vars.wall);
         self.put_task_after_timer(&mut queue, &id, before, after)?;
-        self.record_task(act, &queue, &id, &Asker::default());
+        self.record_task(act, &queue, &id, &Caller::default());
         self.close_queue(queue)
     }
 
@@ -396,11 +402,11 @@ impl<V: View> Applier<'_, V> {
         id: &TaskId,
         before: TaskHead,
         row: TaskRow,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Decided<TaskReply> {
         let changed = summary(id, &row.head);
         self.put_task(queue, id, Some(before), Some(row))?;
-        self.record_task(act, queue, id, asker);
+        self.record_task(act, queue, id, caller);
         Ok(Ok(TaskReply::Changed(changed)))
     }
 
@@ -410,11 +416,11 @@ impl<V: View> Applier<'_, V> {
         queue: &mut Queue,
         id: &TaskId,
         before: TaskHead,
-        asker: &Asker,
+        caller: &Caller,
     ) -> Decided<TaskReply> {
         let removed = TaskSummary { state: None, ..summary(id, &before) };
         self.put_task(queue, id, Some(before), None)?;
-        self.record_task(act, queue, id, asker);
+        self.record_task(act, queue, id, caller);
         Ok(Ok(TaskReply::Changed(removed)))
     }
 

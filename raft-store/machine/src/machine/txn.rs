@@ -9,7 +9,7 @@ use super::collections::understood;
 use super::current::decode_current;
 use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, document};
-use super::{Applier, Asker, Vars};
+use super::{Applier, Caller, Vars};
 use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::entry::{self, EntryRow};
@@ -24,17 +24,17 @@ type Stepped<T> = Result<T, Box<StepRejected>>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
-    pub(super) fn txn(&mut self, txn: &Txn, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn txn(&mut self, txn: &Txn, caller: Caller) -> Result<Outcome, Fault> {
         if let Some(fault) = txn.fault() {
             let rejection = Rejection::Unsupported(fault.to_string());
-            self.record(AuditOp::Txn, None, asker, AuditEffect::Refused((&rejection).into()));
+            self.record(AuditOp::Txn, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
-        if let Some(outcome) = self.bury_expired(txn, &asker)? {
+        if let Some(outcome) = self.bury_expired(txn, &caller)? {
             return Ok(outcome);
         }
         let done =
-            self.jointly(asker.clone(), |applier, taken_before| applier.branch(txn, "", &asker, taken_before))?;
+            self.jointly(caller.clone(), |applier, taken_before| applier.branch(txn, "", &caller, taken_before))?;
         Ok(match done {
             Ok(done) => Outcome::Txn(done),
             Err(rejected) => Outcome::TxnRejected(rejected),
@@ -45,7 +45,7 @@ impl<V: View> Applier<'_, V> {
     /// many bytes the batch had taken before.
     fn jointly<T>(
         &mut self,
-        asker: Asker,
+        caller: Caller,
         work: impl FnOnce(&mut Self, usize) -> Result<Stepped<T>, Fault>,
     ) -> Result<Stepped<T>, Fault> {
         let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken());
@@ -60,7 +60,7 @@ impl<V: View> Applier<'_, V> {
                 }
                 self.lines.truncate(lines);
                 let effect = AuditEffect::Refused((&rejected.why).into());
-                self.record(AuditOp::Txn, rejected.key.clone(), asker, effect);
+                self.record(AuditOp::Txn, rejected.key.clone(), caller, effect);
             }
         }
         Ok(done)
@@ -69,7 +69,7 @@ impl<V: View> Applier<'_, V> {
     /// Buries the expired entries of all keys that it may write, each in a revision of its own, so that what it then writes
     /// needs only one. Where there is too much of them, what is removed by then is less to come, so the transaction comes again;
     /// where there is too much to look at, it never will be less, so it is refused.
-    fn bury_expired(&mut self, txn: &Txn, asker: &Asker) -> Result<Option<Outcome>, Fault> {
+    fn bury_expired(&mut self, txn: &Txn, caller: &Caller) -> Result<Option<Outcome>, Fault> {
         let (taken_before, revision_before) = (self.taken(), self.vars.revision);
         let keys: BTreeSet<&Key> = txn.all_writes().map(|op| &op.key).collect();
         for key in keys {
@@ -86,15 +86,15 @@ impl<V: View> Applier<'_, V> {
                 && let Some(rejected) = self.beyond_bound(taken_before)
             {
                 let is_less = self.vars.revision > revision_before;
-                return Ok(Some(if is_less { Outcome::Deferred } else { self.refuse_txn(rejected, asker.clone()) }));
+                return Ok(Some(if is_less { Outcome::Deferred } else { self.refuse_txn(rejected, caller.clone()) }));
             }
         }
         Ok(None)
     }
 
     /// Notes that a transaction was rejected.
-    fn refuse_txn(&mut self, rejected: Box<StepRejected>, asker: Asker) -> Outcome {
-        self.record(AuditOp::Txn, rejected.key.clone(), asker, AuditEffect::Refused((&rejected.why).into()));
+    fn refuse_txn(&mut self, rejected: Box<StepRejected>, caller: Caller) -> Outcome {
+        self.record(AuditOp::Txn, rejected.key.clone(), caller, AuditEffect::Refused((&rejected.why).into()));
         Outcome::TxnRejected(rejected)
     }
 
@@ -103,7 +103,7 @@ impl<V: View> Applier<'_, V> {
         &mut self,
         txn: &Txn,
         place: &str,
-        asker: &Asker,
+        caller: &Caller,
         taken_before: usize,
     ) -> Result<Stepped<TxnReply>, Fault> {
         let mut failed = None;
@@ -123,7 +123,7 @@ impl<V: View> Applier<'_, V> {
         let mut results = Vec::with_capacity(steps.len());
         for (at, step) in steps.iter().enumerate() {
             let place = format!("{place}/{name}/{at}");
-            match self.step(step, &place, asker, taken_before)? {
+            match self.step(step, &place, caller, taken_before)? {
                 Ok(result) => results.push(result),
                 Err(rejected) => return Ok(Err(rejected)),
             }
@@ -138,7 +138,7 @@ impl<V: View> Applier<'_, V> {
         &mut self,
         step: &Step,
         place: &str,
-        asker: &Asker,
+        caller: &Caller,
         taken_before: usize,
     ) -> Result<Stepped<StepReply>, Fault> {
         match step {
@@ -147,7 +147,7 @@ impl<V: View> Applier<'_, V> {
                 self.take_bytes(shown.as_ref().map_or(0, Shown::value_bytes));
                 Ok(Ok(StepReply::Got(shown)))
             }
-            Step::Write(op) => match self.write(op.clone(), asker.clone())? {
+            Step::Write(op) => match self.write(op.clone(), caller.clone())? {
                 Ok(written) => {
                     self.take_bytes(Written::value_bytes(&written));
                     Ok(Ok(StepReply::Written(written)))
@@ -157,7 +157,7 @@ impl<V: View> Applier<'_, V> {
                     Ok(Err(Box::new(StepRejected { pointer, key, why })))
                 }
             },
-            Step::Txn(txn) => Ok(self.branch(txn, place, asker, taken_before)?.map(StepReply::Txn)),
+            Step::Txn(txn) => Ok(self.branch(txn, place, caller, taken_before)?.map(StepReply::Txn)),
         }
     }
 

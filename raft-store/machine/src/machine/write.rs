@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::collections::{Draws, understood};
 use super::current::decode_current;
 use super::view::{Fault, View};
-use super::{Applier, Asker, lock, successor};
+use super::{Applier, Caller, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
 use crate::failpoint;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
@@ -53,27 +53,27 @@ struct Guide<'c> {
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a write, or says why not.
-    pub(super) fn write(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
+    pub(super) fn write(&mut self, op: WriteOp, caller: Caller) -> Result<Result<Written, Rejection>, Fault> {
         let collection = self.collection_of(op.key.as_bytes())?;
         if let Some(collection) = &collection
             && collection.rules.precondition_required()
             && lacks_precondition(&op)
         {
-            self.record_refusal(op, asker, &Rejection::PreconditionRequired);
+            self.record_refusal(op, caller, &Rejection::PreconditionRequired);
             return Ok(Err(Rejection::PreconditionRequired));
         }
-        self.write_found(op, asker)
+        self.write_found(op, caller)
     }
 
-    fn record_refusal(&mut self, op: WriteOp, asker: Asker, rejection: &Rejection) {
-        self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused(rejection.into()));
+    fn record_refusal(&mut self, op: WriteOp, caller: Caller, rejection: &Rejection) {
+        self.record(op_kind(&op.change), Some(op.key), caller, AuditEffect::Refused(rejection.into()));
     }
 
     /// Writes whether or not the write says what it expects.
-    pub(super) fn write_found(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
+    pub(super) fn write_found(&mut self, op: WriteOp, caller: Caller) -> Result<Result<Written, Rejection>, Fault> {
         failpoint::pass(op.key.as_bytes());
         if let Err(rejection) = self.check_ties(&op)? {
-            self.record_refusal(op, asker, &rejection);
+            self.record_refusal(op, caller, &rejection);
             return Ok(Err(rejection));
         }
         let row_key = entry::row_key(op.key.as_bytes());
@@ -84,7 +84,7 @@ impl<V: View> Applier<'_, V> {
             Some(collection) => match self.draws(collection)? {
                 Ok(draws) => Guide { collection: Some(collection), draws, level, ..Guide::default() },
                 Err(rejection) => {
-                    self.record_refusal(op, asker, &rejection);
+                    self.record_refusal(op, caller, &rejection);
                     return Ok(Err(rejection));
                 }
             },
@@ -120,7 +120,7 @@ impl<V: View> Applier<'_, V> {
         let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
-                self.record_refusal(op, asker, &rejection);
+                self.record_refusal(op, caller, &rejection);
                 return Ok(Err(rejection));
             }
         };
@@ -138,7 +138,7 @@ impl<V: View> Applier<'_, V> {
             AuditEffect::Changed { previous, removed }
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
-        self.record(op_kind(&op.change), Some(op.key), asker, effect);
+        self.record(op_kind(&op.change), Some(op.key), caller, effect);
         let meta = planned.meta.map(|meta| lock::told_to_holder(meta, planned.key));
         Ok(Ok(Written { meta, previous: planned.previous }))
     }
@@ -158,7 +158,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
     pub(super) fn expire(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
-        self.remove_as(key, row_key, meta, AuditOp::Expire, Asker::default())
+        self.remove_as(key, row_key, meta, AuditOp::Expire, Caller::default())
     }
 
     /// Removes an entry for this reason; `row_key` and `meta` are its own.
@@ -168,10 +168,10 @@ impl<V: View> Applier<'_, V> {
         row_key: &[u8],
         meta: &EntryMeta,
         op: AuditOp,
-        asker: Asker,
+        caller: Caller,
     ) -> Result<(), Fault> {
         let previous = self.supersede(&key, row_key, Some(meta), None, None)?;
-        self.record(op, Some(key), asker, AuditEffect::Changed { previous, removed: true });
+        self.record(op, Some(key), caller, AuditEffect::Changed { previous, removed: true });
         Ok(())
     }
 

@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_set_is_what_the_model_says_and_old_stamps_change_nothing(
+    fn what_is_set_is_what_the_model_says_and_old_access_revisions_change_nothing(
         all in prop::collection::vec(prop::collection::vec(commands(), 1..4), 1..20)
     ) {
         let (mut store, mut model) = (Store::default(), Model::default());

@@ -203,7 +203,7 @@ proptest! {
 
     /// Whatever a command does, it demanded a right on each key that it changes.
     #[test]
-    fn a_command_demands_every_key_that_it_changes(history in histories()) {
+    fn a_command_requires_every_key_that_it_changes(history in histories()) {
         let mut store = Store::default();
         for (clock, commands) in history {
             for command in commands {
