@@ -410,7 +410,6 @@ impl Node {
         let mut tasks = JoinSet::new();
         // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
         // could pass for a fresh one.
-        let last_index = log.last_index();
         if built.run(config, &peers, &mut tasks).await? {
             app.doubt_disk();
         }
@@ -422,7 +421,7 @@ impl Node {
         let state_dir = state.state_dir().to_path_buf();
         tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
-        tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
+        tasks.spawn(recover(app.clone()));
         tasks.spawn(log_trimmer::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
@@ -549,17 +548,8 @@ async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
     tokio::join!(learn, view.follow(&raft), view.listen(&raft));
 }
 
-/// Local reads wait for this, so that a restarted node never shows less than it showed before: until everything that was
-/// in the log at start is applied, or found to have been cut off by another leader.
-async fn mark_recovered(raft: Raft, app: App, last_index: u64) {
-    tokio::select! {
-        () = app.state().wait_applied(last_index) => {}
-        recovered = raft.wait_for_recovery(None) => if let Err(error) = recovered {
-            tracing::debug!(%error, "stopped before recovery was complete");
-            return;
-        },
-    }
-    app.mark_recovered();
+async fn recover(app: App) {
+    app.recover().await;
 }
 
 /// Makes the ballast again once there is room for it.

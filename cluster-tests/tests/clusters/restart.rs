@@ -34,8 +34,9 @@ async fn restarting_with_the_same_join_list_changes_nothing() {
     cluster.assert_agreement().await;
 }
 
-/// Whatever was flushed before the end is there at once; what was applied after that comes from the log when a leader has said that
-/// it is committed. Until then a local read, that of a certain revision or later included, would show less than before.
+/// What was flushed before the end is there at once; what was applied after that comes from the log, or from a leader where the log
+/// had not reached the disk. Until a leader has said how far that was, a local read, that of a certain revision or later included,
+/// could show less than before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_was_killed_shows_nothing_until_it_knows_what_it_had_applied() {
     let mut cluster = Cluster::start_with(Settings::default().flag("--snapshot-every-entries", 50)).await;

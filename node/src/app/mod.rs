@@ -75,8 +75,12 @@ pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// for the CPU, short against one.
 const TRY_AGAIN: Duration = Duration::from_millis(25);
 
+/// After so long a node that was started asks anew how far the others are.
+const RECOVERY_TRY: Duration = Duration::from_secs(5);
+
 /// Why a node that was started again shows nothing yet: it would be less than it showed before.
-const RECOVERING: &str = "the node is still applying its log again";
+const RECOVERING: &str =
+    "the node is still applying its log again: no leader has said yet how far, or it is not there yet";
 
 const DOUBTED: &str = "this data directory knows no other node of the join list, and none of them has answered yet: \
     it may be of another cluster";
@@ -495,8 +499,13 @@ impl App {
         self.inner.stopping.load(Ordering::Relaxed)
     }
 
-    /// Local reads are allowed from now on.
-    pub fn mark_recovered(&self) {
+    /// Returns once this node shows what it showed before it was started, or more; until then it shows nothing that was not asked of
+    /// a leader. Its own log does not say how far that was: a follower applies what a quorum has, whether or not its own disk has it
+    /// yet, and a loss of power takes that.
+    pub async fn recover(&self) {
+        while self.read_barrier(Consistency::Linearizable, Instant::now() + RECOVERY_TRY).await.is_err() {
+            tokio::time::sleep(TRY_AGAIN).await;
+        }
         self.inner.recovered.store(true, Ordering::Relaxed);
     }
 }
