@@ -250,6 +250,14 @@ impl Failure {
         self
     }
 
+    /// Says that the request took effect when it was sent before: what failed is to tell what became of that.
+    pub fn of_a_repeat(mut self) -> Self {
+        let problem = &mut *self.problem;
+        problem.applied = Applied::Yes;
+        problem.detail = format!("{}; an earlier try of this request took effect", problem.detail);
+        self
+    }
+
     /// Says that a part of the request took effect before; only the request id can tell how much.
     pub fn after_a_part(mut self, decided: usize, of: usize) -> Self {
         let problem = &mut *self.problem;

@@ -57,7 +57,7 @@ pub fn routes() -> Routes {
     request_body(content = SessionRequest, content_type = "application/json", example = json!({"ttl_ms": 10000, "owner": "worker-7", "labels": {"zone": "a"}})),
     responses(
         (status = 201, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": "42", "index": 60})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "`request_id_reused`. `session_expired`, with `applied: yes`: the request was sent before, and the session that it created has ended since.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
 pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<SessionRequest>) -> Outcome {
@@ -72,7 +72,7 @@ pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<Sessio
         Decided::Session(SessionReply::Created { id, expires_at }) => {
             // What is kept tells of the time when it began: renewed, it is true again.
             let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } = match replayed {
-                true => renew_one(&context, *id).await?,
+                true => renew_one(&context, *id).await.map_err(Failure::of_a_repeat)?,
                 false => renewed(*id, ttl_ms, *expires_at, reply.clock),
             };
             let labels = labels.into_iter().collect();
