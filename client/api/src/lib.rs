@@ -64,3 +64,8 @@ pub use tasks::*;
 pub use txn::*;
 pub use typed::*;
 pub use watch::*;
+
+/// The example of the page that a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
