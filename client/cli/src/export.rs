@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use quorate_client::api::EntryView;
+use quorate_client::api::{ExportLine, NoExportLine};
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::Context;
 use crate::fail::Failed;
@@ -35,18 +34,6 @@ pub struct Args {
     /// As it was at this revision.
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
-}
-
-/// A line.
-#[derive(serde::Serialize)]
-struct Line<'a> {
-    key: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value_base64: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttl_ms: Option<u64>,
 }
 
 /// Runs the command.
@@ -127,35 +114,21 @@ async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<E
     while let Some(page) = pages.try_next().await? {
         done.revision = page.revision;
         for entry in &page.entries {
-            match (&entry.session, entry.ttl_ms) {
-                (Some(_), _) => {
-                    done.of_sessions += 1;
-                    continue;
+            match ExportLine::of(entry) {
+                Ok(line) => {
+                    done.entries += 1;
+                    writeln!(out, "{}", line.text())?;
                 }
-                (None, Some(0)) => {
-                    done.expired += 1;
-                    continue;
+                Err(NoExportLine::OfSession) => done.of_sessions += 1,
+                Err(NoExportLine::Expired) => done.expired += 1,
+                Err(why @ NoExportLine::NoValue) => {
+                    return Err(Failed::other(format!("`{}` cannot be exported: {why}", entry.key)));
                 }
-                (None, _) => done.entries += 1,
             }
-            let line = serde_json::to_vec(&line(entry)?);
-            let mut line = line.map_err(|error| Failed::other(format!("an entry has no JSON: {error}")))?;
-            // Line breaks between the parts of a document, as it was stored; within its texts there are none.
-            line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
-            line.push(b'\n');
-            out.write_all(&line)?;
         }
         bar.set_position(done.entries);
     }
     bar.finish_and_clear();
     out.flush()?;
     Ok(done)
-}
-
-fn line(entry: &EntryView) -> Result<Line<'_>, Failed> {
-    let (value, value_base64) = (entry.value.as_ref().map(|json| &*json.0), entry.value_base64.as_deref());
-    if value.is_none() && value_base64.is_none() {
-        return Err(Failed::other(format!("`{}` was listed without its value", entry.key)));
-    }
-    Ok(Line { key: &entry.key, value, value_base64, ttl_ms: entry.ttl_ms })
 }

@@ -7,13 +7,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use quorate_api::EntryView;
+use quorate_api::{EntryView, ExportLine};
 use quorate_store::backup::{BackupError, BackupHeader, BackupReader};
 use quorate_store::document::{Criteria, Json, Subject};
 use quorate_store::keyspace::{entry, family};
 use quorate_store::types::{ContentKind, Key};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::gateway::entry_view::entry_view;
 
@@ -151,24 +149,7 @@ pub fn json(entry: &EntryView) -> String {
 
 /// An entry as `quorate import` reads it; `None` for one that ends with its session.
 pub fn line(entry: &EntryView) -> Option<String> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        key: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        value: Option<&'a RawValue>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        value_base64: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        ttl_ms: Option<u64>,
-    }
-    if entry.session.is_some() {
-        return None;
-    }
-    let EntryView { key, value, value_base64, ttl_ms, .. } = entry;
-    let value = value.as_ref().map(|json| &*json.0);
-    let line = Line { key, value, value_base64: value_base64.as_deref(), ttl_ms: *ttl_ms };
-    // Line breaks between the parts of a document, as it was stored; within its texts there are none.
-    Some(serde_json::to_string(&line).expect("an entry has JSON").replace(['\n', '\r'], " "))
+    ExportLine::of(entry).ok().map(|line| line.text())
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use quorate_client::api::ExportLine;
 use quorate_client::{Op, Value};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Mode;
@@ -243,25 +244,9 @@ fn is_whole(text: &[u8]) -> bool {
 }
 
 /// A line without `--key-field`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    value: Option<&'a RawValue>,
-    #[serde(borrow)]
-    value_base64: Option<Cow<'a, str>>,
-    ttl_ms: Option<u64>,
-}
-
-/// A `null` that is there is a value.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 fn entry(text: &str) -> Result<(Cow<'_, str>, Value, Option<u64>), String> {
-    let Entry { key, value, value_base64, ttl_ms } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let ExportLine { key, value, value_base64, ttl_ms } =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
     if ttl_ms == Some(0) {
         // For a node it would mean for ever.
         return Err("`ttl_ms` is 0: it has expired; leave it out for an entry that never does".into());
