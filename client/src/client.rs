@@ -1,7 +1,7 @@
 //! The client: its settings, and the way of every call from first attempt to final answer.
 //!
-//! Owns the loop over attempts. What it decides with is elsewhere and pure: `endpoints` (which node), `retry` (whether
-//! again). A write carries one request id over all its attempts, so whatever happens it is applied at most once.
+//! Owns the loops over attempts, for answers and for streams. What both have in common is in `way`, what that decides with is pure:
+//! `endpoints` (which node), `retry` (whether again). A write carries one request id over all its attempts, so whatever happens it is applied at most once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tracing::Instrument;
 
-use crate::api::{Applied, ErrorCode, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
+use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
 use crate::credentials::Credentials;
 use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
@@ -24,6 +24,7 @@ use crate::spans;
 use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, Pem, TlsSources};
 use crate::token::{TOKEN_ENV, TOKEN_FILE_ENV, TokenSource};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
+use crate::way::Way;
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
 pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
@@ -293,53 +294,48 @@ impl Client {
                 Intent::Read | Intent::Once => left,
             }
         };
-        let mut attempts = Attempts::none();
-        let (mut failed, mut is_refreshed) = (None, false);
+        let mut way = self.way(call);
         loop {
-            let left = time_left();
-            let budget = left.min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
-            let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
-            let shown = inner.transport.credentials().generation();
-            let span = spans::attempt(attempts.failures() + 1, &inner.transport.address(node));
-            let sent = inner.transport.send(node, call, budget).instrument(span.clone()).await;
+            let attempt = way.attempt();
+            let node = attempt.node;
+            let budget = time_left().min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
+            let sent = inner.transport.send(node, call, budget).instrument(attempt.span.clone()).await;
             let failure = match sent {
                 Ok(answer) => match self.judge(node, call, answer) {
                     Judged::Good { status, body } => {
                         return Ok(Reply { address: inner.transport.address(node), status, body });
                     }
-                    // What says who we are was exchanged, and we were late to see it.
-                    Judged::Refused(problem) if !is_refreshed && self.showed_old_credentials(&problem, shown) => {
-                        is_refreshed = true;
-                        continue;
-                    }
-                    Judged::Refused(problem) if attempts.settled_by(&problem) => {
+                    Judged::Refused(problem) if way.shows_newer_credentials(&attempt, &problem) => continue,
+                    Judged::Refused(problem) if way.attempts().settled_by(&problem) => {
                         return Err(Error::Rejected(problem));
                     }
                     Judged::Refused(problem) => {
                         let last = self.failure(node, FailureKind::Problem(problem));
-                        return Err(gave_up(call, attempts.failures() + 1, started, true, last));
+                        return Err(gave_up(call, way.attempts().failures() + 1, started, true, last));
                     }
                     Judged::Nonsense { detail, applied } => {
-                        return Err(self.protocol_error(node, call, detail, applied, &attempts));
+                        return Err(self.protocol_error(node, call, detail, applied, way.attempts()));
                     }
                     Judged::Failed(kind) => self.failure(node, kind),
                 },
                 Err(failure) => failure,
             };
-            spans::failed(&span, &failure);
-            inner.endpoints.lock().on_failure(node, Instant::now());
-            failed = Some(node);
-            let roll = rand::random();
-            let next =
-                attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
-            let pause = match next {
+            let pause = match way.on_failure(&attempt, &failure) {
                 Next::Again(pause) if pause < time_left() => pause,
-                _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
+                _ => {
+                    let attempts = way.attempts();
+                    return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure));
+                }
             };
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
         }
+    }
+
+    fn way<'a>(&'a self, call: &'a Call) -> Way<'a> {
+        let inner = &*self.inner;
+        Way::new(call, &inner.transport, &inner.endpoints, &inner.builder.settings.retry)
     }
 
     /// How long a call is tried.
@@ -387,25 +383,20 @@ impl Client {
     async fn open_at_some(&self, call: &Call, kind: &str, until: Option<Instant>) -> Result<(usize, OpenBody), Error> {
         let inner = &*self.inner;
         let started = Instant::now();
-        let mut attempts = Attempts::none();
-        let (mut failed, mut is_refreshed) = (None, false);
+        let mut way = self.way(call);
         loop {
+            let attempt = way.attempt();
+            let node = attempt.node;
             let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             let budget = left.min(inner.builder.settings.attempt_timeout);
-            let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
-            let shown = inner.transport.credentials().generation();
-            let span = spans::attempt(attempts.failures() + 1, &inner.transport.address(node));
-            let opened = inner.transport.open(node, call, kind, budget).instrument(span.clone()).await;
+            let opened = inner.transport.open(node, call, kind, budget).instrument(attempt.span.clone()).await;
             let failure = match opened {
                 Ok(Opened::Body(body)) => {
                     self.learn(node, body.hint);
                     return Ok((node, body));
                 }
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
-                    Judged::Refused(problem) if !is_refreshed && self.showed_old_credentials(&problem, shown) => {
-                        is_refreshed = true;
-                        continue;
-                    }
+                    Judged::Refused(problem) if way.shows_newer_credentials(&attempt, &problem) => continue,
                     Judged::Refused(problem) => return Err(Error::Rejected(problem)),
                     Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status, kind))),
                     Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
@@ -413,21 +404,16 @@ impl Client {
                 },
                 Err(failure) => failure,
             };
-            spans::failed(&span, &failure);
-            self.node_failed(node);
-            failed = Some(node);
-            let roll = rand::random();
-            let next =
-                attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
-            let pause = match next {
-                Next::Again(pause) => pause,
+            let pause = match way.on_failure(&attempt, &failure) {
+                Next::Again(pause) => Some(pause),
                 // Tries are bounded for calls. A watch goes on as long as its time does.
-                Next::GiveUp if until.is_none() => inner.builder.settings.retry.backoff_max,
-                Next::GiveUp => return Err(gave_up(call, attempts.failures(), started, false, failure)),
+                Next::GiveUp if until.is_none() => Some(inner.builder.settings.retry.backoff_max),
+                Next::GiveUp => None,
             };
-            if until.is_some_and(|until| Instant::now() + pause >= until) {
-                return Err(gave_up(call, attempts.failures(), started, false, failure));
-            }
+            let pause = pause.filter(|pause| until.is_none_or(|until| Instant::now() + *pause < until));
+            let Some(pause) = pause else {
+                return Err(gave_up(call, way.attempts().failures(), started, false, failure));
+            };
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
@@ -469,11 +455,6 @@ impl Client {
             Ok(problem) => Err(Error::Rejected(Box::new(problem))),
             Err(_) => Err(self.protocol_error(node, call, strange(status), Applied::No, &Attempts::none())),
         }
-    }
-
-    /// Whether an attempt was refused for credentials that were exchanged meanwhile. `shown`: the generation that it showed.
-    fn showed_old_credentials(&self, problem: &Problem, shown: u64) -> bool {
-        problem.code == ErrorCode::Unauthenticated && self.inner.transport.credentials().is_newer_than(shown)
     }
 
     /// What an answer means for the call; learns from its headers on the way.

@@ -133,6 +133,7 @@ mod txn;
 mod update;
 mod value;
 mod watch;
+mod way;
 
 pub use quorate_api as api;
 pub use quorate_api::{Cas, CasError};
