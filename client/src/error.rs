@@ -112,57 +112,66 @@ pub enum Error {
     Value(#[from] ValueError),
 }
 
+/// Who says what became of a call that failed.
+enum Origin<'a> {
+    /// The cluster.
+    Problem(&'a Problem),
+    /// Nobody; it was tried in vain.
+    GaveUp(&'a GaveUp, Applied),
+    /// Something that does not speak Quorate's API.
+    Stranger(Option<&'a RequestId>, Applied),
+    /// This client: nothing was written.
+    Client,
+}
+
 impl Error {
-    /// Whether the call that failed took effect.
-    pub fn applied(&self) -> Applied {
+    fn origin(&self) -> Origin<'_> {
         match self {
-            Self::Rejected(problem) => problem.applied,
-            Self::Protocol { applied, .. } => *applied,
-            Self::Unknown(_) => Applied::Unknown,
-            Self::Unavailable(_)
-            | Self::Contended { .. }
-            | Self::Locked { .. }
+            Self::Rejected(problem) | Self::Contended { last: problem, .. } => Origin::Problem(problem),
+            Self::Unavailable(gave_up) => Origin::GaveUp(gave_up, Applied::No),
+            Self::Unknown(gave_up) => Origin::GaveUp(gave_up, Applied::Unknown),
+            Self::Protocol { request_id, applied, .. } => Origin::Stranger(request_id.as_ref(), *applied),
+            Self::Locked { .. }
             | Self::Behind { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
             | Self::Decode { .. }
-            | Self::Value(_) => Applied::No,
+            | Self::Value(_) => Origin::Client,
+        }
+    }
+
+    /// Whether the call that failed took effect.
+    pub fn applied(&self) -> Applied {
+        match self.origin() {
+            Origin::Problem(problem) => problem.applied,
+            Origin::GaveUp(_, applied) | Origin::Stranger(_, applied) => applied,
+            Origin::Client => Applied::No,
         }
     }
 
     /// Whether the same call, under the same request id, may succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
-            Self::Unavailable(_)
-            | Self::Unknown(_)
-            | Self::Contended { .. }
-            | Self::Locked { .. }
-            | Self::Behind { .. } => true,
+            // An update takes another look at the entry.
+            Self::Contended { .. } | Self::Locked { .. } | Self::Behind { .. } => true,
             Self::Session { loss, .. } => loss.is_none(),
-            Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => {
-                false
-            }
+            other => match other.origin() {
+                Origin::Problem(problem) => problem.retry == Retry::SameRequestId,
+                Origin::GaveUp(..) => true,
+                Origin::Stranger(..) | Origin::Client => false,
+            },
         }
     }
 
     /// The problem document, where the cluster sent one. For [`Self::Unavailable`] and [`Self::Unknown`] the last one.
     pub fn problem(&self) -> Option<&Problem> {
-        match self {
-            Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(problem),
-            Self::Unavailable(gave_up) | Self::Unknown(gave_up) => match &gave_up.last.kind {
-                FailureKind::Problem(problem) => Some(problem),
-                _ => None,
-            },
-            Self::Protocol { .. }
-            | Self::Locked { .. }
-            | Self::Behind { .. }
-            | Self::Session { .. }
-            | Self::Invalid(_)
-            | Self::File { .. }
-            | Self::Decode { .. }
-            | Self::Value(_) => None,
+        match self.origin() {
+            Origin::Problem(problem) => Some(problem),
+            Origin::GaveUp(GaveUp { last: Failure { kind: FailureKind::Problem(problem), .. }, .. }, _) => {
+                Some(problem)
+            }
+            Origin::GaveUp(..) | Origin::Stranger(..) | Origin::Client => None,
         }
     }
 
@@ -176,17 +185,11 @@ impl Error {
 
     /// The id under which `GET /v1/requests/{id}` tells the outcome of the write.
     pub fn request_id(&self) -> Option<&str> {
-        match self {
-            Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
-            Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
-            Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
-            Self::Locked { .. }
-            | Self::Behind { .. }
-            | Self::Session { .. }
-            | Self::Invalid(_)
-            | Self::File { .. }
-            | Self::Decode { .. }
-            | Self::Value(_) => None,
+        match self.origin() {
+            Origin::Problem(problem) => Some(&problem.request_id),
+            Origin::GaveUp(gave_up, _) => gave_up.request_id.as_ref().map(RequestId::as_str),
+            Origin::Stranger(request_id, _) => request_id.map(RequestId::as_str),
+            Origin::Client => None,
         }
     }
 }
