@@ -3,7 +3,7 @@
 //! Owns the order and nothing else: a queue is memory of one leader, so it begins anew at the next one. Whoever waits at another
 //! node has its place kept for a moment between two questions. Never reads the state, never proposes anything.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,13 +23,25 @@ pub struct LockQueues(Arc<Mutex<Queues>>);
 
 #[derive(Debug, Default)]
 struct Queues {
-    queues: BTreeMap<Key, VecDeque<Place>>,
+    queues: BTreeMap<Key, Queue>,
     places: usize,
+    /// How many places were ever given.
+    given: u64,
+}
+
+/// Those who wait for one entry. Thousands may, and each comes back every second from another node: no place is searched for.
+#[derive(Debug, Default)]
+struct Queue {
+    /// By id.
+    places: BTreeMap<u128, Place>,
+    /// Ids in the order in which they came.
+    order: BTreeMap<u64, u128>,
 }
 
 #[derive(Debug)]
 struct Place {
-    id: u128,
+    /// Its place in the order.
+    number: u64,
     /// Told when it comes to the head.
     first: Arc<Notify>,
     /// How often it was attended to: tells one absence from another.
@@ -61,16 +73,7 @@ impl LockQueues {
     /// Attends to the place of this id in the queue of an entry, at its end where it has none yet. `None` where there is no room.
     pub fn attend(&self, key: &Key, id: u128, stay: Stay) -> Option<Attended> {
         let mut queues = self.0.lock();
-        let is_known = queues.queues.get(key).is_some_and(|queue| queue.iter().any(|place| place.id == id));
-        if !is_known {
-            if queues.places >= PLACES_MAX {
-                return None;
-            }
-            queues.places += 1;
-            let place = Place { id, first: Arc::default(), visits: 0, present: 0 };
-            queues.queues.entry(key.clone()).or_default().push_back(place);
-        }
-        let place = queues.place(key, id).expect("it is there now");
+        let place = queues.place_or_new(key, id)?;
         place.visits += 1;
         place.present += 1;
         let first = Arc::clone(&place.first);
@@ -81,12 +84,13 @@ impl LockQueues {
     pub fn leave(&self, key: &Key, id: u128) {
         let queues = &mut *self.0.lock();
         let Some(queue) = queues.queues.get_mut(key) else { return };
-        let before = queue.len();
-        queue.retain(|place| place.id != id);
-        queues.places -= before - queue.len();
-        match queue.front() {
-            // Whoever is first already looks once more, which is no harm.
-            Some(next) => next.first.notify_one(),
+        let Some(place) = queue.places.remove(&id) else { return };
+        queue.order.remove(&place.number);
+        queues.places -= 1;
+        match queue.order.first_key_value() {
+            Some((number, next)) if *number > place.number => queue.places[next].first.notify_one(),
+            // The first one stays the first.
+            Some(_) => {}
             None => drop(queues.queues.remove(key)),
         }
     }
@@ -112,7 +116,29 @@ impl LockQueues {
 
 impl Queues {
     fn place(&mut self, key: &Key, id: u128) -> Option<&mut Place> {
-        self.queues.get_mut(key)?.iter_mut().find(|place| place.id == id)
+        self.queues.get_mut(key)?.places.get_mut(&id)
+    }
+
+    /// At the end of the queue where there is none yet; `None` where there is no room.
+    fn place_or_new(&mut self, key: &Key, id: u128) -> Option<&mut Place> {
+        if self.place(key, id).is_none() {
+            if self.places >= PLACES_MAX {
+                return None;
+            }
+            self.places += 1;
+            self.given += 1;
+            let queue = self.queues.entry(key.clone()).or_default();
+            queue.order.insert(self.given, id);
+            queue.places.insert(id, Place { number: self.given, first: Arc::default(), visits: 0, present: 0 });
+        }
+        self.place(key, id)
+    }
+}
+
+impl Queue {
+    /// The id of whose turn it is.
+    fn first(&self) -> Option<u128> {
+        self.order.first_key_value().map(|(_, id)| *id)
     }
 }
 
@@ -126,7 +152,7 @@ impl Attended {
 
     fn is_first(&self) -> bool {
         let queues = self.queues.0.lock();
-        queues.queues.get(&self.key).and_then(VecDeque::front).is_some_and(|place| place.id == self.id)
+        queues.queues.get(&self.key).and_then(Queue::first) == Some(self.id)
     }
 }
 
@@ -148,6 +174,8 @@ impl Drop for Attended {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     fn key() -> Key {
@@ -192,6 +220,43 @@ mod tests {
         drop(back);
         tokio::time::timeout(2 * KEPT, next.come_first()).await.expect("it did not come back");
         assert_eq!(queues.places(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thousands_wait_for_one_entry_in_the_order_in_which_they_came() {
+        const WAITERS: u128 = 10_000;
+        let queues = LockQueues::default();
+        // Ids are random: no order of theirs is that of the queue.
+        let id = |n: u128| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_003;
+        let attend = |n| queues.attend(&key(), id(n), Stay::Gone).expect("room");
+        let mut places: VecDeque<_> = (0..WAITERS).map(attend).collect();
+        // Who asks again, as those at other nodes do each second, keeps its place.
+        for again in 0..WAITERS {
+            let place = queues.attend(&key(), id(again), Stay::Kept).expect("it has one");
+            assert_eq!(place.is_first(), again == 0);
+        }
+        assert_eq!(queues.places(), WAITERS as usize);
+        // Every third goes away, wherever it stands.
+        let (gone, stay): (VecDeque<_>, _) = places.drain(..).enumerate().partition(|(n, _)| n % 3 == 1);
+        drop(gone);
+        let mut places = stay;
+        while let Some((_, place)) = places.pop_front() {
+            assert!(comes_first(&place).await && !places.back().is_some_and(|(_, last)| last.is_first()));
+            drop(place);
+        }
+        assert!(queues.places() == 0 && queues.0.lock().queues.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_room_for_so_many_and_for_those_who_have_a_place() {
+        let queues = LockQueues::default();
+        let attend = |n: usize| queues.attend(&key(), n as u128, Stay::Gone);
+        let places: Vec<_> = (0..PLACES_MAX).map(|n| attend(n).expect("room")).collect();
+        assert!(attend(PLACES_MAX).is_none());
+        drop(attend(7).expect("it has one, and gives it up"));
+        assert_eq!(queues.places(), PLACES_MAX - 1);
+        drop((attend(PLACES_MAX).expect("room"), places));
+        assert_eq!(queues.places(), 0);
     }
 
     #[tokio::test(start_paused = true)]
