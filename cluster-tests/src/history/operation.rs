@@ -130,6 +130,9 @@ pub struct Write {
     /// Milliseconds that it lives from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// Milliseconds that a lock waits for the end of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
 }
 
 /// What a write does.
@@ -219,7 +222,7 @@ pub enum Step {
 impl Write {
     /// A write without conditions.
     pub fn new(key: impl Into<String>, change: Change) -> Self {
-        Self { key: key.into(), change, cas: None, guard: None, ttl_ms: None }
+        Self { key: key.into(), change, cas: None, guard: None, ttl_ms: None, wait_ms: None }
     }
 
     /// Creates or overwrites.
@@ -252,6 +255,12 @@ impl Write {
     /// Living for so many milliseconds.
     pub fn ttl_ms(mut self, ttl_ms: u64) -> Self {
         self.ttl_ms = Some(ttl_ms);
+        self
+    }
+
+    /// Waiting for the end of another lock for so many milliseconds.
+    pub fn wait_ms(mut self, wait_ms: u64) -> Self {
+        self.wait_ms = Some(wait_ms);
         self
     }
 }
@@ -341,6 +350,7 @@ impl Operation {
             Self::Local { .. } => "local",
             Self::List { .. } => "list",
             Self::Find { .. } => "find",
+            Self::Write(Write { change: Change::Lock(_), wait_ms: Some(_), .. }) => "lock_wait",
             Self::Write(Write { change: Change::Lock(_), .. }) => "lock",
             Self::Write(Write { change: Change::Unlock, .. }) => "unlock",
             Self::Write(Write { change: Change::Adjust { .. }, .. }) => "adjust",

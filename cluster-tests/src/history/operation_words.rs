@@ -35,6 +35,9 @@ impl fmt::Display for Write {
         if let Some(Guard { hold, token }) = &self.guard {
             write!(out, " while {token} has {hold}")?;
         }
+        if let Some(wait_ms) = self.wait_ms {
+            write!(out, ", waiting {wait_ms} ms")?;
+        }
         self.ttl_ms.map_or(Ok(()), |ttl_ms| write!(out, " for {ttl_ms} ms"))
     }
 }

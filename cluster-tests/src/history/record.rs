@@ -289,7 +289,7 @@ impl Record {
             Seen::Txn(seen) => seen.succeeded,
             Seen::Claimed(tasks) => !tasks.is_empty(),
             // Few find an entry that they can lock, and on a slow machine none in a whole phase: that it was decided must do.
-            Seen::Refused(_) => self.operation.kind() == "lock",
+            Seen::Refused(_) => matches!(self.operation.kind(), "lock" | "lock_wait"),
             Seen::Waiting => false,
         }
     }

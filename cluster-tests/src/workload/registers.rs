@@ -20,6 +20,8 @@ const GENERATION: Micros = 1_500_000;
 
 /// How long an entry is locked: longer than it is used, so that no lock in use ends by itself.
 const LOCK_MS: u64 = 30_000;
+/// How long a client waits for a lock.
+const WAIT_MS: u64 = 400;
 
 /// Registers below a prefix.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +67,12 @@ impl Client {
 
     /// A register of this time. Those below `many` are for everything, the others for single operations only.
     fn key(&self, now: Micros, below: &str, dice: &mut StdRng) -> String {
+        self.register(now, below, dice.random_range(0..SLOTS))
+    }
+
+    fn register(&self, now: Micros, below: &str, slot: u64) -> String {
         let generation = now / GENERATION;
-        format!("{}/{below}/{generation:03}.{}", self.prefix, dice.random_range(0..SLOTS))
+        format!("{}/{below}/{generation:03}.{slot}", self.prefix)
     }
 
     fn single(&mut self, key: String, dice: &mut StdRng) -> Operation {
@@ -89,14 +95,19 @@ impl Client {
 }
 
 impl Client {
-    /// Something about an entry that is locked now and then.
-    fn locking(&mut self, key: String, dice: &mut StdRng) -> Operation {
+    /// Something about entries that are locked now and then. All who wait for a lock wait for the same one, and queue up there.
+    fn locking(&mut self, now: Micros, dice: &mut StdRng) -> Operation {
+        let key = self.key(now, "held", dice);
         let held = self.held.first_key_value().map(|(key, token)| (key.clone(), *token));
         match (dice.random_range(0..8), held) {
             (0 | 1, Some((key, token))) => Operation::Write(Write::new(key, Change::Unlock).cas(token)),
             (2..5, Some((key, token))) => {
                 let value = self.value();
                 Operation::Write(Write::put(key, value).cas(token))
+            }
+            (0 | 1, None) => {
+                let key = self.register(now, "held", 0);
+                Operation::Write(Write::new(key, Change::Lock(LOCK_MS)).wait_ms(WAIT_MS))
             }
             (0..4, _) => Operation::Write(Write::new(key, Change::Lock(LOCK_MS))),
             (4, _) => Operation::Get { key },
@@ -137,10 +148,7 @@ impl Script for Client {
                 }
                 Operation::Bulk { writes }
             }
-            18..20 => {
-                let key = self.key(now, "held", dice);
-                self.locking(key, dice)
-            }
+            18..20 => self.locking(now, dice),
             _ => Operation::List { prefix: format!("{}/{}/{:03}.", self.prefix, "many", now / GENERATION) },
         };
         Next::Do(operation)

@@ -102,6 +102,7 @@ fn op_of(write: &Write) -> Value {
     put("value", value.cloned());
     put("cas", write.cas.map(|cas| cas.to_string().into()));
     put("ttl_ms", write.ttl_ms.map(Value::from));
+    put("wait_ms", write.wait_ms.map(Value::from));
     if let Change::Adjust { amount, by, at_least } = &write.change {
         let patch = json!([{"op": "inc", "path": "n", "value": amount}, {"op": "set", "path": "by", "value": by}]);
         put("patch", Some(patch));
