@@ -115,8 +115,8 @@ impl<V: View> Applier<'_, V> {
         Ok(AuditEffect::RelockedFrom { row })
     }
 
-    /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. From feature level 2 on it may be gone already where the lock ended by
-    /// itself, which the entry does not tell.
+    /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. From feature level 2 on it may be gone
+    /// already where the lock ended by itself, which the entry does not tell.
     pub(super) fn move_lock(
         &mut self,
         key: &[u8],
