@@ -90,6 +90,14 @@ fn code(error: &Error) -> Option<ErrorCode> {
     }
 }
 
+async fn until_taken_for(client: &Client, name: &str) {
+    eventually("the nodes know who asks", PATIENCE, async || match client.access().who_am_i().await {
+        Ok(answer) if answer.user.as_deref() == Some(name) => Ok(()),
+        other => Err(format!("{other:?}, not {name}")),
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_is_refused_at_any_node_changes_nothing() {
     let guarded = Guarded::start().await;
@@ -359,11 +367,7 @@ async fn a_certificate_says_who_asks() {
         builder().identity_files(cert, key).build().expect("a client")
     };
     let root = client("root");
-    eventually("root is known", PATIENCE, async || match root.access().who_am_i().await {
-        Ok(answer) if answer.user.as_deref() == Some("root") => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    until_taken_for(&root, "root").await;
     root.access().set_role("app", grants("orders/")).await.expect("a role");
     root.access().set_user("app", ["app"]).await.expect("a user");
     let app = client("app");
@@ -374,6 +378,20 @@ async fn a_certificate_says_who_asks() {
         let refused = client.put("orders/k", value(&1)).await.expect_err("refused");
         assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{who}: {refused}");
     }
+    // Who runs on is who its files say now. They are written one after the other, and half of them says nothing.
+    let [cert, key] = ["mine.crt", "mine.key"].map(file);
+    let exchange = |name: &str| {
+        for (from, to) in [(format!("client-{name}.crt"), &cert), (format!("client-{name}.key"), &key)] {
+            std::fs::copy(file(&from), to).expect("it can be copied");
+        }
+    };
+    exchange("app");
+    let mine = builder().identity_files(&cert, &key).build().expect("a client");
+    until_taken_for(&mine, "app").await;
+    mine.put("orders/k", value(&1)).await.expect("their own");
+    exchange("root");
+    until_taken_for(&mine, "root").await;
+    mine.put("other/k", value(&1)).await.expect("root may");
     // A token counts before the certificate.
     root.access().set_user("reader", Vec::<String>::new()).await.expect("a user");
     let token = root.access().create_token("reader").await.expect("a token").token.0;
@@ -383,4 +401,27 @@ async fn a_certificate_says_who_asks() {
     root.access().remove_user("app").await.expect("removed");
     let refused = app.put("orders/k", value(&2)).await.expect_err("refused");
     assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{refused}");
+}
+
+#[tokio::test]
+async fn a_running_client_shows_the_token_that_is_in_its_file_now() {
+    let guarded = Guarded::start().await;
+    let root = guarded.client(ROOT);
+    let file = guarded.dir.path().join("token");
+    let exchange = |token: &str| std::fs::write(&file, token).expect("it can be written");
+    let former = root.access().create_token("app").await.expect("a token");
+    exchange(&former.token.0);
+    let client = Client::builder().endpoints(guarded.endpoints()).token_file(&file).build().expect("a client");
+    client.put("orders/k", value(&1)).await.expect("their own");
+    let next = root.access().create_token("app").await.expect("a token");
+    exchange(&next.token.0);
+    root.access().remove_token(&former.id).await.expect("removed");
+    // Nothing fails in between, by whichever way it goes: who is refused looks at the file at once.
+    client.put("orders/k", value(&2)).await.expect("a write with the next token");
+    assert_eq!(client.access().who_am_i().await.expect("known").user.as_deref(), Some("app"));
+    root.access().set_user("reader", Vec::<String>::new()).await.expect("a user");
+    exchange(&root.access().create_token("reader").await.expect("a token").token.0);
+    until_taken_for(&client, "reader").await;
+    let refused = client.put("orders/k", value(&3)).await.expect_err("a reader has no rights");
+    assert_eq!(code(&refused), Some(ErrorCode::PermissionDenied), "{refused}");
 }

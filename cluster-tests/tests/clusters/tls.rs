@@ -44,22 +44,27 @@ impl Pki {
 
 /// Where a node reads its certificates: through a link that is exchanged, as Kubernetes does it with secrets.
 fn place(dir: &Path, id: u64, file: &str) -> PathBuf {
-    dir.join(id.to_string()).join(file)
+    dir.join(format!("node-{id}")).join(file)
 }
 
 /// Puts the certificate of a node where the node reads it, all files in one step.
 fn install(dir: &Path, id: u64, from: &Pki, authorities: &[&Pki]) {
+    install_as(dir, &format!("node-{id}"), from, authorities);
+}
+
+/// The same of a node or a client.
+fn install_as(dir: &Path, name: &str, from: &Pki, authorities: &[&Pki]) {
     let version = std::fs::read_dir(dir).expect("it is there").count();
-    let new = dir.join(format!("{id}-{version}"));
+    let new = dir.join(format!("{name}-{version}"));
     std::fs::create_dir(&new).expect("it can be made");
     let read = |path: PathBuf| std::fs::read(path).expect("it can be read");
     let put = |file: &str, content: Vec<u8>| std::fs::write(new.join(file), content).expect("it can be written");
     put("ca", authorities.iter().flat_map(|pki| read(pki.path("ca.crt"))).collect());
-    put("cert", read(from.path(&format!("node-{id}.crt"))));
-    put("key", read(from.path(&format!("node-{id}.key"))));
+    put("cert", read(from.path(&format!("{name}.crt"))));
+    put("key", read(from.path(&format!("{name}.key"))));
     let link = dir.join("link");
     std::os::unix::fs::symlink(&new, &link).expect("a link");
-    std::fs::rename(link, dir.join(id.to_string())).expect("it can be renamed");
+    std::fs::rename(link, dir.join(name)).expect("it can be renamed");
 }
 
 /// Three nodes with certificates below `dir`.
@@ -232,71 +237,96 @@ async fn write(client: Client, number: usize, stop: Arc<AtomicBool>, written: Ar
     }
 }
 
-/// The whole way of an operator: the new CA beside the old, new certificates, the old CA away.
+/// The certificates of clients, as `pki` and `install_as` name them.
+const CLIENT: &str = "client-app";
+
+/// A step of a rotation: whose certificates are there from then on, and which CAs are believed.
+enum Rotated<'a> {
+    Nodes(&'a Pki, &'a [&'a Pki]),
+    Clients(&'a Pki, &'a [&'a Pki]),
+}
+
+/// Exchanges the certificates of all nodes and waits until they have taken them.
+async fn rotate_nodes(cluster: &Cluster, dir: &Path, from: &Pki, authorities: &[&Pki]) {
+    let taken = |id| cluster.log_text(id).matches("new TLS certificates are in use").count();
+    let before: Vec<_> = cluster.ids().into_iter().map(taken).collect();
+    for id in cluster.ids() {
+        install(dir, id, from, authorities);
+    }
+    eventually("all nodes have taken the certificates on both ports", PATIENCE, async || {
+        for (id, before) in cluster.ids().into_iter().zip(&before) {
+            if taken(id) < before + 2 {
+                return Err(format!("node {id}: {}", cluster.log_text(id).lines().last().unwrap_or("")));
+            }
+        }
+        Ok(())
+    })
+    .await;
+}
+
+/// The whole way of an operator: the new CA beside the old, new certificates, the old CA away, at nodes and at clients that run on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_ca_and_new_certificates_are_taken_under_load_without_a_failed_write() {
     let (old, new, dir) = (Pki::new(), Pki::new(), tempfile::tempdir().expect("a directory"));
     let mut cluster = cluster(dir.path());
+    for pki in [&old, &new] {
+        cluster.ids().into_iter().for_each(|id| pki.issue(id));
+        pki.run(&["client"], &["--name", "app"]);
+    }
     for id in cluster.ids() {
-        old.issue(id);
-        new.issue(id);
         install(dir.path(), id, &old, &[&old]);
     }
-    let both = dir.path().join("both.crt");
-    let bundle = [old.path("ca.crt"), new.path("ca.crt")].map(|path| std::fs::read(path).expect("it is there"));
-    std::fs::write(&both, bundle.concat()).expect("it can be written");
+    install_as(dir.path(), CLIENT, &old, &[&old]);
+    let files = ["ca", "cert", "key"].map(|file| dir.path().join(CLIENT).join(file));
+    let [ca, cert, key] = files;
+    let build = || builder(&cluster, &ca).identity_files(&cert, &key).build().expect("good files");
+    let (client, clients) = (build(), [build(), build(), build(), build()]);
     cluster.start_all();
-    let client = builder(&cluster, &both).build().expect("good files");
     wait_ready(&client).await;
     let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let start = |number| {
-        tokio::spawn(write(
-            builder(&cluster, &both).build().expect("good files"),
-            number,
-            stop.clone(),
-            written.clone(),
-        ))
-    };
-    let writers: Vec<_> = (0..4).map(start).collect();
-    let steps: [(&Pki, &[&Pki]); 3] = [(&old, &[&old, &new]), (&new, &[&old, &new]), (&new, &[&new])];
-    for (from, authorities) in steps {
-        let taken = |id| cluster.log_text(id).matches("new TLS certificates are in use").count();
-        let before: Vec<_> = cluster.ids().into_iter().map(taken).collect();
-        for id in cluster.ids() {
-            install(dir.path(), id, from, authorities);
-        }
-        eventually("all nodes have taken the certificates on both ports", PATIENCE, async || {
-            for (id, before) in cluster.ids().into_iter().zip(&before) {
-                if taken(id) < before + 2 {
-                    return Err(format!("node {id}: {}", cluster.log_text(id).lines().last().unwrap_or("")));
-                }
-            }
-            Ok(())
-        })
-        .await;
+    let start = |(number, client)| tokio::spawn(write(client, number, stop.clone(), written.clone()));
+    let writers: Vec<_> = clients.into_iter().enumerate().map(start).collect();
+    let go_on = async || {
         let reached = written.load(Ordering::Relaxed) + 100;
         eventually("writes go on", PATIENCE, async || match written.load(Ordering::Relaxed) {
             now if now >= reached => Ok(()),
             now => Err(format!("{now} of {reached}")),
         })
         .await;
+    };
+    for step in [
+        Rotated::Nodes(&old, &[&old, &new]),
+        Rotated::Clients(&new, &[&old, &new]),
+        Rotated::Nodes(&new, &[&old, &new]),
+        Rotated::Clients(&new, &[&new]),
+        Rotated::Nodes(&new, &[&new]),
+    ] {
+        match step {
+            Rotated::Nodes(from, authorities) => rotate_nodes(&cluster, dir.path(), from, authorities).await,
+            Rotated::Clients(from, authorities) => install_as(dir.path(), CLIENT, from, authorities),
+        }
+        go_on().await;
     }
     // New connections are made with what is there now: of peers as of clients.
-    let follower = eventually("a leader", PATIENCE, async || {
-        let leader = client.status().await.map_err(|error| error.to_string())?.leader_id.ok_or("no leader")?;
-        Ok(cluster.ids().into_iter().find(|id| *id != leader).expect("there are three"))
-    })
-    .await;
-    cluster.stop(follower).await;
-    cluster.start_node(follower);
-    wait_ready(&builder(&cluster, &new.path("ca.crt")).build().expect("good files")).await;
+    for id in cluster.ids() {
+        cluster.stop(id).await;
+        cluster.start_node(id);
+        wait_ready(&client).await;
+        go_on().await;
+    }
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.expect("no write failed");
     }
-    let forgotten = builder(&cluster, &old.path("ca.crt")).build().expect("good files");
+    // What was good in the beginning is so no more, on either side.
+    let (old_ca, new_ca) = (old.path("ca.crt"), new.path("ca.crt"));
+    let forgotten = builder(&cluster, &old_ca).build().expect("good files");
     let error = forgotten.get("rotation/0/0").await.expect_err("the nodes have certificates of the new CA");
     assert!(error.to_string().contains("not of the CA that is believed here"), "{error}");
+    let former =
+        builder(&cluster, &new_ca).identity_files(old.path("client-app.crt"), old.path("client-app.key")).build();
+    let error = former.expect("good files").get("rotation/0/0").await.expect_err("a certificate of the old CA");
+    assert!(error.to_string().contains("does not know the CA of this client's certificate"), "{error}");
     println!("{} writes while the CA was exchanged, none failed", written.load(Ordering::Relaxed));
 }
 
