@@ -1,9 +1,10 @@
 //! Completion of names that only the cluster knows: keys, locks, queues and so on.
 //!
-//! Owns which argument is which kind of name. Asks the cluster of the environment or of the current context, and not for long: without an
-//! answer there is nothing to complete.
+//! Owns which argument is which kind of name. Asks the cluster of the connection that was said before, else that of the environment or of the
+//! current context, and not for long: without an answer there is nothing to complete.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::ValueHint;
@@ -51,41 +52,45 @@ fn kind(group: &str, argument: &str) -> Option<Kind> {
     })
 }
 
-/// The commands, with what completes their arguments.
-pub fn with_completions(command: Command) -> Command {
-    walk(command, "")
+/// The commands, with what completes their arguments. `given`: flags of a connection that were said before, as they are typed.
+pub fn with_completions(command: Command, given: &[OsString]) -> Command {
+    walk(command, "", &given.into())
 }
 
-fn walk(command: Command, group: &str) -> Command {
+fn walk(command: Command, group: &str, given: &Arc<[OsString]>) -> Command {
     // All of them, since one that is changed alone would move behind the others.
     let command = command.mut_args(|argument| match kind(group, argument.get_id().as_str()) {
         Some(Kind::File) => argument.value_hint(ValueHint::FilePath),
-        Some(kind) => argument.add(ArgValueCompleter::new(move |begun: &OsStr| names(kind, &begun.to_string_lossy()))),
+        Some(kind) => {
+            let given = given.clone();
+            argument.add(ArgValueCompleter::new(move |begun: &OsStr| names(&given, kind, &begun.to_string_lossy())))
+        }
         None => argument,
     });
     command.mut_subcommands(|below| {
         let name = below.get_name().to_owned();
-        walk(below, if group.is_empty() { &name } else { group })
+        walk(below, if group.is_empty() { &name } else { group }, given)
     })
 }
 
-fn names(kind: Kind, begun: &str) -> Vec<CompletionCandidate> {
+fn names(given: &[OsString], kind: Kind, begun: &str) -> Vec<CompletionCandidate> {
     let found = match kind {
         Kind::Context => contexts::load().map(|contexts| contexts.all.into_keys().collect()).unwrap_or_default(),
-        kind => of_cluster(kind, begun).unwrap_or_default(),
+        kind => of_cluster(given, kind, begun).unwrap_or_default(),
     };
     let fitting = found.into_iter().filter(|name| name.starts_with(begun)).take(SHOWN_MAX as usize);
     fitting.map(CompletionCandidate::new).collect()
 }
 
 /// `None` where nobody answers.
-fn of_cluster(kind: Kind, begun: &str) -> Option<Vec<String>> {
+fn of_cluster(given: &[OsString], kind: Kind, begun: &str) -> Option<Vec<String>> {
     #[derive(Parser)]
     struct Nothing {
         #[command(flatten)]
         flags: Flags,
     }
-    let flags = Nothing::try_parse_from(["quorate"]).ok()?.flags;
+    let words = [OsString::from("quorate")].into_iter().chain(given.iter().cloned());
+    let flags = Nothing::try_parse_from(words).ok()?.flags;
     let client = Connection::new(&flags).ok()?.client().timeout(PATIENCE).build().ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let asked = runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(&client, kind, begun)).await });

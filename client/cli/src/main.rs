@@ -273,7 +273,12 @@ const COMPLETE_ENV: &str = "QUORATE_COMPLETE";
 
 /// All commands, with their examples and what completes them.
 fn commands() -> clap::Command {
-    completion::with_completions(examples::with_examples(Cli::command()))
+    commands_with(&[])
+}
+
+/// Completes names by asking the cluster that these flags name.
+fn commands_with(given: &[OsString]) -> clap::Command {
+    completion::with_completions(examples::with_examples(Cli::command()), given)
 }
 
 fn print_completions(shell: &str) -> Result<(), Failed> {
@@ -309,7 +314,9 @@ fn run(cli: Cli) -> Result<(), Failed> {
         Command::Man { directory } => return write_manual(&directory),
         Command::Shell => {
             let form = output.map(|form| [OsString::from("--output"), form.name().into()]);
-            return shell::run(&[flags.arguments(), form.into_iter().flatten().collect()].concat(), commands());
+            let given = flags.arguments();
+            let commands = commands_with(&given);
+            return shell::run(&[given, form.into_iter().flatten().collect()].concat(), commands);
         }
         Command::Context(command) => return context::run(&flags, output, command),
         command => command,

@@ -3,6 +3,7 @@
 //! Owns the lines. Each is run as a program of its own, with what was said of the connection to this one.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command as Program;
 
@@ -71,7 +72,8 @@ fn execute(given: &[OsString], line: &str) {
         _ => {}
     }
     let words = words.iter().skip(usize::from(words[0] == "quorate"));
-    match Program::new("/proc/self/exe").args(given).args(words).status() {
+    // By our name: it says how it is used.
+    match Program::new("/proc/self/exe").arg0("quorate").args(given).args(words).status() {
         Ok(status) if status.success() => {}
         // It said why.
         Ok(status) => eprintln!("({status})"),

@@ -10,4 +10,5 @@ mod exports;
 mod fake;
 mod held;
 mod load;
+mod shell;
 mod tasks;
