@@ -13,13 +13,16 @@
 pub type Level = u32;
 
 /// The highest level that this build knows. Level 0 is that of a cluster that was founded a moment ago.
-pub const KNOWN: Level = TIMES;
+pub const KNOWN: Level = RANGES;
 
 /// From this level on, sums are kept and bounds are counted as the machine's own checks ask for.
 pub const HARDENED: Level = 2;
 
 /// From this level on, conditions may ask when an entry expires, and a datetime may be given as `20260418153012`.
 pub const TIMES: Level = 3;
+
+/// From this level on, transactions may list and remove ranges of keys, and compare what is in them.
+pub const RANGES: Level = 4;
 
 /// What each level brought, for people.
 pub const fn known(level: Level) -> Option<&'static str> {
@@ -31,6 +34,7 @@ pub const fn known(level: Level) -> Option<&'static str> {
              secret, and what locks were is remembered as long as versions are",
         ),
         3 => Some("conditions may ask for $expires_at, and fields of the type datetime take times like 20260418153012"),
+        4 => Some("transactions may list, compare and remove ranges of keys, as etcd clients do"),
         _ => None,
     }
 }

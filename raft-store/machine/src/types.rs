@@ -11,6 +11,7 @@ mod key;
 mod many;
 mod name;
 mod query;
+mod ranges;
 mod task;
 mod task_name;
 mod units;
@@ -40,6 +41,10 @@ pub use key::{Key, KeyError};
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply};
 pub use name::Name;
 pub use query::{ClaimOp, ClaimReply, NumbersOp, RulesChange, RulesOp, WhereChange, WhereItem, WhereOp, WhereReply};
+pub use ranges::{
+    Branch, Branched, Compared, Comparison, ComparisonOperator, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep,
+    Listed, RemoveStep, Removed, RevisionFilter,
+};
 pub use task::{
     AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskHead,
     TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Ticket,

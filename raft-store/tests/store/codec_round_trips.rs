@@ -26,6 +26,10 @@ fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(prop_oneof![Just(0), Just(1), Just(0xFE), Just(0xFF), any::<u8>()], 1..6)
 }
 
+fn key_ranges() -> impl Strategy<Value = KeyRange> {
+    (vec(any::<u8>(), 0..9), option::of(vec(any::<u8>(), 0..9))).prop_map(|(start, end)| KeyRange { start, end })
+}
+
 fn keys() -> impl Strategy<Value = Key> {
     key_bytes().prop_map(|bytes| Key::new(bytes).unwrap())
 }
@@ -139,17 +143,32 @@ fn commands() -> impl Strategy<Value = Command> {
     let bulk = vec(op.clone(), 0..3).prop_map(Action::Bulk);
     let check =
         (keys(), expect, conditions()).prop_map(|(key, expect, condition)| Check { key, expect, condition }).boxed();
-    let step = prop_oneof![keys().prop_map(Step::Get), op.prop_map(Step::Write)].boxed();
+    let step = prop_oneof![
+        keys().prop_map(Step::Get),
+        op.prop_map(Step::Write),
+        key_ranges().prop_map(|range| {
+            let (order, filter) = (ListOrder::BY_KEY, RevisionFilter::ALL);
+            Step::List(ListStep { range, limit: 7, order, filter, shown: ListShown::Keys })
+        }),
+        key_ranges().prop_map(|range| Step::Remove(RemoveStep { range, return_previous: true })),
+    ]
+    .boxed();
     let flat = (vec(check, 0..2), vec(step.clone(), 0..2), vec(step, 0..2)).prop_map(|(checks, then, otherwise)| Txn {
         checks,
         then,
         otherwise,
     });
     let txn = flat.prop_recursive(limits::TXN_DEPTH_MAX as u32 - 1, 8, 1, |inner| {
-        (inner.clone(), inner).prop_map(|(mut outer, inner)| {
-            outer.otherwise.push(Step::Txn(inner));
-            outer
-        })
+        (inner.clone(), inner, key_ranges(), any::<(bool, i64)>()).prop_map(
+            |(mut outer, inner, range, (branches, number))| {
+                let Txn { then, otherwise, .. } = inner.clone();
+                let (operator, with) = (ComparisonOperator::Less, Compared::ModRevision(number));
+                let comparisons = vec![Comparison { range, operator, with }];
+                let branch = Step::Branch(Branch { comparisons, then, otherwise });
+                outer.otherwise.push(if branches { branch } else { Step::Txn(inner) });
+                outer
+            },
+        )
     });
     // What is nested too deeply is refused, and has a test of its own.
     let txn =
@@ -271,8 +290,14 @@ fn replies() -> impl Strategy<Value = Reply> {
     let steps = prop_oneof![
         option::of(shown()).prop_map(StepReply::Got),
         written.clone().prop_map(StepReply::Written),
-        vec(written.prop_map(StepReply::Written), 0..2)
+        vec(written.clone().prop_map(StepReply::Written), 0..2)
             .prop_map(|results| StepReply::Txn(TxnReply { failed: None, results })),
+        vec(written.prop_map(StepReply::Written), 0..2)
+            .prop_map(|results| StepReply::Branched(Branched { succeeded: false, results })),
+        (vec((keys(), shown()), 0..3), any::<(u64, bool)>())
+            .prop_map(|(entries, (count, more))| StepReply::Listed(Listed { entries, count, more })),
+        (vec((keys(), shown()), 0..3), any::<u64>())
+            .prop_map(|(entries, count)| StepReply::Removed(Removed { count, entries })),
     ];
     let outcome = prop_oneof![
         (option::of(metas()), option::of(shown()))

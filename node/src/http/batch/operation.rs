@@ -25,7 +25,9 @@ pub async fn perform(
     let key = parsed.key;
     match parsed.step {
         Step::Write(op) => write::perform(caller, &key.text, op, manner, request_id, deadline).await,
-        Step::Get(_) | Step::Txn(_) => read::perform(caller, &key, deadline).await,
+        Step::Get(_) | Step::Txn(_) | Step::List(_) | Step::Remove(_) | Step::Branch(_) => {
+            read::perform(caller, &key, deadline).await
+        }
     }
 }
 
@@ -37,6 +39,8 @@ pub async fn perform_in_turn(call: &Call, parsed: ParsedOp, wait: Duration) -> R
             let reply = entry_lock::lock(call, op, wait).await?;
             write::answer(&parsed.key.text, &reply, manner, false)
         }
-        Step::Get(_) | Step::Txn(_) => read::perform(&call.caller(), &parsed.key, call.deadline).await,
+        Step::Get(_) | Step::Txn(_) | Step::List(_) | Step::Remove(_) | Step::Branch(_) => {
+            read::perform(&call.caller(), &parsed.key, call.deadline).await
+        }
     }
 }

@@ -58,8 +58,18 @@ pub fn of_change(change: &Change) -> &'static str {
     }
 }
 
+/// A step that lists a range.
+pub const LIST_RANGE: &str = "transaction: list a range";
+/// A step that removes a range.
+pub const REMOVE_RANGE: &str = "transaction: remove a range";
+/// A comparison with the entries of a range.
+pub const COMPARE_RANGE: &str = "transaction: compare a range";
+
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 46] = [
+pub const OTHERS: [(&str, Target); 49] = [
+    (LIST_RANGE, Target::Entries),
+    (REMOVE_RANGE, Target::Entries),
+    (COMPARE_RANGE, Target::Entries),
     ("where: patch", Target::Entries),
     ("where: remove", Target::Entries),
     ("claim of what is found", Target::Entries),

@@ -7,16 +7,17 @@
 
 mod coordination;
 
-use quorate_machine::document::{Json, Subject};
+use quorate_machine::document::{Criteria, Json, Subject};
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock;
 use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Action, Change, Check, ContentKind, Entry, EntryMeta, Expect, Expiry, Guard, ItemOutcome, Key, Outcome, Rejection,
-    Step, Txn, Value, WriteOp,
+    Action, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect, Expiry,
+    Guard, ItemOutcome, Key, KeyRange, Outcome, Rejection, Step, Txn, Value, WriteOp,
 };
 
+use crate::names;
 use crate::picture::Picture;
 
 /// Stands for the key of a lock that the very command at hand began: nothing of it can name that.
@@ -56,10 +57,23 @@ fn action_touches_collections(picture: &Picture, action: &Action) -> bool {
         Action::Write(op) => is_in(&op.key),
         Action::Bulk(ops) => ops.iter().any(|op| is_in(&op.key)),
         Action::Txn(txn) => {
-            txn.all_writes().any(|op| is_in(&op.key)) || checks_of(txn).iter().any(|check| is_in(&check.key))
+            let writes = txn.all_writes().any(|op| is_in(&op.key));
+            writes
+                || checks_of(txn).iter().any(|check| is_in(&check.key))
+                || removes_of(&txn.then, &txn.otherwise, &is_in)
         }
         _ => false,
     }
+}
+
+/// Whether a step may remove one of these keys.
+fn removes_of(then: &[Step], otherwise: &[Step], is_in: &dyn Fn(&Key) -> bool) -> bool {
+    then.iter().chain(otherwise).any(|step| match step {
+        Step::Get(_) | Step::Write(_) | Step::List(_) => false,
+        Step::Remove(step) => names::keys().iter().any(|key| step.range.contains(key.as_bytes()) && is_in(key)),
+        Step::Txn(txn) => removes_of(&txn.then, &txn.otherwise, is_in),
+        Step::Branch(branch) => removes_of(&branch.then, &branch.otherwise, is_in),
+    })
 }
 
 fn checks_of(txn: &Txn) -> Vec<&Check> {
@@ -320,14 +334,71 @@ impl Model {
                 .and_then(|()| self.condition(&check.key, &check.condition, current))
         };
         let hold = txn.checks.iter().all(|check| holds(check).is_ok());
-        for step in txn.branch(hold) {
-            match step {
-                Step::Get(_) => {}
-                Step::Write(op) => self.write(op).map(|_| ())?,
-                Step::Txn(txn) => self.branch(txn)?,
+        self.steps(txn.branch(hold))
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Result<(), Refusal> {
+        steps.iter().try_for_each(|step| match step {
+            Step::Get(_) | Step::List(_) => Ok(()),
+            Step::Write(op) => self.write(op).map(|_| ()),
+            Step::Txn(txn) => self.branch(txn),
+            Step::Remove(step) => {
+                let keys: Vec<_> = self.live_in(&step.range).map(|(key, _)| key.clone()).collect();
+                keys.iter().try_for_each(|key| self.write(&removal(key)).map(|_| ()))
             }
-        }
-        Ok(())
+            Step::Branch(branch) => {
+                let holds = branch.comparisons.iter().all(|comparison| self.compares(comparison));
+                self.steps(if holds { &branch.then } else { &branch.otherwise })
+            }
+        })
+    }
+
+    fn live_in(&self, range: &KeyRange) -> impl Iterator<Item = (&Key, &Entry)> {
+        let within = self.now.entries.iter().filter(|(key, _)| range.contains(key.as_bytes()));
+        within.filter(|(_, entry)| !entry.is_expired_at(self.now.vars.clock))
+    }
+
+    /// Said in the words of etcd's interface, not with the machine's own function.
+    fn compares(&self, comparison: &Comparison) -> bool {
+        let of = |entry: Option<&Entry>| {
+            let meta = entry.map(|entry| entry.meta);
+            let (actual, wanted) = match &comparison.with {
+                Compared::Value(wanted) => {
+                    let Some(entry) = entry else { return false };
+                    return stands(comparison.operator, &entry.value.data, wanted);
+                }
+                Compared::Version(wanted) => (meta.map_or(0, |meta| meta.version), *wanted),
+                Compared::CreateRevision(wanted) => (meta.map_or(0, |meta| meta.create_revision), *wanted),
+                Compared::ModRevision(wanted) => (meta.map_or(0, |meta| meta.mod_revision), *wanted),
+                Compared::Session(wanted) => (meta.and_then(|meta| meta.session).map_or(0, |id| id.0), *wanted),
+            };
+            stands(comparison.operator, &(actual as i64), &wanted)
+        };
+        let mut found = self.live_in(&comparison.range).map(|(_, entry)| entry).peekable();
+        if found.peek().is_none() { of(None) } else { found.all(|entry| of(Some(entry))) }
+    }
+}
+
+fn stands<T: PartialOrd>(operator: ComparisonOperator, actual: &T, wanted: &T) -> bool {
+    match operator {
+        ComparisonOperator::Equal => actual == wanted,
+        ComparisonOperator::NotEqual => actual != wanted,
+        ComparisonOperator::Greater => actual > wanted,
+        ComparisonOperator::Less => actual < wanted,
+    }
+}
+
+/// A removal as a step over a range makes it.
+fn removal(key: &Key) -> WriteOp {
+    WriteOp {
+        key: key.clone(),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Remove,
+        expiry: Expiry::Keep,
+        return_previous: false,
+        session: None,
+        guard: None,
     }
 }
 

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use quorate_machine::keyspace::{bucket, request};
 use quorate_machine::machine::View;
-use quorate_machine::types::{Action, Command, Step, Txn, WriteOp};
+use quorate_machine::types::{Action, Command, KeyRange, Step, WriteOp};
 
-use crate::kinds::{self, CHANGES, OTHERS, Target};
+use crate::kinds::{self, CHANGES, COMPARE_RANGE, LIST_RANGE, OTHERS, REMOVE_RANGE, Target};
 use crate::picture::Picture;
 use crate::states;
 use crate::store::Store;
@@ -28,7 +28,7 @@ impl Pairs {
         match &command.action {
             Action::Write(op) => self.note_write("", picture, op, &ways),
             Action::Bulk(ops) => ops.iter().for_each(|op| self.note_write("bulk: ", picture, op, &ways)),
-            Action::Txn(txn) => self.note_txn(picture, txn, &ways),
+            Action::Txn(txn) => self.note_steps(picture, txn.then.iter().chain(&txn.otherwise), &ways),
             other => {
                 let kind = kinds::of_other(other).expect("it is no write");
                 self.count(kind, of_other(picture, other).into_iter().chain(ways));
@@ -47,6 +47,7 @@ impl Pairs {
             Action::Txn(txn) => {
                 let note = |op: &WriteOp| self.count(&format!("transaction: {}", kinds::of_change(&op.change)), way());
                 txn.all_writes().for_each(note);
+                self.note_ranges_tried(txn.then.iter().chain(&txn.otherwise));
             }
             other => self.count(kinds::of_other(other).expect("it is no write"), way()),
         }
@@ -69,14 +70,41 @@ impl Pairs {
         self.count(&kind, states::of_write(picture, op).into_iter().chain(ways.iter().copied()));
     }
 
-    fn note_txn(&mut self, picture: &Picture, txn: &Txn, ways: &[&'static str]) {
-        for step in txn.then.iter().chain(&txn.otherwise) {
+    fn note_steps<'a>(&mut self, picture: &Picture, steps: impl Iterator<Item = &'a Step>, ways: &[&'static str]) {
+        for step in steps {
             match step {
                 Step::Get(_) => {}
                 Step::Write(op) => self.note_write("transaction: ", picture, op, ways),
-                Step::Txn(txn) => self.note_txn(picture, txn, ways),
+                Step::Txn(txn) => self.note_steps(picture, txn.then.iter().chain(&txn.otherwise), ways),
+                Step::List(step) => self.note_range(LIST_RANGE, picture, &step.range, ways),
+                Step::Remove(step) => self.note_range(REMOVE_RANGE, picture, &step.range, ways),
+                Step::Branch(branch) => {
+                    for comparison in &branch.comparisons {
+                        self.note_range(COMPARE_RANGE, picture, &comparison.range, ways);
+                    }
+                    self.note_steps(picture, branch.then.iter().chain(&branch.otherwise), ways);
+                }
             }
         }
+    }
+
+    fn note_ranges_tried<'a>(&mut self, steps: impl Iterator<Item = &'a Step>) {
+        for step in steps {
+            match step {
+                Step::Get(_) | Step::Write(_) => {}
+                Step::Txn(txn) => self.note_ranges_tried(txn.then.iter().chain(&txn.otherwise)),
+                Step::List(_) => self.count(LIST_RANGE, ["dry run"]),
+                Step::Remove(_) => self.count(REMOVE_RANGE, ["dry run"]),
+                Step::Branch(branch) => {
+                    branch.comparisons.iter().for_each(|_| self.count(COMPARE_RANGE, ["dry run"]));
+                    self.note_ranges_tried(branch.then.iter().chain(&branch.otherwise));
+                }
+            }
+        }
+    }
+
+    fn note_range(&mut self, kind: &str, picture: &Picture, range: &KeyRange, ways: &[&'static str]) {
+        self.count(kind, states::of_range(picture, range).into_iter().chain(ways.iter().copied()));
     }
 
     fn count(&mut self, kind: &str, states: impl IntoIterator<Item = &'static str>) {
@@ -182,6 +210,9 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
             _,
             "right token" | "another token",
         ) => Some("it names no token"),
+        (_, Target::Entries, "guard holds" | "guard fails") if kind.starts_with("transaction: ") => {
+            Some("it names no guard")
+        }
         (_, Target::Election, "shared" | "of several slots") => Some("there is one leader"),
         ("task: claim" | "task: requeue the oldest", _, "right ticket" | "another ticket") => Some("it names no claim"),
         (_, Target::Task, "right ticket" | "another ticket")

@@ -8,8 +8,8 @@ use quorate_machine::document::Json;
 use quorate_machine::keyspace::session::AttachedKind;
 use quorate_machine::types::IndexStage;
 use quorate_machine::types::{
-    AccessOp, BarrierOp, ContentKind, Entry, Expect, Guard, Key, LatchOp, LockName, LockOp, LockSpace, QueueName,
-    Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
+    AccessOp, BarrierOp, ContentKind, Entry, Expect, Guard, Key, KeyRange, LatchOp, LockName, LockOp, LockSpace,
+    QueueName, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
 };
 
 use crate::kinds::Target;
@@ -247,13 +247,23 @@ pub fn of_write(picture: &Picture, op: &WriteOp) -> Vec<&'static str> {
 
 /// What a command about the entries of a prefix meets.
 pub fn of_entries(picture: &Picture, prefix: &[u8], guard: Option<&Guard>) -> Vec<&'static str> {
-    let within = picture.entries.keys().filter(|key| key.as_bytes().starts_with(prefix));
+    let mut holding = of_those(picture, |key| key.starts_with(prefix));
+    of_guard(picture, guard, &mut holding);
+    holding.0
+}
+
+/// What a step over a range meets.
+pub fn of_range(picture: &Picture, range: &KeyRange) -> Vec<&'static str> {
+    of_those(picture, |key| range.contains(key)).0
+}
+
+fn of_those(picture: &Picture, is_one: impl Fn(&[u8]) -> bool) -> Holding {
+    let within = picture.entries.keys().filter(|key| is_one(key.as_bytes()));
     let found: BTreeSet<_> = within.flat_map(|key| of_entry(picture, key)).collect();
     let mut holding = Holding(Vec::new());
     holding.when(found.is_empty(), "none");
     holding.0.extend(ENTRIES.into_iter().filter(|name| found.contains(name)));
-    of_guard(picture, guard, &mut holding);
-    holding.0
+    holding
 }
 
 /// What a command about the rules of a collection meets.

@@ -5,8 +5,8 @@
 
 use super::{Permission, RequiredPermission};
 use crate::types::{
-    Action, BarrierOp, Change, ClaimOp, Guard, Key, LatchOp, LockOp, LockSpace, RulesChange, RulesOp, SessionId,
-    SessionOp, Step, TaskOp, TaskVerb, Txn, WhereChange, WhereOp, WriteOp,
+    Action, BarrierOp, Change, ClaimOp, Guard, Key, KeyRange, LatchOp, LockOp, LockSpace, RulesChange, RulesOp,
+    SessionId, SessionOp, Step, TaskOp, TaskVerb, Txn, WhereChange, WhereOp, WriteOp,
 };
 use Permission::{Admin, Lock, Read, Write};
 
@@ -110,13 +110,28 @@ fn of_txn(txn: &Txn, visit: &mut Visit<'_>) {
     for check in &txn.checks {
         key(Read, &check.key, visit);
     }
-    for step in txn.then.iter().chain(&txn.otherwise) {
-        match step {
-            Step::Get(of) => key(Read, of, visit),
-            Step::Write(op) => of_write(op, visit),
-            Step::Txn(txn) => of_txn(txn, visit),
+    txn.then.iter().chain(&txn.otherwise).for_each(|step| of_step(step, visit));
+}
+
+fn of_step(step: &Step, visit: &mut Visit<'_>) {
+    match step {
+        Step::Get(of) => key(Read, of, visit),
+        Step::Write(op) => of_write(op, visit),
+        Step::Txn(txn) => of_txn(txn, visit),
+        Step::List(step) => range(Read, &step.range, visit),
+        Step::Remove(step) => range(Write, &step.range, visit),
+        Step::Branch(branch) => {
+            branch.comparisons.iter().for_each(|comparison| range(Read, &comparison.range, visit));
+            branch.then.iter().chain(&branch.otherwise).for_each(|step| of_step(step, visit));
         }
     }
+}
+
+fn range(permission: Permission, range: &KeyRange, visit: &mut Visit<'_>) {
+    visit(Requirement::Permission(match range.key() {
+        Some(key) => RequiredPermission::Name(permission, key),
+        None => RequiredPermission::Range(permission, &range.start, range.end.as_deref()),
+    }));
 }
 
 fn of_where(op: &WhereOp, visit: &mut Visit<'_>) {

@@ -22,6 +22,7 @@ mod lock;
 mod lock_queue;
 mod maintain;
 mod overlay;
+mod ranges;
 mod repair;
 mod requests;
 mod rules;
@@ -398,7 +399,8 @@ fn successor(number: u64) -> Result<u64, Fault> {
 /// Whether a command has something in it that builds cannot decode which know no more than this level. What was so before the level of
 /// times is judged where it is executed.
 fn reads_more_than(action: &Action, level: Level) -> bool {
-    level < TIMES && action.level_needed() >= TIMES
+    let needed = action.level_needed();
+    needed >= TIMES && needed > level
 }
 
 /// What is told of a command that this build cannot decode.

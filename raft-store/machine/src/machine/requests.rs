@@ -13,8 +13,8 @@ use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::limits;
 use crate::types::{
-    Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepReply, Txn,
-    TxnReply, Value, WhereItem, Written,
+    Action, ClusterMillis, Command, Entry, Key, Listed, Outcome, Removed, Reply, RequestId, Revision, Shown, Step,
+    StepReply, Txn, TxnReply, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -161,11 +161,22 @@ fn push_txn_keys(txn: &Txn, done: &TxnReply, keys: &mut Vec<Key>) {
     if let Some(failed) = done.failed.as_ref().filter(|failed| failed.why.current().is_some()) {
         keys.extend(txn.checks.get(failed.at as usize).map(|check| check.key.clone()));
     }
-    for (step, result) in txn.branch(done.succeeded()).iter().zip(&done.results) {
+    push_step_keys(txn.branch(done.succeeded()), &done.results, keys);
+}
+
+fn push_step_keys(steps: &[Step], results: &[StepReply], keys: &mut Vec<Key>) {
+    for (step, result) in steps.iter().zip(results) {
         match (step, result) {
             (Step::Get(key), StepReply::Got(Some(_))) => keys.push(key.clone()),
             (Step::Write(op), StepReply::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
             (Step::Txn(txn), StepReply::Txn(done)) => push_txn_keys(txn, done, keys),
+            (Step::List(_), StepReply::Listed(Listed { entries, .. }))
+            | (Step::Remove(_), StepReply::Removed(Removed { entries, .. })) => {
+                keys.extend(entries.iter().map(|(key, _)| key.clone()));
+            }
+            (Step::Branch(branch), StepReply::Branched(done)) => {
+                push_step_keys(branch.branch(done.succeeded), &done.results, keys);
+            }
             _ => {}
         }
     }

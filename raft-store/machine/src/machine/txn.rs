@@ -16,11 +16,12 @@ use crate::keyspace::entry::{self, EntryRow};
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepRejected, StepReply, Txn, TxnReply, Written,
+    Branch, Branched, Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepRejected, StepReply, Txn, TxnReply,
+    Written,
 };
 
 /// What a branch came to, unless a step was rejected.
-type Stepped<T> = Result<T, Box<StepRejected>>;
+pub(super) type Stepped<T> = Result<T, Box<StepRejected>>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
@@ -118,8 +119,43 @@ impl<V: View> Applier<'_, V> {
                 break;
             }
         }
-        let name = if failed.is_none() { "then" } else { "else" };
-        let steps = txn.branch(failed.is_none());
+        let steps = self.steps(&txn.then, &txn.otherwise, failed.is_none(), place, caller, taken_before)?;
+        Ok(steps.map(|results| TxnReply { failed, results }))
+    }
+
+    /// Judges the comparisons and takes the steps that follow. `place` points to the branch.
+    fn fork(
+        &mut self,
+        branch: &Branch,
+        place: &str,
+        caller: &Caller,
+        taken_before: usize,
+    ) -> Result<Stepped<Branched>, Fault> {
+        let mut succeeded = true;
+        for comparison in &branch.comparisons {
+            succeeded = self.compare(comparison)?;
+            if let Some(rejected) = self.beyond_bound(taken_before) {
+                return Ok(Err(rejected));
+            }
+            if !succeeded {
+                break;
+            }
+        }
+        let steps = self.steps(&branch.then, &branch.otherwise, succeeded, place, caller, taken_before)?;
+        Ok(steps.map(|results| Branched { succeeded, results }))
+    }
+
+    /// Takes the steps of the one or the other branch.
+    fn steps(
+        &mut self,
+        then: &[Step],
+        otherwise: &[Step],
+        succeeded: bool,
+        place: &str,
+        caller: &Caller,
+        taken_before: usize,
+    ) -> Result<Stepped<Vec<StepReply>>, Fault> {
+        let (name, steps) = if succeeded { ("then", then) } else { ("else", otherwise) };
         let mut results = Vec::with_capacity(steps.len());
         for (at, step) in steps.iter().enumerate() {
             let place = format!("{place}/{name}/{at}");
@@ -131,7 +167,7 @@ impl<V: View> Applier<'_, V> {
                 return Ok(Err(rejected));
             }
         }
-        Ok(Ok(TxnReply { failed, results }))
+        Ok(Ok(results))
     }
 
     fn step(
@@ -158,6 +194,9 @@ impl<V: View> Applier<'_, V> {
                 }
             },
             Step::Txn(txn) => Ok(self.branch(txn, place, caller, taken_before)?.map(StepReply::Txn)),
+            Step::List(step) => Ok(Ok(StepReply::Listed(self.list(step)?))),
+            Step::Remove(step) => Ok(self.remove_range(step, place, caller)?.map(StepReply::Removed)),
+            Step::Branch(branch) => Ok(self.fork(branch, place, caller, taken_before)?.map(StepReply::Branched)),
         }
     }
 
@@ -188,7 +227,11 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Shows the entry of a key as it is now; an expired one is none.
-    fn live<T>(&mut self, key: &Key, look: impl FnOnce(&Key, Option<&EntryRow<'_>>) -> T) -> Result<T, Fault> {
+    pub(super) fn live<T>(
+        &mut self,
+        key: &Key,
+        look: impl FnOnce(&Key, Option<&EntryRow<'_>>) -> T,
+    ) -> Result<T, Fault> {
         let (newest, clock) = (self.vars.revision, self.vars.clock);
         let row_key = entry::row_key(key.as_bytes());
         let row = match self.overlay.get(&row_key)? {

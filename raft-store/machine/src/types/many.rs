@@ -8,9 +8,12 @@ use bincode::de::{Decode, Decoder};
 use bincode::error::DecodeError;
 use bincode::{Encode, impl_borrow_decode};
 
-use super::{Expect, Key, Rejection, Revision, Shown, WriteOp, Written};
+use super::{
+    Branch, Branched, Comparison, Expect, Key, KeyRange, ListStep, Listed, Rejection, RemoveStep, Removed, Revision,
+    Shown, WriteOp, Written,
+};
 use crate::document::Criteria;
-use crate::level::Level;
+use crate::level::{self, Level};
 use crate::limits;
 
 /// What came of one item of a bulk.
@@ -114,6 +117,12 @@ pub enum Step {
     Write(WriteOp),
     /// Decides again.
     Txn(Txn),
+    /// Reads a range. From feature level [`level::RANGES`] on, as all that follows.
+    List(ListStep),
+    /// Removes a range; where one of its entries cannot be removed, the whole transaction is rejected.
+    Remove(RemoveStep),
+    /// Decides again, by comparisons.
+    Branch(Branch),
 }
 
 /// What is wrong with a transaction whatever the state.
@@ -141,16 +150,13 @@ impl Txn {
     /// What is wrong with it, if anything.
     pub fn fault(&self) -> Option<TxnFault> {
         let mut count = 0;
-        self.measure(1, &mut count).and_then(|()| self.written_once("", &BTreeSet::new()).map(|_| ())).err()
+        let fork = Fork::of_txn(self);
+        fork.measure(1, &mut count).and_then(|()| fork.written_once("", &WrittenOnWay::default()).map(|_| ())).err()
     }
 
     /// Whether it can change anything.
     pub fn writes(&self) -> bool {
-        self.then.iter().chain(&self.otherwise).any(|step| match step {
-            Step::Get(_) => false,
-            Step::Write(_) => true,
-            Step::Txn(txn) => txn.writes(),
-        })
+        any_writes(self.then.iter().chain(&self.otherwise))
     }
 
     /// The steps that are taken.
@@ -161,7 +167,7 @@ impl Txn {
     /// Every write that stands in it, whichever way leads there.
     pub fn all_writes(&self) -> impl Iterator<Item = &WriteOp> {
         let mut writes = Vec::new();
-        self.collect_writes(&mut writes);
+        collect_writes(self.then.iter().chain(&self.otherwise), &mut writes);
         writes.into_iter()
     }
 
@@ -172,17 +178,79 @@ impl Txn {
             Step::Get(_) => 0,
             Step::Write(op) => op.condition.level_needed(),
             Step::Txn(txn) => txn.level_needed(),
+            Step::List(_) | Step::Remove(_) | Step::Branch(_) => level::RANGES,
         });
         of_checks.chain(of_steps).max().unwrap_or(0)
     }
+}
 
-    fn collect_writes<'a>(&'a self, writes: &mut Vec<&'a WriteOp>) {
-        for step in self.then.iter().chain(&self.otherwise) {
-            match step {
-                Step::Get(_) => {}
-                Step::Write(op) => writes.push(op),
-                Step::Txn(txn) => txn.collect_writes(writes),
-            }
+fn any_writes<'a>(mut steps: impl Iterator<Item = &'a Step>) -> bool {
+    steps.any(|step| match step {
+        Step::Get(_) | Step::List(_) => false,
+        Step::Write(_) | Step::Remove(_) => true,
+        Step::Txn(txn) => txn.writes(),
+        Step::Branch(branch) => any_writes(branch.then.iter().chain(&branch.otherwise)),
+    })
+}
+
+fn collect_writes<'a>(steps: impl Iterator<Item = &'a Step>, writes: &mut Vec<&'a WriteOp>) {
+    for step in steps {
+        match step {
+            Step::Get(_) | Step::List(_) | Step::Remove(_) => {}
+            Step::Write(op) => writes.push(op),
+            Step::Txn(txn) => collect_writes(txn.then.iter().chain(&txn.otherwise), writes),
+            Step::Branch(branch) => collect_writes(branch.then.iter().chain(&branch.otherwise), writes),
+        }
+    }
+}
+
+/// Checks and steps with two branches, whatever decides between them.
+struct Fork<'a> {
+    checks: usize,
+    then: &'a [Step],
+    otherwise: &'a [Step],
+}
+
+/// What is written on a way through a transaction, as far as its steps say it.
+#[derive(Clone, Default)]
+struct WrittenOnWay<'a> {
+    keys: BTreeSet<&'a Key>,
+    ranges: Vec<&'a KeyRange>,
+}
+
+impl<'a> WrittenOnWay<'a> {
+    /// Notes a key. `false` where it is written already.
+    fn note_key(&mut self, key: &'a Key) -> bool {
+        self.keys.insert(key) && !self.ranges.iter().any(|range| range.contains(key.as_bytes()))
+    }
+
+    /// Notes a range that is removed; what another step removes of it is not there any more. The key in it that is written already.
+    fn note_range(&mut self, range: &'a KeyRange) -> Option<&'a Key> {
+        self.ranges.push(range);
+        self.keys.iter().copied().find(|key| range.contains(key.as_bytes()))
+    }
+
+    fn append(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+        self.ranges.extend(other.ranges);
+    }
+}
+
+impl<'a> Fork<'a> {
+    fn of_txn(txn: &'a Txn) -> Self {
+        Self { checks: txn.checks.len(), then: &txn.then, otherwise: &txn.otherwise }
+    }
+
+    fn of_branch(branch: &'a Branch) -> Self {
+        Self { checks: branch.comparisons.len(), then: &branch.then, otherwise: &branch.otherwise }
+    }
+
+    /// What stands in it in place of a step.
+    fn within(step: &'a Step) -> Option<Self> {
+        match step {
+            Step::Txn(txn) => Some(Self::of_txn(txn)),
+            Step::Branch(branch) => Some(Self::of_branch(branch)),
+            Step::Get(_) | Step::Write(_) | Step::List(_) | Step::Remove(_) => None,
         }
     }
 
@@ -190,35 +258,39 @@ impl Txn {
         if depth > limits::TXN_DEPTH_MAX {
             return Err(TxnFault::TooDeep);
         }
-        *count += self.checks.len() + self.then.len() + self.otherwise.len();
+        *count += self.checks + self.then.len() + self.otherwise.len();
         if *count > limits::TXN_STEPS_MAX {
             return Err(TxnFault::TooMany(*count));
         }
-        self.then.iter().chain(&self.otherwise).try_for_each(|step| match step {
-            Step::Txn(txn) => txn.measure(depth + 1, count),
-            Step::Get(_) | Step::Write(_) => Ok(()),
-        })
+        let mut nested = self.then.iter().chain(self.otherwise).filter_map(Fork::within);
+        nested.try_for_each(|fork| fork.measure(depth + 1, count))
     }
 
-    /// The keys written on any way through it, given those that are written before it.
-    fn written_once<'a>(&'a self, place: &str, before: &BTreeSet<&'a Key>) -> Result<BTreeSet<&'a Key>, TxnFault> {
-        let mut all = BTreeSet::new();
-        for (name, steps) in [("then", &self.then), ("else", &self.otherwise)] {
+    /// What is written on any way through it, given what is written before it.
+    fn written_once(&self, place: &str, before: &WrittenOnWay<'a>) -> Result<WrittenOnWay<'a>, TxnFault> {
+        let mut all = WrittenOnWay::default();
+        for (name, steps) in [("then", self.then), ("else", self.otherwise)] {
             let mut written = before.clone();
             for (at, step) in steps.iter().enumerate() {
-                match step {
-                    Step::Get(_) => {}
-                    Step::Write(op) if written.insert(&op.key) => {}
-                    Step::Write(op) => {
-                        return Err(TxnFault::KeyTwice {
-                            key: op.key.clone(),
-                            pointer: format!("{place}/{name}/{at}"),
-                        });
+                let pointer = || format!("{place}/{name}/{at}");
+                let twice = match step {
+                    Step::Get(_) | Step::List(_) => None,
+                    Step::Write(op) => (!written.note_key(&op.key)).then_some(&op.key),
+                    Step::Remove(step) => written.note_range(&step.range),
+                    Step::Txn(txn) => {
+                        written = Self::of_txn(txn).written_once(&pointer(), &written)?;
+                        None
                     }
-                    Step::Txn(txn) => written = txn.written_once(&format!("{place}/{name}/{at}"), &written)?,
+                    Step::Branch(branch) => {
+                        written = Self::of_branch(branch).written_once(&pointer(), &written)?;
+                        None
+                    }
+                };
+                if let Some(key) = twice {
+                    return Err(TxnFault::KeyTwice { key: key.clone(), pointer: pointer() });
                 }
             }
-            all.append(&mut written);
+            all.append(written);
         }
         Ok(all)
     }
@@ -241,46 +313,25 @@ impl TxnReply {
 
     pub(super) fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
         self.failed.iter_mut().filter_map(|failed| failed.why.current_mut()).for_each(&mut *visit);
-        for result in &mut self.results {
-            match result {
-                StepReply::Got(shown) => shown.iter_mut().for_each(&mut *visit),
-                StepReply::Written(written) => written.previous.iter_mut().for_each(&mut *visit),
-                StepReply::Txn(done) => done.each_shown(visit),
-            }
-        }
+        self.results.iter_mut().for_each(|result| result.each_shown(visit));
     }
 
     pub(super) fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
         self.failed.iter_mut().for_each(|failed| visit(&mut failed.why));
-        for result in &mut self.results {
-            if let StepReply::Txn(done) = result {
-                done.each_rejection(visit);
-            }
-        }
+        self.results.iter_mut().for_each(|result| result.each_rejection(visit));
     }
 
     pub(super) fn detail_bytes(&self) -> usize {
-        let nested = self.results.iter().map(|result| match result {
-            StepReply::Txn(done) => done.detail_bytes(),
-            StepReply::Got(_) | StepReply::Written(_) => 0,
-        });
+        let nested = self.results.iter().map(StepReply::detail_bytes);
         self.failed.iter().map(|failed| failed.why.detail_bytes()).chain(nested).sum()
     }
 
     pub(super) fn parts(&self) -> usize {
-        let nested = self.results.iter().map(|result| match result {
-            StepReply::Txn(done) => done.parts(),
-            StepReply::Got(_) | StepReply::Written(_) => 0,
-        });
-        self.results.len() + nested.sum::<usize>()
+        self.results.iter().map(StepReply::parts).sum()
     }
 
     pub(super) fn value_bytes(&self) -> usize {
-        let results = self.results.iter().map(|result| match result {
-            StepReply::Got(shown) => shown.as_ref().map_or(0, Shown::value_bytes),
-            StepReply::Written(written) => written.value_bytes(),
-            StepReply::Txn(done) => done.value_bytes(),
-        });
+        let results = self.results.iter().map(StepReply::value_bytes);
         self.failed.iter().map(|failed| failed.why.value_bytes()).chain(results).sum()
     }
 }
@@ -303,6 +354,65 @@ pub enum StepReply {
     Written(Written),
     /// The nested transaction.
     Txn(TxnReply),
+    /// The entries of a range.
+    Listed(Listed),
+    /// A range was removed.
+    Removed(Removed),
+    /// The branch that was taken.
+    Branched(Branched),
+}
+
+impl StepReply {
+    fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
+        match self {
+            Self::Got(shown) => shown.iter_mut().for_each(visit),
+            Self::Written(written) => written.previous.iter_mut().for_each(visit),
+            Self::Txn(done) => done.each_shown(visit),
+            Self::Listed(Listed { entries, .. }) | Self::Removed(Removed { entries, .. }) => {
+                entries.iter_mut().for_each(|(_, shown)| visit(shown));
+            }
+            Self::Branched(done) => done.results.iter_mut().for_each(|result| result.each_shown(visit)),
+        }
+    }
+
+    fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
+        match self {
+            Self::Got(_) | Self::Written(_) | Self::Listed(_) | Self::Removed(_) => {}
+            Self::Txn(done) => done.each_rejection(visit),
+            Self::Branched(done) => done.results.iter_mut().for_each(|result| result.each_rejection(visit)),
+        }
+    }
+
+    fn detail_bytes(&self) -> usize {
+        match self {
+            Self::Got(_) | Self::Written(_) | Self::Listed(_) | Self::Removed(_) => 0,
+            Self::Txn(done) => done.detail_bytes(),
+            Self::Branched(done) => done.results.iter().map(Self::detail_bytes).sum(),
+        }
+    }
+
+    /// How many answers it is made of.
+    fn parts(&self) -> usize {
+        1 + match self {
+            Self::Got(_) | Self::Written(_) => 0,
+            Self::Txn(done) => done.parts(),
+            Self::Listed(Listed { entries, .. }) | Self::Removed(Removed { entries, .. }) => entries.len(),
+            Self::Branched(done) => done.results.iter().map(Self::parts).sum(),
+        }
+    }
+
+    /// Bytes of the values that it carries.
+    pub(crate) fn value_bytes(&self) -> usize {
+        match self {
+            Self::Got(shown) => shown.as_ref().map_or(0, Shown::value_bytes),
+            Self::Written(written) => written.value_bytes(),
+            Self::Txn(done) => done.value_bytes(),
+            Self::Listed(Listed { entries, .. }) | Self::Removed(Removed { entries, .. }) => {
+                entries.iter().map(|(_, shown)| shown.value_bytes()).sum()
+            }
+            Self::Branched(done) => done.results.iter().map(Self::value_bytes).sum(),
+        }
+    }
 }
 
 /// A step that was rejected, and with it the whole transaction.
@@ -338,12 +448,34 @@ impl Txn {
     }
 }
 
+impl Branch {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
+        let comparisons = decode_list(decoder, |decoder| Comparison::decode(decoder))?;
+        let then = decode_list(decoder, |decoder| Step::decode_within(decoder, depth))?;
+        let otherwise = decode_list(decoder, |decoder| Step::decode_within(decoder, depth))?;
+        Ok(Self { comparisons, then, otherwise })
+    }
+}
+
+impl Branched {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
+        let succeeded = bool::decode(decoder)?;
+        let results = decode_list(decoder, |decoder| StepReply::decode_within(decoder, depth))?;
+        Ok(Self { succeeded, results })
+    }
+}
+
 impl Step {
     fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
         match u32::decode(decoder)? {
             0 => Key::decode(decoder).map(Self::Get),
             1 => WriteOp::decode(decoder).map(Self::Write),
             2 => Txn::decode_within(decoder, depth).map(Self::Txn),
+            3 => ListStep::decode(decoder).map(Self::List),
+            4 => RemoveStep::decode(decoder).map(Self::Remove),
+            5 => Branch::decode_within(decoder, depth).map(Self::Branch),
             _ => Err(DecodeError::Other("an unknown kind of step")),
         }
     }
@@ -372,6 +504,9 @@ impl StepReply {
             0 => Option::decode(decoder).map(Self::Got),
             1 => Written::decode(decoder).map(Self::Written),
             2 => TxnReply::decode_within(decoder, depth).map(Self::Txn),
+            3 => Listed::decode(decoder).map(Self::Listed),
+            4 => Removed::decode(decoder).map(Self::Removed),
+            5 => Branched::decode_within(decoder, depth).map(Self::Branched),
             _ => Err(DecodeError::Other("an unknown kind of step")),
         }
     }

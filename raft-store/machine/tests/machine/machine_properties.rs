@@ -13,8 +13,9 @@ use quorate_machine::document::{self, Criteria, Json, Operand, Operator, Patch, 
 use quorate_machine::keyspace::family;
 use quorate_machine::machine::{self, Fault, Vars};
 use quorate_machine::types::{
-    Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
-    Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
+    Action, Batch, Branch, BulkItem, Change, Check, Command, Compared, Comparison, ComparisonOperator, ContentKind,
+    Expect, Expiry, ItemOutcome, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Maintenance, Outcome,
+    Rejection, RemoveStep, Reply, RequestId, RevisionFilter, Step, Txn, Value, WriteOp,
 };
 use quorate_machine::{codec, command_codec, level, limits};
 
@@ -103,6 +104,9 @@ fn txns() -> impl Strategy<Value = Txn> {
         prop_oneof![
             1 => (0..KEYS.len()).prop_map(|key| Step::Get(Key::new(KEYS[key]).unwrap())),
             3 => writes().prop_map(Step::Write),
+            1 => list_steps().prop_map(Step::List),
+            1 => (ranges(), any::<bool>())
+                .prop_map(|(range, return_previous)| Step::Remove(RemoveStep { range, return_previous })),
         ]
     };
     let flat = move || {
@@ -113,10 +117,63 @@ fn txns() -> impl Strategy<Value = Txn> {
         )
             .prop_map(|(checks, then, otherwise)| Txn { checks, then, otherwise })
     };
-    (flat(), prop::option::weighted(0.3, flat())).prop_map(|(mut txn, nested)| {
-        txn.then.extend(nested.map(Step::Txn));
-        txn
+    let branch = (prop::collection::vec(comparisons(), 0..3), flat());
+    (flat(), prop::option::weighted(0.3, flat()), prop::option::weighted(0.3, branch)).prop_map(
+        |(mut txn, nested, branch)| {
+            txn.then.extend(nested.map(Step::Txn));
+            let branch =
+                branch.map(|(comparisons, Txn { then, otherwise, .. })| Branch { comparisons, then, otherwise });
+            txn.otherwise.extend(branch.clone().map(Step::Branch));
+            txn.then.extend(branch.map(Step::Branch));
+            txn
+        },
+    )
+}
+
+fn ranges() -> impl Strategy<Value = KeyRange> {
+    prop_oneof![
+        (0..KEYS.len()).prop_map(|key| KeyRange::of_key(KEYS[key])),
+        (prop::option::of(0..KEYS.len()), prop::option::of(0..KEYS.len())).prop_map(|(start, end)| KeyRange {
+            start: start.map_or_else(Vec::new, |key| Vec::from(KEYS[key])),
+            end: end.map(|key| Vec::from(KEYS[key])),
+        }),
+    ]
+}
+
+fn list_steps() -> impl Strategy<Value = ListStep> {
+    let by = prop_oneof![
+        Just(ListOrderBy::Key),
+        Just(ListOrderBy::Version),
+        Just(ListOrderBy::CreateRevision),
+        Just(ListOrderBy::ModRevision),
+        Just(ListOrderBy::Value),
+    ];
+    let shown = prop_oneof![Just(ListShown::Entries), Just(ListShown::Keys), Just(ListShown::Count)];
+    let filter = prop_oneof![
+        Just(RevisionFilter::ALL),
+        (1..12u64).prop_map(|max_mod| RevisionFilter { max_mod, ..RevisionFilter::ALL }),
+        (1..12u64).prop_map(|min_create| RevisionFilter { min_create, ..RevisionFilter::ALL }),
+    ];
+    (ranges(), 0..4u64, by, any::<bool>(), filter, shown).prop_map(|(range, limit, by, descending, filter, shown)| {
+        ListStep { range, limit, order: ListOrder { by, descending }, filter, shown }
     })
+}
+
+fn comparisons() -> impl Strategy<Value = Comparison> {
+    let with = prop_oneof![
+        (-1..4i64).prop_map(Compared::Version),
+        (-1..20i64).prop_map(Compared::CreateRevision),
+        (-1..20i64).prop_map(Compared::ModRevision),
+        (-1..2i64).prop_map(Compared::Session),
+        values().prop_map(|value| Compared::Value(value.data)),
+    ];
+    let operator = prop_oneof![
+        Just(ComparisonOperator::Equal),
+        Just(ComparisonOperator::NotEqual),
+        Just(ComparisonOperator::Greater),
+        Just(ComparisonOperator::Less),
+    ];
+    (ranges(), operator, with).prop_map(|(range, operator, with)| Comparison { range, operator, with })
 }
 
 fn commands() -> impl Strategy<Value = Command> {
@@ -209,10 +266,13 @@ proptest! {
             for command in commands {
                 // What is due by now is nobody's doing.
                 store.apply(&[batch(clock, &[])]).unwrap();
-                let mut demanded = Vec::new();
+                let mut required = Vec::new();
                 command.action.requirements(&mut |requirement| match requirement {
                     Requirement::Permission(RequiredPermission::Name(permission, name)) if permission != Permission::Read => {
-                        demanded.push(name.to_vec());
+                        required.push(KeyRange::of_key(name));
+                    }
+                    Requirement::Permission(RequiredPermission::Range(permission, start, end)) if permission != Permission::Read => {
+                        required.push(KeyRange { start: start.to_vec(), end: end.map(<[u8]>::to_vec) });
                     }
                     _ => {}
                 });
@@ -221,7 +281,7 @@ proptest! {
                     continue;
                 }
                 for (key, revision) in changed {
-                    let known = demanded.iter().any(|name| name == key.as_bytes());
+                    let known = required.iter().any(|range| range.contains(key.as_bytes()));
                     prop_assert!(known, "{} changed at {} by {:?}", key, revision, command);
                 }
             }

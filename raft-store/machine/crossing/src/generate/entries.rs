@@ -1,11 +1,13 @@
 //! Writes of entries, alone and together, and of what is found.
 
 use quorate_machine::document::Criteria;
-use quorate_machine::limits;
+use quorate_machine::keyspace::after_prefix;
 use quorate_machine::types::{
-    Change, Check, ClaimOp, ContentKind, Entry, Expect, Expiry, Guard, Key, LockSpace, SessionId, Step, Txn, Value,
-    WhereChange, WhereOp, WriteOp,
+    Branch, Change, Check, ClaimOp, Compared, Comparison, ComparisonOperator, ContentKind, Entry, Expect, Expiry,
+    Guard, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, LockSpace, RemoveStep, RevisionFilter,
+    SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
+use quorate_machine::{level, limits};
 
 use super::{Generator, Theme};
 use crate::names;
@@ -194,6 +196,10 @@ impl Generator<'_> {
         let mut written: Vec<Key> = Vec::new();
         for _ in 0..self.chance.weighted(&[6, 60, 26, 8]) {
             let key = self.key();
+            if self.picture.level() >= level::RANGES && self.chance.percent(30) {
+                steps.push(self.range_step(depth));
+                continue;
+            }
             match self.chance.weighted(&[10, 85, 5]) {
                 0 => steps.push(Step::Get(key)),
                 1 if !written.contains(&key) => {
@@ -205,6 +211,72 @@ impl Generator<'_> {
             }
         }
         steps
+    }
+
+    /// A range: of one key, with a prefix, or between two keys.
+    fn range(&mut self) -> KeyRange {
+        match self.chance.weighted(&[40, 30, 30]) {
+            0 => KeyRange::of_key(self.key().as_bytes()),
+            1 => {
+                let start = self.prefix();
+                let end = after_prefix(&start);
+                KeyRange { start, end }
+            }
+            _ => {
+                let (start, end) = (self.key().into_bytes(), self.chance.percent(70).then(|| self.key().into_bytes()));
+                KeyRange { start, end }
+            }
+        }
+    }
+
+    fn range_step(&mut self, depth: u32) -> Step {
+        let range = self.range();
+        match self.chance.weighted(&[25, 45, 30]) {
+            0 => Step::List(self.list_step(range)),
+            1 => Step::Remove(RemoveStep { range, return_previous: self.chance.percent(50) }),
+            _ if depth == 0 => {
+                let comparisons = (0..self.chance.below(3)).map(|_| self.comparison()).collect();
+                let (then, otherwise) = (self.steps(1), self.steps(1));
+                Step::Branch(Branch { comparisons, then, otherwise })
+            }
+            _ => Step::List(self.list_step(range)),
+        }
+    }
+
+    fn list_step(&mut self, range: KeyRange) -> ListStep {
+        let by = *self.chance.pick(&[
+            ListOrderBy::Key,
+            ListOrderBy::Version,
+            ListOrderBy::CreateRevision,
+            ListOrderBy::ModRevision,
+            ListOrderBy::Value,
+        ]);
+        let order = ListOrder { by, descending: self.chance.percent(50) };
+        let filter = RevisionFilter { max_mod: self.picture.vars.revision / 2, ..RevisionFilter::ALL };
+        let filter = if self.chance.percent(30) { filter } else { RevisionFilter::ALL };
+        let shown = *self.chance.pick(&[ListShown::Entries, ListShown::Keys, ListShown::Count]);
+        ListStep { range, limit: self.chance.below(3), order, filter, shown }
+    }
+
+    fn comparison(&mut self) -> Comparison {
+        let range = self.range();
+        let operators = [
+            ComparisonOperator::Equal,
+            ComparisonOperator::NotEqual,
+            ComparisonOperator::Greater,
+            ComparisonOperator::Less,
+        ];
+        let meta =
+            self.picture.entries.iter().find(|(key, _)| range.contains(key.as_bytes())).map(|(_, entry)| entry.meta);
+        let near = |number: Option<u64>| number.map_or(0, |number| number as i64);
+        let with = match self.chance.below(5) {
+            0 => Compared::Version(near(meta.map(|meta| meta.version))),
+            1 => Compared::CreateRevision(near(meta.map(|meta| meta.create_revision))),
+            2 => Compared::ModRevision(near(meta.map(|meta| meta.mod_revision))),
+            3 => Compared::Session(near(meta.and_then(|meta| meta.session).map(|id| id.0))),
+            _ => Compared::Value(self.value().data),
+        };
+        Comparison { range, operator: *self.chance.pick(&operators), with }
     }
 
     /// Writes of what is found.

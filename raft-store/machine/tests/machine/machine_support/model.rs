@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::path::Field;
-use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
+use quorate_machine::document::{self, Criteria, Excerpt, Json, Operand, Predicate, Term, Unmet};
 use quorate_machine::types::*;
 use quorate_machine::{level, limits};
 
@@ -67,6 +67,11 @@ impl Model {
     }
 
     fn command(&mut self, index: u64, batch_start: Revision, command: &Command) -> Reply {
+        let needed = command.action.level_needed();
+        if needed >= level::TIMES && needed > self.level {
+            let why = "a command that this build cannot decode".to_owned();
+            return self.reply(index, Outcome::Rejected(Rejection::Unsupported(why)));
+        }
         let bucket = self.clock / limits::REQUEST_BUCKET_MS;
         if let Some(id) = &command.request_id {
             let kept = self.requests.iter().rev().find(|(_, kept, _)| kept.request_id.as_ref() == Some(id));
@@ -168,7 +173,12 @@ impl Model {
     fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnReply, Box<StepRejected>> {
         let checked = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, self.check(check)?)));
         let failed = checked.map(|(at, why)| CheckFailed { at: at as u32, why });
-        let (name, steps) = if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) };
+        let results =
+            self.steps(if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) }, place)?;
+        Ok(TxnReply { failed, results })
+    }
+
+    fn steps(&mut self, (name, steps): (&str, &[Step]), place: &str) -> Result<Vec<StepReply>, Box<StepRejected>> {
         let mut results = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let pointer = format!("{place}/{name}/{at}");
@@ -180,9 +190,78 @@ impl Model {
                     StepReply::Written(done.map_err(refused)?)
                 }
                 Step::Txn(txn) => StepReply::Txn(self.branch(txn, &pointer)?),
+                Step::List(step) => StepReply::Listed(self.list(step)),
+                Step::Remove(step) => StepReply::Removed(self.remove(step, &pointer)?),
+                Step::Branch(branch) => {
+                    let succeeded = branch.comparisons.iter().all(|comparison| self.compares(comparison));
+                    let steps = if succeeded { ("then", &branch.then[..]) } else { ("else", &branch.otherwise[..]) };
+                    StepReply::Branched(Branched { succeeded, results: self.steps(steps, &pointer)? })
+                }
             });
         }
-        Ok(TxnReply { failed, results })
+        Ok(results)
+    }
+
+    fn live_in(&self, range: &KeyRange) -> Vec<(Key, Entry)> {
+        let within = self.versions.keys().filter(|key| range.contains(key)).map(|key| Key::new(key.clone()).unwrap());
+        within.filter_map(|key| self.live(&key).map(|entry| (key, entry))).collect()
+    }
+
+    fn list(&self, step: &ListStep) -> Listed {
+        let mut found = self.live_in(&step.range);
+        let count = found.len() as u64;
+        found.retain(|(_, entry)| step.filter.passes(&entry.meta));
+        let rank = |(key, entry): &(Key, Entry)| match step.order.by {
+            ListOrderBy::Key => key.as_bytes().to_vec(),
+            ListOrderBy::Version => entry.meta.version.to_be_bytes().to_vec(),
+            ListOrderBy::CreateRevision => entry.meta.create_revision.to_be_bytes().to_vec(),
+            ListOrderBy::ModRevision => entry.meta.mod_revision.to_be_bytes().to_vec(),
+            ListOrderBy::Value => entry.value.data.clone(),
+        };
+        match step.order.descending {
+            false => found.sort_by_key(rank),
+            true => found.sort_by_key(|entry| std::cmp::Reverse(rank(entry))),
+        }
+        let limit = if step.limit == 0 { usize::MAX } else { step.limit as usize };
+        let more = step.shown != ListShown::Count && found.len() > limit;
+        found.truncate(if step.shown == ListShown::Count { 0 } else { limit });
+        if step.shown == ListShown::Keys {
+            found.iter_mut().for_each(|(_, entry)| entry.value.data.clear());
+        }
+        Listed { entries: found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect(), count, more }
+    }
+
+    fn remove(&mut self, step: &RemoveStep, pointer: &str) -> Result<Removed, Box<StepRejected>> {
+        let mut removed = Removed { count: 0, entries: Vec::new() };
+        for (key, _) in self.live_in(&step.range) {
+            let op = WriteOp {
+                key: key.clone(),
+                expect: Expect::Any,
+                condition: Criteria::default(),
+                change: Change::Remove,
+                expiry: Expiry::Keep,
+                return_previous: step.return_previous,
+                session: None,
+                guard: None,
+            };
+            match self.write(&op) {
+                Ok(written) => {
+                    removed.count += 1;
+                    removed.entries.extend(written.previous.map(|previous| (key, previous)));
+                }
+                Err(why) => return Err(Box::new(StepRejected { pointer: pointer.to_owned(), key: Some(key), why })),
+            }
+        }
+        Ok(removed)
+    }
+
+    fn compares(&self, comparison: &Comparison) -> bool {
+        let holds = |entry: Option<&Entry>| {
+            let ordering = comparison.with.ordering(entry.map(|entry| (&entry.meta, entry.value.data.as_slice())));
+            ordering.is_some_and(|ordering| comparison.operator.holds(ordering))
+        };
+        let found = self.live_in(&comparison.range);
+        if found.is_empty() { holds(None) } else { found.iter().all(|(_, entry)| holds(Some(entry))) }
     }
 
     fn live(&self, key: &Key) -> Option<Entry> {

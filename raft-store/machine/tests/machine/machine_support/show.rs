@@ -99,15 +99,33 @@ fn txn(done: &TxnReply, line: &str) -> String {
         None => "transaction, then".to_owned(),
         Some(failed) => format!("transaction, check {}: {}; else", failed.at, rejection(&failed.why)),
     };
-    for result in &done.results {
+    results(&done.results, line, &mut text);
+    text
+}
+
+fn results(results: &[StepReply], line: &str, text: &mut String) {
+    for result in results {
         text.push_str(line);
         text.push_str(&match result {
             StepReply::Got(shown) => format!("got {}", shown.as_ref().map_or("nothing".into(), show_shown)),
             StepReply::Written(done) => written(done),
             StepReply::Txn(done) => txn(done, &format!("{line}  ")),
+            StepReply::Listed(listed) => {
+                let entries = listed.entries.iter().map(|(key, shown)| format!("; {key}: {}", show_shown(shown)));
+                let more = if listed.more { ", more" } else { "" };
+                format!("listed of {}{more}{}", listed.count, entries.collect::<String>())
+            }
+            StepReply::Removed(removed) => {
+                let entries = removed.entries.iter().map(|(key, shown)| format!("; {key}: {}", show_shown(shown)));
+                format!("removed {}{}", removed.count, entries.collect::<String>())
+            }
+            StepReply::Branched(done) => {
+                let mut inner = if done.succeeded { "branch, then".to_owned() } else { "branch, else".to_owned() };
+                self::results(&done.results, &format!("{line}  "), &mut inner);
+                inner
+            }
         });
     }
-    text
 }
 
 fn rejection(rejection: &Rejection) -> String {

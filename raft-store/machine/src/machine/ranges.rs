@@ -1,0 +1,153 @@
+//! Steps over ranges of keys within a transaction, and what decides between branches.
+//!
+//! Owns the walk over the live entries of a range, in order of key. Removing one is `write`'s.
+
+use super::current::decode_current;
+use super::txn::Stepped;
+use super::view::{Fault, Most, View};
+use super::{Applier, Caller, stored_key};
+use crate::document::Criteria;
+use crate::keyspace::entry::{self, EntryRow};
+use crate::keyspace::{family, family_range};
+use crate::limits;
+use crate::types::{
+    Change, Comparison, Expect, Expiry, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, RemoveStep, Removed,
+    Shown, StepRejected, WriteOp,
+};
+
+/// What is read of a range at once.
+const PAGE: Most = Most { rows: 256, bytes: limits::PAGE_BYTES };
+
+impl<V: View> Applier<'_, V> {
+    /// Whether a comparison holds of every entry of its range.
+    pub(super) fn compare(&mut self, comparison: &Comparison) -> Result<bool, Fault> {
+        let Comparison { range, operator, with } = comparison;
+        let (mut holds, mut any) = (true, false);
+        self.each_live(range, |_, row| {
+            any = true;
+            let ordering = with.ordering(Some((&row.meta, row.data)));
+            holds = ordering.is_some_and(|ordering| operator.holds(ordering));
+            Ok(holds)
+        })?;
+        Ok(if any { holds } else { with.ordering(None).is_some_and(|ordering| operator.holds(ordering)) })
+    }
+
+    /// Reads a range.
+    pub(super) fn list(&mut self, step: &ListStep) -> Result<Listed, Fault> {
+        let ListStep { range, limit, order, filter, shown } = step;
+        let limit = usize::try_from(*limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        // In the order in which they come, what is behind the limit is only counted.
+        let kept_max = if *order == ListOrder::BY_KEY { limit.saturating_add(1) } else { usize::MAX };
+        let (mut count, mut found) = (0_u64, Vec::new());
+        self.each_live(range, |key, row| {
+            count += 1;
+            if *shown != ListShown::Count && found.len() < kept_max && filter.passes(&row.meta) {
+                found.push((key, row.to_entry()));
+            }
+            Ok(true)
+        })?;
+        if *order != ListOrder::BY_KEY {
+            found.sort_by(|(key, one), (other_key, other)| {
+                order.compare((key, &one.meta, &one.value.data), (other_key, &other.meta, &other.value.data))
+            });
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let entries = found.into_iter().map(|(key, mut entry)| {
+            if *shown == ListShown::Keys {
+                entry.value.data.clear();
+            }
+            (key, Shown::Whole(entry))
+        });
+        let listed = Listed { entries: entries.collect(), count, more };
+        self.take_shown(&listed.entries);
+        Ok(listed)
+    }
+
+    /// Removes the entries of a range, or says which of them cannot be removed. `place` points to the step.
+    pub(super) fn remove_range(
+        &mut self,
+        step: &RemoveStep,
+        place: &str,
+        caller: &Caller,
+    ) -> Result<Stepped<Removed>, Fault> {
+        let mut keys = Vec::new();
+        self.each_live(&step.range, |key, _| {
+            keys.push(key);
+            Ok(true)
+        })?;
+        let mut removed = Removed { count: 0, entries: Vec::new() };
+        for key in keys {
+            match self.write(removal(&key, step.return_previous), caller.clone())? {
+                Ok(written) => {
+                    removed.count += 1;
+                    removed.entries.extend(written.previous.map(|previous| (key, previous)));
+                }
+                Err(why) => return Ok(Err(Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why }))),
+            }
+        }
+        self.take_shown(&removed.entries);
+        Ok(Ok(removed))
+    }
+
+    /// Counts what an answer carries.
+    fn take_shown(&mut self, entries: &[(Key, Shown)]) {
+        self.take_bytes(entries.iter().map(|(key, shown)| key.as_bytes().len() + shown.value_bytes()).sum());
+    }
+
+    /// Calls `visit` with each live entry of a range, in order of key, until it says `false`, or until the transaction has taken more
+    /// than it may: then it is rejected whatever this comes to.
+    fn each_live(
+        &mut self,
+        range: &KeyRange,
+        mut visit: impl FnMut(Key, EntryRow<'_>) -> Result<bool, Fault>,
+    ) -> Result<(), Fault> {
+        let (newest, clock) = (self.vars.revision, self.vars.clock);
+        if let Some(key) = range.key() {
+            let (visited, bytes) = self.live(&stored_key(key)?, |key, row| {
+                (row.map(|row| visit(key.clone(), *row)).transpose(), row.map_or(0, |row| row.data.len()))
+            })?;
+            self.take_bytes(bytes + limits::LOOK_BYTES);
+            return visited.map(|_| ());
+        }
+        let mut start = entry::row_key(&range.start);
+        let end = match &range.end {
+            Some(end) => entry::row_key(end),
+            None => family_range(family::ENTRY).1,
+        };
+        let taken_before = self.taken();
+        while start < end {
+            let page = self.overlay.scan_page(&start, &end, false, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, row) in &page {
+                self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES);
+                let row = decode_current(row_key, row, newest)?;
+                if row.is_expired_at(clock) {
+                    continue;
+                }
+                let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
+                if !visit(stored_key(key)?, row)? {
+                    return Ok(());
+                }
+            }
+            if self.taken() - taken_before > limits::TXN_EFFECT_BYTES_MAX {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn removal(key: &Key, return_previous: bool) -> WriteOp {
+    WriteOp {
+        key: key.clone(),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Remove,
+        expiry: Expiry::Keep,
+        return_previous,
+        session: None,
+        guard: None,
+    }
+}

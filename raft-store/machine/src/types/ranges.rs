@@ -1,0 +1,251 @@
+//! Steps of transactions over ranges of keys, and comparisons with what is in a range.
+//!
+//! Owns their form in the log, from feature level [`RANGES`](crate::level::RANGES) on. What they do is `machine/ranges`'s.
+
+use std::cmp::Ordering;
+
+use bincode::{Decode, Encode};
+
+use super::{EntryMeta, Key, Shown, Step, StepReply};
+
+/// A range of keys.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct KeyRange {
+    /// First key, inclusive; empty for the very first.
+    pub start: Vec<u8>,
+    /// End, exclusive; `None` for no end.
+    pub end: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// One key alone.
+    pub fn of_key(key: &[u8]) -> Self {
+        Self { start: key.to_vec(), end: Some([key, &[0]].concat()) }
+    }
+
+    /// The key, where it is one alone.
+    pub fn key(&self) -> Option<&[u8]> {
+        let end = self.end.as_ref()?.strip_suffix(&[0])?;
+        (end == self.start).then_some(end)
+    }
+
+    /// Whether a key is in it.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.start.as_slice() <= key && self.end.as_ref().is_none_or(|end| key < end.as_slice())
+    }
+}
+
+/// What every entry of a range is compared with. Where there is none, values compare false, and all else as of an entry whose numbers
+/// are 0.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Comparison {
+    /// The entries.
+    pub range: KeyRange,
+    /// How what is there has to stand to `with`.
+    pub operator: ComparisonOperator,
+    /// What of the entries, and with what.
+    pub with: Compared,
+}
+
+/// How two things have to stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ComparisonOperator {
+    /// The same.
+    Equal,
+    /// Not the same.
+    NotEqual,
+    /// What is there is greater.
+    Greater,
+    /// What is there is less.
+    Less,
+}
+
+impl ComparisonOperator {
+    /// Whether what is there stands so to what is given.
+    pub fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Greater => ordering.is_gt(),
+            Self::Less => ordering.is_lt(),
+        }
+    }
+}
+
+/// A property of an entry, and what it is compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Compared {
+    /// Changes since it was created.
+    Version(i64),
+    /// Revision at which it was created.
+    CreateRevision(i64),
+    /// Revision of its last change.
+    ModRevision(i64),
+    /// The session that it goes with; 0 for none.
+    Session(i64),
+    /// The bytes of its value.
+    Value(Vec<u8>),
+}
+
+impl Compared {
+    /// How an entry stands to it; `None` where there is no entry, and it is about a value.
+    pub fn ordering(&self, entry: Option<(&EntryMeta, &[u8])>) -> Option<Ordering> {
+        let number = |of: fn(&EntryMeta) -> u64| entry.map_or(0, |(meta, _)| of(meta));
+        // Revisions are far from the sign bit.
+        let against = |actual: u64, wanted: &i64| i128::from(actual).cmp(&i128::from(*wanted));
+        Some(match self {
+            Self::Version(wanted) => against(number(|meta| meta.version), wanted),
+            Self::CreateRevision(wanted) => against(number(|meta| meta.create_revision), wanted),
+            Self::ModRevision(wanted) => against(number(|meta| meta.mod_revision), wanted),
+            Self::Session(wanted) => against(number(|meta| meta.session.map_or(0, |id| id.0)), wanted),
+            Self::Value(wanted) => entry?.1.cmp(wanted.as_slice()),
+        })
+    }
+}
+
+/// Steps that are taken where all comparisons hold, and others where one does not. As [`super::Txn`], but for what decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode)]
+pub struct Branch {
+    /// What must hold for `then`.
+    pub comparisons: Vec<Comparison>,
+    /// The steps where all hold.
+    pub then: Vec<Step>,
+    /// The steps where one does not.
+    pub otherwise: Vec<Step>,
+}
+
+impl Branch {
+    /// The steps that are taken.
+    pub fn branch(&self, succeeded: bool) -> &[Step] {
+        if succeeded { &self.then } else { &self.otherwise }
+    }
+}
+
+/// Reads the entries of a range.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ListStep {
+    /// The keys.
+    pub range: KeyRange,
+    /// Most entries given, the first in order; 0 for all.
+    pub limit: u64,
+    /// In which order.
+    pub order: ListOrder,
+    /// Which of them.
+    pub filter: RevisionFilter,
+    /// What is given of each.
+    pub shown: ListShown,
+}
+
+/// What a listing gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ListShown {
+    /// Entries.
+    Entries,
+    /// Entries without their values.
+    Keys,
+    /// How many there are.
+    Count,
+}
+
+/// An order of entries; equal ones stay in order of key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct ListOrder {
+    /// By what.
+    pub by: ListOrderBy,
+    /// The greatest first.
+    pub descending: bool,
+}
+
+/// What entries are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ListOrderBy {
+    /// The key.
+    Key,
+    /// Changes since creation.
+    Version,
+    /// Revision of creation.
+    CreateRevision,
+    /// Revision of the last change.
+    ModRevision,
+    /// The bytes of the value.
+    Value,
+}
+
+impl ListOrder {
+    /// In order of key, which is the one in which entries are found.
+    pub const BY_KEY: Self = Self { by: ListOrderBy::Key, descending: false };
+
+    /// How two entries stand to each other in this order.
+    pub fn compare(&self, one: (&Key, &EntryMeta, &[u8]), other: (&Key, &EntryMeta, &[u8])) -> Ordering {
+        let ordering = match self.by {
+            ListOrderBy::Key => one.0.cmp(other.0),
+            ListOrderBy::Version => one.1.version.cmp(&other.1.version),
+            ListOrderBy::CreateRevision => one.1.create_revision.cmp(&other.1.create_revision),
+            ListOrderBy::ModRevision => one.1.mod_revision.cmp(&other.1.mod_revision),
+            ListOrderBy::Value => one.2.cmp(other.2),
+        };
+        if self.descending { ordering.reverse() } else { ordering }
+    }
+}
+
+/// Bounds of revisions, both inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct RevisionFilter {
+    /// Lowest revision of the last change.
+    pub min_mod: u64,
+    /// Highest revision of the last change.
+    pub max_mod: u64,
+    /// Lowest revision of creation.
+    pub min_create: u64,
+    /// Highest revision of creation.
+    pub max_create: u64,
+}
+
+impl RevisionFilter {
+    /// Every entry.
+    pub const ALL: Self = Self { min_mod: 0, max_mod: u64::MAX, min_create: 0, max_create: u64::MAX };
+
+    /// Whether an entry is within the bounds.
+    pub fn passes(&self, meta: &EntryMeta) -> bool {
+        (self.min_mod..=self.max_mod).contains(&meta.mod_revision)
+            && (self.min_create..=self.max_create).contains(&meta.create_revision)
+    }
+}
+
+/// Removes the entries of a range. A lock on one of them rejects the step.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct RemoveStep {
+    /// The keys.
+    pub range: KeyRange,
+    /// Whether the reply carries what was removed.
+    pub return_previous: bool,
+}
+
+/// What a [`ListStep`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Listed {
+    /// The entries, in order.
+    pub entries: Vec<(Key, Shown)>,
+    /// How many the range holds, whatever the filter and the limit.
+    pub count: u64,
+    /// Whether the limit left some out.
+    pub more: bool,
+}
+
+/// What a [`RemoveStep`] removed.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Removed {
+    /// How many.
+    pub count: u64,
+    /// The entries as they were, in order of key, where they were asked for.
+    pub entries: Vec<(Key, Shown)>,
+}
+
+/// What a [`Branch`] came to.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub struct Branched {
+    /// Whether all comparisons held.
+    pub succeeded: bool,
+    /// What came of each step that was taken.
+    pub results: Vec<StepReply>,
+}
