@@ -143,7 +143,7 @@ impl ErrorCode {
         Self::UnsupportedMediaType,
     ];
 
-    /// The HTTP status that carries this code. Of a code that is not known, [`Problem::status`] says it.
+    /// The HTTP status that carries this code. Of a code that is not known, [`status`](crate::Problem::status) says it.
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidArgument | Self::UnknownField => 400,

@@ -12,14 +12,14 @@ use super::{ClusterMillis, Key, Name, Revision, SessionId, Value, Waker, WallMil
 pub enum SessionOp {
     /// Begins one.
     Create {
-        /// It ends when it was not renewed for so long: [`limits::SESSION_TTL_MS_MIN`] to [`limits::SESSION_TTL_MS_MAX`].
+        /// It ends when it was not renewed for so long: [`SESSION_TTL_MS_MIN`](crate::limits::SESSION_TTL_MS_MIN) to [`SESSION_TTL_MS_MAX`](crate::limits::SESSION_TTL_MS_MAX).
         ttl_ms: u64,
-        /// Whose it is, for people: at most [`limits::SESSION_OWNER_BYTES_MAX`].
+        /// Whose it is, for people: at most [`SESSION_OWNER_BYTES_MAX`](crate::limits::SESSION_OWNER_BYTES_MAX).
         owner: String,
-        /// What else is known of it, in order of names: at most [`limits::SESSION_LABELS_MAX`].
+        /// What else is known of it, in order of names: at most [`SESSION_LABELS_MAX`](crate::limits::SESSION_LABELS_MAX).
         labels: Vec<(String, String)>,
     },
-    /// Lets each go on for its time from now; at most [`limits::SESSIONS_RENEWED_MAX`]. Takes no revision and leaves no
+    /// Lets each go on for its time from now; at most [`SESSIONS_RENEWED_MAX`](crate::limits::SESSIONS_RENEWED_MAX). Takes no revision and leaves no
     /// audit line. To repeat it is harmless.
     Renew(Vec<SessionId>),
     /// Ends one, with all that hangs on it.
@@ -127,15 +127,15 @@ pub struct Acquire {
     pub session: SessionId,
     /// How to hold it.
     pub mode: LockMode,
-    /// Most exclusive holders at once, 1 to [`limits::LOCK_SLOTS_MAX`]; `None`: as it is, 1 for a lock that nobody holds.
+    /// Most exclusive holders at once, 1 to [`LOCK_SLOTS_MAX`](crate::limits::LOCK_SLOTS_MAX); `None`: as it is, 1 for a lock that nobody holds.
     pub slots: Option<u32>,
-    /// How long to wait in the queue, at most [`limits::LOCK_WAIT_MS_MAX`]; 0 never waits. Counts anew each time that the
+    /// How long to wait in the queue, at most [`LOCK_WAIT_MS_MAX`](crate::limits::LOCK_WAIT_MS_MAX); 0 never waits. Counts anew each time that the
     /// session asks.
     pub wait_ms: u64,
     /// How long nobody gets the lock after the session of this holder was not renewed: at most
-    /// [`limits::LOCK_DELAY_MS_MAX`].
+    /// [`LOCK_DELAY_MS_MAX`](crate::limits::LOCK_DELAY_MS_MAX).
     pub delay_ms: u64,
-    /// What a leader says of itself; only for elections. At most [`limits::PROCLAIMED_BYTES_MAX`].
+    /// What a leader says of itself; only for elections. At most [`PROCLAIMED_BYTES_MAX`](crate::limits::PROCLAIMED_BYTES_MAX).
     pub value: Option<Value>,
 }
 
@@ -203,7 +203,7 @@ pub enum BarrierOp {
         name: Name,
         /// Who enters.
         session: SessionId,
-        /// How many there must be: 1 to [`limits::BARRIER_PARTIES_MAX`], the same for all of them.
+        /// How many there must be: 1 to [`BARRIER_PARTIES_MAX`](crate::limits::BARRIER_PARTIES_MAX), the same for all of them.
         parties: u32,
     },
     /// Leaves. It is closed again once all have left.
@@ -229,7 +229,7 @@ pub struct BarrierRow {
 /// What is asked of a latch.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum LatchOp {
-    /// Makes a latch that opens after so many counts, 1 to [`limits::LATCH_COUNT_MAX`]. The same again changes nothing.
+    /// Makes a latch that opens after so many counts, 1 to [`LATCH_COUNT_MAX`](crate::limits::LATCH_COUNT_MAX). The same again changes nothing.
     Create {
         /// The latch.
         name: Name,

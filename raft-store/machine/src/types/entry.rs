@@ -20,7 +20,7 @@ pub enum ContentKind {
 pub struct Value {
     /// How to read `data`.
     pub kind: ContentKind,
-    /// At most [`limits::VALUE_BYTES_MAX`] bytes.
+    /// At most [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX) bytes.
     pub data: Vec<u8>,
 }
 

@@ -8,7 +8,7 @@ use bincode::{Decode, Encode};
 
 use crate::limits;
 
-/// A key: 1 to [`limits::KEY_BYTES_MAX`] arbitrary bytes, ordered bytewise.
+/// A key: 1 to [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) arbitrary bytes, ordered bytewise.
 ///
 /// Invariant: the length is within the bounds, because the only constructor checks it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode)]

@@ -5,7 +5,7 @@ use bincode::Encode;
 use crate::limits;
 use crate::rules::{NameError, checked_name, name_traits};
 
-/// The name of a lock, an election, a barrier or a latch: 1 to [`limits::COORDINATION_NAME_BYTES_MAX`] bytes of text.
+/// The name of a lock, an election, a barrier or a latch: 1 to [`COORDINATION_NAME_BYTES_MAX`](crate::limits::COORDINATION_NAME_BYTES_MAX) bytes of text.
 ///
 /// Invariant: that, because the only constructor checks it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
