@@ -7,10 +7,11 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ::http::{Request, StatusCode, header};
+use axum::Router;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -29,12 +30,13 @@ use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
 use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
+use crate::gateway::arrival::Arrival;
 use crate::gateway::failure::Failure;
-use crate::http::{self, Arrival};
 use crate::limits;
 use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, Stream};
 use crate::tls::{self, PortTls};
+use crate::{etcd, http};
 
 /// How the accept loop treats connections.
 #[derive(Clone)]
@@ -51,6 +53,17 @@ pub struct ServeSettings {
     pub drain_timeout: Duration,
     /// Without it the port is plain; with it, it is not.
     pub tls: Option<Arc<PortTls>>,
+}
+
+/// What is served, over either protocol.
+fn router() -> Router {
+    static ROUTER: LazyLock<Router> = LazyLock::new(|| http::router().merge(etcd::router()));
+    ROUTER.clone()
+}
+
+/// The routes of all that is served, as metrics count them.
+pub fn route_templates() -> Vec<&'static str> {
+    [http::route_templates(), etcd::route_templates()].concat()
 }
 
 /// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
@@ -150,7 +163,7 @@ async fn connection(
         first = detect(&mut stream, deadline, settings.tls.is_some()) => first,
     };
     let metrics = Arc::clone(&api.metrics);
-    let origin = Origin { address: peer, certificate: None };
+    let origin = Origin { address: peer, certificate: None, is_secure: settings.tls.is_some() };
     let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout);
     // In boxes of their own size: side by side they would make every connection as large as the largest.
     let end = match (first, &settings.tls) {
@@ -256,7 +269,7 @@ async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) ->
 macro_rules! handler {
     ($api:expr, $origin:expr, $monitor:expr) => {{
         let (api, origin, monitor) = ($api, Arc::new($origin), Arc::clone(&$monitor));
-        let router = TowerToHyperService::new(http::router());
+        let router = TowerToHyperService::new(router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
             let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&monitor)))));

@@ -14,6 +14,7 @@ pub mod backend;
 pub mod client_port;
 mod connection;
 pub mod dev;
+mod etcd;
 mod file_version;
 pub mod gateway;
 pub mod http;

@@ -54,6 +54,9 @@ pub const LIST_ENTRIES_MAX: usize = 1_000;
 /// Keys and values of a listing page stop here, for the same reason.
 pub const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Most bytes of keys and values in one answer to a range over etcd's protocol, which has no pages of its own accord.
+pub const ETCD_RANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// Entries that one find or count looks at. On the reference machine one with a document of 300 bytes takes 1 µs, and 4 to 5 µs
 /// in the past where each was overwritten since: 10 and 50 ms of one core. Without an order the caller goes on with the cursor.
 pub const FIND_ENTRIES_MAX: u64 = 10_000;

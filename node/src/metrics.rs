@@ -8,6 +8,7 @@ mod process;
 mod sample;
 mod status;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -95,6 +96,7 @@ pub struct HttpLoad {
 pub struct Metrics {
     registry: Registry,
     /// By route and status class.
+    numbers: HashMap<&'static str, usize>,
     requests: Vec<[Counter; CLASSES.len()]>,
     /// By route.
     latencies: Vec<Histogram>,
@@ -130,6 +132,7 @@ impl Metrics {
         let (watch_events, watch_ends) = (Family::<Labels, Counter>::default(), Family::<Labels, Counter>::default());
         let sources = Arc::new(Sources::default());
         let metrics = Self {
+            numbers: routes.iter().enumerate().map(|(number, route)| (*route, number)).collect(),
             requests: routes.iter().map(|route| by_class(&requests, route)).collect(),
             latencies: routes.iter().map(|route| latency(&latencies, route)).collect(),
             ends: ENDS.into_iter().map(|end| ends.get_or_create_owned(&vec![("reason", end)])).collect(),
@@ -181,6 +184,11 @@ impl Metrics {
     /// Adds numbers to be asked for at each scrape.
     pub fn add_source(&self, source: impl MetricsSource) {
         self.sources.add(source);
+    }
+
+    /// The number of a route, where it is counted.
+    pub fn number_of(&self, route: &str) -> Option<usize> {
+        self.numbers.get(route).copied()
     }
 
     /// A request on the route of this number was answered.

@@ -36,13 +36,13 @@ use crate::app::{
     App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
     View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
 };
+use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, Config};
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::root::RootToken;
-use crate::http::route_templates;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::millis::millis;

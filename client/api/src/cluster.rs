@@ -183,6 +183,12 @@ pub struct VersionAnswer {
     pub version: String,
     /// Of the HTTP API.
     pub api: String,
+    /// Of etcd's server whose interface the node has, for clients that choose by it how to ask.
+    #[serde(default)]
+    pub etcdserver: String,
+    /// Of etcd's cluster, likewise.
+    #[serde(default)]
+    pub etcdcluster: String,
 }
 
 /// The answer of `GET /v1/limits`: what the node that answers takes at most. Whoever asks for more is refused with a problem that

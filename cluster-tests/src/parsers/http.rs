@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use quorate_node::client_port::route_templates;
 use quorate_node::client_port::{ServeSettings, serve};
 use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
-use quorate_node::http::route_templates;
 use quorate_node::metrics::Metrics;
 use quorate_store::types::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -96,7 +96,7 @@ mod tests {
         let (accepted, address) = listener.accept().await.expect("a connection");
         let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
         let deadline = Instant::now() + Duration::from_secs(10);
-        let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None } };
+        let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None, is_secure: true } };
         let shaken = handshake.shake(Watched::new(accepted, monitor)).await;
         assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());
         handshake.origin.certificate

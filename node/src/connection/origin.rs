@@ -12,6 +12,8 @@ pub struct Origin {
     pub address: SocketAddr,
     /// The name in its certificate, where it showed one that was verified.
     pub certificate: Option<Arc<str>>,
+    /// Whether what it says is encrypted.
+    pub is_secure: bool,
 }
 
 /// What belongs to one owner: an address, and of IPv6, where everybody has many, its network.

@@ -2,11 +2,12 @@
 //!
 //! Owns the settings, the bounds and the caches. Never handles a request.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::backend::{Backend, Node};
 use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Accounts};
@@ -97,6 +98,8 @@ pub struct Api {
     pub task_lines: TaskLines,
     /// Which requests take too long.
     pub slow: SlowLog,
+    /// The cluster as a number, once it is known.
+    cluster_number: OnceLock<u64>,
 }
 
 impl Api {
@@ -137,7 +140,19 @@ impl Api {
             backups,
             task_lines,
             slow,
+            cluster_number: OnceLock::new(),
         })
+    }
+
+    /// The cluster as a number, for protocols that have no other ids. Never 0, which stands for a node that has no cluster yet.
+    pub fn cluster_number(&self) -> u64 {
+        if let Some(number) = self.cluster_number.get() {
+            return *number;
+        }
+        match self.backend.status().cluster_id {
+            id if id.is_empty() => 0,
+            id => *self.cluster_number.get_or_init(|| xxh3_64(id.as_bytes()).max(1)),
+        }
     }
 
     /// The deadline that a caller gets who asks for this one.

@@ -278,6 +278,11 @@ impl Failure {
         self.problem.code
     }
 
+    /// What happened.
+    pub fn detail(&self) -> &str {
+        &self.problem.detail
+    }
+
     /// The HTTP status that goes with it.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

@@ -6,6 +6,7 @@
 pub mod access_log;
 pub mod admission;
 pub mod api;
+pub mod arrival;
 pub mod auth;
 pub mod call;
 pub mod decide;
@@ -20,7 +21,9 @@ pub mod lines;
 pub mod propose;
 pub mod queue;
 pub mod rejection;
+pub mod request_ids;
 pub mod scan;
 pub mod task_lines;
 pub mod text;
+pub mod versions;
 pub mod wait;

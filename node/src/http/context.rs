@@ -16,6 +16,7 @@ use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::failure::Failure;
+use crate::gateway::request_ids;
 use crate::http::input::headers;
 use crate::http::routes::{Policy, Route};
 
@@ -72,7 +73,7 @@ impl RequestContext {
         started: Instant,
     ) -> Self {
         let target = Target { route: route.template(), class: policy.class, is_vital: policy.is_vital };
-        let call = Call::new(api, target, origin, busy, started, headers::trace_id());
+        let call = Call::new(api, target, origin, busy, started, request_ids::trace_id());
         Self { call, head, route, policy }
     }
 
@@ -87,7 +88,7 @@ impl RequestContext {
     /// Takes the request id of a write from `Idempotency-Key`; without one it gets its own.
     pub fn claim_request_id(&self) -> Result<(), Failure> {
         let given = headers::idempotency_key(&self.head)?;
-        self.set_request_id(given.unwrap_or_else(headers::fresh_id));
+        self.set_request_id(given.unwrap_or_else(request_ids::fresh_id));
         Ok(())
     }
 

@@ -25,4 +25,3 @@ mod watch;
 pub use operator::errors::markdown as error_catalogue;
 pub use router::{all as all_routes, document as openapi_document, router, templates as route_templates};
 pub use routes::{Operation, Policy, Route};
-pub use service::Arrival;

@@ -14,14 +14,12 @@ use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Body as _;
-use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
-use crate::connection::monitor::Busy;
-use crate::connection::origin::Origin;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Api;
+use crate::gateway::arrival::Arrival;
 use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
@@ -40,17 +38,6 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept");
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
-
-/// Where a request came to, and from where: whoever serves a connection puts it into the extensions of each request.
-#[derive(Clone)]
-pub struct Arrival {
-    /// The API it came to.
-    pub api: Arc<Api>,
-    /// Where it comes from.
-    pub origin: Arc<Origin>,
-    /// Keeps its connection busy until it is answered.
-    pub busy: Arc<Mutex<Option<Busy>>>,
-}
 
 /// Answers one request to a route. What goes wrong is a problem document.
 pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> Answer {

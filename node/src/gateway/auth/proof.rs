@@ -73,7 +73,7 @@ mod tests {
     use http::HeaderName;
 
     fn origin(certificate: Option<&str>) -> Origin {
-        Origin { address: ([127, 0, 0, 1], 1).into(), certificate: certificate.map(Arc::from) }
+        Origin { address: ([127, 0, 0, 1], 1).into(), certificate: certificate.map(Arc::from), is_secure: true }
     }
 
     fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {

@@ -3,6 +3,7 @@
 //! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
 //! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
 
+use crate::gateway::request_ids;
 use crate::http::batch::operation;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -187,7 +188,7 @@ pub struct Answered {
 impl Answered {
     /// A failure that nothing was tried after.
     pub fn refused(n: Option<u64>, failure: Failure, came: Instant) -> Self {
-        Self::failed(n, failure, &headers::trace_id(), came)
+        Self::failed(n, failure, &request_ids::trace_id(), came)
     }
 
     fn failed(n: Option<u64>, mut failure: Failure, request_id: &str, came: Instant) -> Self {
@@ -240,20 +241,20 @@ async fn execute(task: Task) -> (Answered, String) {
         // It waits, and takes nothing of what others need, nor memory that nobody counts.
         drop((place, parsed));
         account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
-        let request_id = headers::trace_id();
+        let request_id = request_ids::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
     let caller = Caller { api: &place.api, who: &who, origin: &origin, route: route.template() };
     let mut request_id = match parsed.request_id.take() {
         Some(given) => given,
-        None if parsed.writes() => headers::fresh_id(),
+        None if parsed.writes() => request_ids::fresh_id(),
         None => String::new(),
     };
     let answered = match operation::perform(&caller, parsed, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
-                request_id = headers::trace_id();
+                request_id = request_ids::trace_id();
             }
             let answered = Answered::failed(Some(n), failure, &request_id, came);
             enter::note_refused(&caller, answered.status, &request_id);

@@ -3,17 +3,11 @@
 //! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id` and `Content-Type`; those of `If-Match` and `If-None-Match`
 //! are in `conditions`, those of `Accept` in `accept`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
 
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
 use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
-use crate::app::wall_now;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
@@ -86,28 +80,6 @@ fn pointer(name: &HeaderName) -> String {
         other => other,
     };
     format!("header:{shown}")
-}
-
-/// Unix milliseconds (48 bits) and 72 random bits in 20 characters: stored with each write, so short. The time in front
-/// puts the rows of one moment next to each other in the request table; nothing depends on it being right.
-pub fn fresh_id() -> String {
-    let mut bytes: [u8; 15] = rand::random();
-    bytes[..6].copy_from_slice(&wall_now().to_be_bytes()[2..]);
-    let mut id = String::with_capacity(20);
-    URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
-    id
-}
-
-/// A short id for a request that keeps nothing under it: unique in this process, and most likely elsewhere.
-pub fn trace_id() -> String {
-    static PROCESS: LazyLock<[u8; 7]> = LazyLock::new(rand::random);
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut bytes = [0u8; 12];
-    bytes[..7].copy_from_slice(&*PROCESS);
-    bytes[7..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes()[3..]);
-    let mut id = String::with_capacity(16);
-    URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
-    id
 }
 
 /// A checked or own id as a header value.
@@ -279,14 +251,5 @@ pub mod tests {
         assert!(echoed(&head(&[("x-request-id", "abc-1")])).is_some());
         assert!(echoed(&head(&[("x-request-id", "a b")])).is_none());
         assert!(echoed(&head(&[("x-request-id", &"a".repeat(129))])).is_none());
-    }
-
-    #[test]
-    fn own_ids_are_short_valid_and_different() {
-        for (make, length) in [(fresh_id as fn() -> String, 20), (trace_id, 16)] {
-            let (one, other) = (make(), make());
-            assert_eq!((one.len(), request_id_fault(&one)), (length, None));
-            assert_ne!(one, other);
-        }
     }
 }

@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use crate::app::{AppError, Consistency};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::versions;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::headers;
@@ -88,9 +89,14 @@ pub async fn metrics(context: Context) -> Outcome {
 
 /// What this node runs.
 #[utoipa::path(get, path = "/version", tag = "node", operation_id = "version",
-    responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1"})), Common))]
+    responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1", "etcdserver": "3.6.5", "etcdcluster": "3.6.0"})), Common))]
 pub async fn version(_: Context) -> Outcome {
-    ok_json(&VersionAnswer { version: env!("CARGO_PKG_VERSION").to_owned(), api: "v1".to_owned() })
+    ok_json(&VersionAnswer {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api: "v1".to_owned(),
+        etcdserver: versions::ETCD_SERVER.to_owned(),
+        etcdcluster: versions::ETCD_CLUSTER.to_owned(),
+    })
 }
 
 /// What this node takes at most. The same on all nodes of one version, but for `body_bytes`.

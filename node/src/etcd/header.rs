@@ -1,0 +1,21 @@
+//! What every answer begins with.
+
+use quorate_etcd_api::header::ResponseHeader;
+use quorate_store::types::Revision;
+
+use crate::gateway::api::Api;
+
+/// The header of an answer that was evaluated at a revision.
+pub fn header(api: &Api, revision: Revision) -> ResponseHeader {
+    ResponseHeader {
+        cluster_id: api.cluster_number(),
+        member_id: api.settings.node_id,
+        revision: revision as i64,
+        raft_term: api.backend.leader_hint().term,
+    }
+}
+
+/// The header of an answer within another one.
+pub fn inner(revision: Revision) -> ResponseHeader {
+    ResponseHeader { revision: revision as i64, ..ResponseHeader::default() }
+}

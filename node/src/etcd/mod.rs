@@ -1,0 +1,19 @@
+//! etcd's v3 API on the client port: gRPC, and the JSON gateway below `/v3`.
+//!
+//! An adapter over [`gateway`](crate::gateway), beside [`http`](crate::http): the same state, the same way to the log, the same
+//! admission, permissions and audit. Owns what etcd's messages mean in terms of entries, sessions and transactions. What is not the
+//! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `service` (the way of every call), the groups of calls
+//! (`kv`, `lease`, `watch`, `cluster`), then what they use.
+
+mod cluster;
+mod header;
+mod kv;
+mod lease;
+mod past;
+mod range;
+mod router;
+mod service;
+mod status;
+mod txn;
+
+pub use router::{route_templates, router};

@@ -1,0 +1,46 @@
+//! What goes wrong, in etcd's words.
+//!
+//! Owns the code and text of each failure. Texts are compared by clients, so those that etcd has are etcd's; others are ours.
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_etcd_api::Error;
+use quorate_store::types::TxnFault;
+use tonic::{Code, Status};
+
+use crate::gateway::failure::Failure;
+
+/// An error of etcd's.
+pub fn known(error: Error) -> Status {
+    Status::new(Code::from_i32(error.code() as i32), error.text())
+}
+
+/// What the gateway says went wrong.
+pub fn of_failure(failure: Failure) -> Status {
+    let applied = failure.applied();
+    let ours = |code: Code| Status::new(code, format!("quorate: {}", failure.detail()));
+    match failure.code() {
+        ErrorCode::Unauthenticated => known(Error::InvalidAuthToken),
+        ErrorCode::PermissionDenied => known(Error::PermissionDenied),
+        ErrorCode::NoLeader => known(Error::NoLeader),
+        ErrorCode::Timeout if applied == Applied::Unknown => known(Error::TimeoutDueToConnectionLost),
+        ErrorCode::Timeout => known(Error::Timeout),
+        ErrorCode::TooManyRequests => known(Error::RequestTooManyRequests),
+        ErrorCode::TooLarge => known(Error::RequestTooLarge),
+        ErrorCode::QuotaExceeded => known(Error::NoSpace),
+        ErrorCode::SessionExpired => known(Error::LeaseNotFound),
+        ErrorCode::Compacted => known(Error::Compacted),
+        ErrorCode::NotReady | ErrorCode::Quarantined => ours(Code::Unavailable),
+        ErrorCode::Internal => ours(Code::Internal),
+        ErrorCode::InvalidArgument | ErrorCode::UnknownField => ours(Code::InvalidArgument),
+        _ => ours(Code::FailedPrecondition),
+    }
+}
+
+/// What is wrong with a transaction whatever the state.
+pub fn of_fault(fault: &TxnFault) -> Status {
+    match fault {
+        TxnFault::KeyTwice { .. } => known(Error::DuplicateKey),
+        TxnFault::TooMany(_) => known(Error::TooManyOps),
+        TxnFault::TooDeep => Status::invalid_argument(format!("quorate: {fault}")),
+    }
+}

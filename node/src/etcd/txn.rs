@@ -1,0 +1,238 @@
+//! Transactions: from etcd's messages to ours, and their results back.
+//!
+//! Owns which step stands for which operation. A put that keeps the value or the lease of what is there, and a read at a revision of
+//! the past, are not steps: the first becomes a write that expects the entry it read, the second is read beside the transaction, since
+//! the past does not change.
+
+use quorate_etcd_api::Error;
+use quorate_etcd_api::entry::KeyValue;
+use quorate_etcd_api::kv::{
+    Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion, DeleteRangeRequest, DeleteRangeResponse,
+    PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
+    TxnRequest, TxnResponse,
+};
+use quorate_store::document::Criteria;
+use quorate_store::types::{
+    Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListShown, ListStep, Listed,
+    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, WriteOp, Written,
+};
+use tonic::Status;
+
+use crate::etcd::header::inner;
+use crate::etcd::past;
+use crate::etcd::range::{key, key_range, key_value, list_step, value};
+use crate::etcd::status::{known, of_failure};
+use crate::gateway::call::Call;
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
+
+/// A transaction of ours, and what is known of its answer before it is carried out.
+pub struct Planned {
+    /// The steps.
+    pub branch: Branch,
+    /// Whether one of its writes expects an entry that was read for it: where that has changed since, it is planned anew.
+    pub expects: bool,
+    shape: Shape,
+}
+
+/// What the results of a branch are to be shown as.
+struct Shape {
+    then: Vec<Part>,
+    otherwise: Vec<Part>,
+}
+
+enum Part {
+    Range,
+    /// It was read already.
+    Past(RangeResponse),
+    /// With its key, where the entry as it was is shown.
+    Put(Option<Key>),
+    Delete,
+    Txn(Shape),
+}
+
+/// Plans a transaction.
+pub async fn plan(call: &Call, request: TxnRequest) -> Result<Planned, Status> {
+    let mut expects = false;
+    let (branch, shape) = plan_branch(call, request, &mut expects).await?;
+    Ok(Planned { branch, expects, shape })
+}
+
+async fn plan_branch(call: &Call, request: TxnRequest, expects: &mut bool) -> Result<(Branch, Shape), Status> {
+    let comparisons = request.compare.into_iter().map(comparison).collect::<Result<_, _>>()?;
+    let (then, of_then) = plan_steps(call, request.success, expects).await?;
+    let (otherwise, of_otherwise) = plan_steps(call, request.failure, expects).await?;
+    Ok((Branch { comparisons, then, otherwise }, Shape { then: of_then, otherwise: of_otherwise }))
+}
+
+async fn plan_steps(
+    call: &Call,
+    operations: Vec<RequestOp>,
+    expects: &mut bool,
+) -> Result<(Vec<Step>, Vec<Part>), Status> {
+    let (mut steps, mut parts) = (Vec::with_capacity(operations.len()), Vec::with_capacity(operations.len()));
+    for operation in operations {
+        let (step, part) = match operation.request {
+            None => return Err(Status::invalid_argument("quorate: an operation of a transaction says nothing")),
+            Some(RequestOpRequest::RequestRange(request)) => range(call, &request).await?,
+            Some(RequestOpRequest::RequestPut(request)) => {
+                let op = put(call, request, expects).await?;
+                let part = Part::Put(op.return_previous.then(|| op.key.clone()));
+                (Step::Write(op), part)
+            }
+            Some(RequestOpRequest::RequestDeleteRange(request)) => (Step::Remove(removal(&request)?), Part::Delete),
+            Some(RequestOpRequest::RequestTxn(request)) => {
+                let (branch, shape) = Box::pin(plan_branch(call, request, expects)).await?;
+                (Step::Branch(branch), Part::Txn(shape))
+            }
+        };
+        steps.push(step);
+        parts.push(part);
+    }
+    Ok((steps, parts))
+}
+
+async fn range(call: &Call, request: &RangeRequest) -> Result<(Step, Part), Status> {
+    let step = list_step(request)?;
+    let Some(revision) = past::revision_of(request.revision) else { return Ok((Step::List(step), Part::Range)) };
+    // The rights on it are checked with those of the transaction, which names the range all the same.
+    let names = ListStep { shown: ListShown::Count, limit: 1, ..step.clone() };
+    let mut read = past::read(call, step, Some(revision)).await?;
+    read.header = None;
+    Ok((Step::List(names), Part::Past(read)))
+}
+
+/// A put as a write.
+pub async fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<WriteOp, Status> {
+    let PutRequest { key: name, value: data, lease, prev_kv, ignore_value, ignore_lease } = request;
+    let name = key(&name)?;
+    if ignore_value && !data.is_empty() {
+        return Err(known(Error::ValueProvided));
+    }
+    if ignore_lease && lease != 0 {
+        return Err(known(Error::LeaseProvided));
+    }
+    let lease = u64::try_from(lease).map_err(|_negative| known(Error::LeaseNotFound))?;
+    let mut op = WriteOp {
+        key: name,
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Upsert(value(&data)),
+        expiry: Expiry::Usual,
+        return_previous: prev_kv,
+        session: (lease > 0).then_some(SessionId(lease)),
+        guard: None,
+    };
+    if ignore_value || ignore_lease {
+        *expects = true;
+        freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
+        let read = call.api.backend.get(&op.key).map_err(|fault| of_failure(Failure::from_fault(&fault)))?;
+        let Some(entry) = read.entry else { return Err(known(Error::KeyNotFound)) };
+        op.expect = Expect::Cas(entry.meta.cas);
+        if ignore_value {
+            op.change = Change::Upsert(entry.value);
+        }
+        if ignore_lease {
+            op.session = entry.meta.session;
+        }
+    }
+    Ok(op)
+}
+
+/// A deletion as a step.
+pub fn removal(request: &DeleteRangeRequest) -> Result<RemoveStep, Status> {
+    let range = key_range(&request.key, &request.range_end)?;
+    Ok(RemoveStep { range, return_previous: request.prev_kv })
+}
+
+fn comparison(compare: Compare) -> Result<Comparison, Status> {
+    let range = key_range(&compare.key, &compare.range_end)?;
+    let operator = match CompareCompareResult::try_from(compare.result) {
+        Ok(CompareCompareResult::Equal) => ComparisonOperator::Equal,
+        Ok(CompareCompareResult::Greater) => ComparisonOperator::Greater,
+        Ok(CompareCompareResult::Less) => ComparisonOperator::Less,
+        Ok(CompareCompareResult::NotEqual) => ComparisonOperator::NotEqual,
+        Err(_) => return Err(Status::invalid_argument("quorate: an unknown way to compare")),
+    };
+    let target = CompareCompareTarget::try_from(compare.target);
+    let target = target.map_err(|_| Status::invalid_argument("quorate: an unknown target to compare"))?;
+    let with = match (target, compare.target_union) {
+        (CompareCompareTarget::Version, Some(CompareTargetUnion::Version(number))) => Compared::Version(number),
+        (CompareCompareTarget::Create, Some(CompareTargetUnion::CreateRevision(number))) => {
+            Compared::CreateRevision(number)
+        }
+        (CompareCompareTarget::Mod, Some(CompareTargetUnion::ModRevision(number))) => Compared::ModRevision(number),
+        (CompareCompareTarget::Lease, Some(CompareTargetUnion::Lease(number))) => Compared::Session(number),
+        (CompareCompareTarget::Value, Some(CompareTargetUnion::Value(value))) => Compared::Value(value.to_vec()),
+        // What is not given, or is of another target, is the default of this one.
+        (CompareCompareTarget::Version, _) => Compared::Version(0),
+        (CompareCompareTarget::Create, _) => Compared::CreateRevision(0),
+        (CompareCompareTarget::Mod, _) => Compared::ModRevision(0),
+        (CompareCompareTarget::Lease, _) => Compared::Session(0),
+        (CompareCompareTarget::Value, _) => Compared::Value(Vec::new()),
+    };
+    Ok(Comparison { range, operator, with })
+}
+
+/// The answer; `None` where the results are of something else.
+pub fn answer(planned: Planned, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
+    response(planned.shape, succeeded, results, revision)
+}
+
+fn response(shape: Shape, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
+    let parts = if succeeded { shape.then } else { shape.otherwise };
+    if parts.len() != results.len() {
+        return None;
+    }
+    let responses = parts
+        .into_iter()
+        .zip(results)
+        .map(|(part, result)| Some(ResponseOp { response: Some(operation(part, result, revision)?) }));
+    Some(TxnResponse { header: None, succeeded, responses: responses.collect::<Option<_>>()? })
+}
+
+fn operation(part: Part, result: StepReply, revision: Revision) -> Option<ResponseOpResponse> {
+    let header = Some(inner(revision));
+    Some(match (part, result) {
+        (Part::Range, StepReply::Listed(listed)) => {
+            ResponseOpResponse::ResponseRange(RangeResponse { header, ..range_of(listed) })
+        }
+        (Part::Past(read), StepReply::Listed(_)) => ResponseOpResponse::ResponseRange(RangeResponse { header, ..read }),
+        (Part::Put(key), StepReply::Written(written)) => {
+            ResponseOpResponse::ResponsePut(PutResponse { header, ..put_of(key, written) })
+        }
+        (Part::Delete, StepReply::Removed(removed)) => {
+            ResponseOpResponse::ResponseDeleteRange(DeleteRangeResponse { header, ..delete_of(removed) })
+        }
+        (Part::Txn(shape), StepReply::Branched(done)) => {
+            let done = response(shape, done.succeeded, done.results, revision)?;
+            ResponseOpResponse::ResponseTxn(TxnResponse { header, ..done })
+        }
+        _ => return None,
+    })
+}
+
+fn range_of(listed: Listed) -> RangeResponse {
+    let kvs = listed.entries.into_iter().filter_map(shown);
+    RangeResponse { header: None, kvs: kvs.collect(), more: listed.more, count: listed.count as i64 }
+}
+
+/// What a put answers; with the entry as it was where its key is given.
+pub fn put_of(key: Option<Key>, written: Written) -> PutResponse {
+    let prev_kv = key.zip(written.previous).and_then(shown);
+    PutResponse { header: None, prev_kv }
+}
+
+/// An entry with its key. Not the answer to a retry so late that the value is gone.
+fn shown((key, shown): (Key, Shown)) -> Option<KeyValue> {
+    match shown {
+        Shown::Whole(entry) => Some(key_value(&key, entry)),
+        Shown::Bare { .. } => None,
+    }
+}
+
+/// What a deletion answers.
+pub fn delete_of(removed: Removed) -> DeleteRangeResponse {
+    let prev_kvs = removed.entries.into_iter().filter_map(shown);
+    DeleteRangeResponse { header: None, deleted: removed.count as i64, prev_kvs: prev_kvs.collect() }
+}
