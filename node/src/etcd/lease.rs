@@ -15,6 +15,7 @@ use quorate_etcd_api::lease::{
 };
 use quorate_store::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
 use quorate_store::types::{Action, Outcome, SessionId, SessionOp, SessionReply};
+use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 use crate::etcd::header::header;
@@ -102,12 +103,14 @@ impl Exchange for LeaseKeepAlive {
     fn open(
         call: Arc<Call>,
         requests: BoxStream<'static, Result<LeaseKeepAliveRequest, Status>>,
+        stop: CancellationToken,
     ) -> BoxStream<'static, Result<LeaseKeepAliveResponse, Status>> {
         requests
             .then(move |request| {
                 let call = Arc::clone(&call);
                 async move { keep_alive(&call, request?.id).await }
             })
+            .take_until(stop.cancelled_owned())
             .boxed()
     }
 }

@@ -15,5 +15,7 @@ mod router;
 mod service;
 mod status;
 mod txn;
+mod watch;
+mod watcher;
 
 pub use router::{route_templates, router};

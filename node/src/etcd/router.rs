@@ -10,6 +10,7 @@ use crate::etcd::cluster::{MemberList, Status};
 use crate::etcd::kv::{DeleteRange, Put, Range, Txn};
 use crate::etcd::lease::{LeaseGrant, LeaseKeepAlive, LeaseLeases, LeaseRevoke, LeaseTimeToLive};
 use crate::etcd::service::{self, Exchange, Unary, method};
+use crate::etcd::watch::Watch;
 
 /// The router of all nodes in this process: which node was asked travels with each request.
 pub fn router() -> Router {
@@ -19,7 +20,7 @@ pub fn router() -> Router {
         let router = unary::<LeaseRevoke>(unary::<LeaseGrant>(unary::<Txn>(router)));
         let router = unary::<LeaseLeases>(unary::<LeaseTimeToLive>(router));
         let router = unary::<Status>(unary::<MemberList>(router));
-        exchange::<LeaseKeepAlive>(router)
+        exchange::<Watch>(exchange::<LeaseKeepAlive>(router))
     });
     ROUTER.clone()
 }

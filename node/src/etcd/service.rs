@@ -21,6 +21,7 @@ use http_body_util::{BodyExt, Limited};
 use quorate_etcd_api::{METHODS, Message, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 use tonic::server::{Grpc, StreamingService, UnaryService};
 use tonic::{Code, Status, Streaming};
 use tonic_prost::ProstCodec;
@@ -91,10 +92,11 @@ pub trait Exchange: Send + Sync + 'static {
     /// What holds for it.
     const POLICY: Policy;
 
-    /// Begins. Ends with what it answers with.
+    /// Begins: gives what it answers with. It should end when `stop` says that the connection or the node does.
     fn open(
         call: Arc<Call>,
         requests: BoxStream<'static, Result<Self::Request, Status>>,
+        stop: CancellationToken,
     ) -> BoxStream<'static, Result<Self::Response, Status>>;
 }
 
@@ -198,7 +200,7 @@ impl<E: Exchange> StreamingService<E::Request> for ExchangeCall<E> {
             let opened = begin(&call, &headers, E::POLICY).await;
             finish(&call, &headers, E::POLICY, &path, started, timings::Timings::default(), opened.as_ref().err());
             let busy = opened?;
-            Ok(tonic::Response::new(hold(E::open(call, request.into_inner().boxed()), busy)))
+            Ok(tonic::Response::new(open::<E>(call, request.into_inner().boxed(), busy)))
         })
     }
 }
@@ -226,15 +228,21 @@ pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
         true => requests.chain(futures::stream::pending()).boxed(),
         false => requests.boxed(),
     };
-    let lines = hold(E::open(call, requests), busy).map(|answer| Ok::<_, Infallible>(line(&answer)));
+    let lines = open::<E>(call, requests, busy).map(|answer| Ok::<_, Infallible>(line(&answer)));
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, APPLICATION_JSON);
     response
 }
 
-/// Keeps the connection busy until the stream ends.
-fn hold<T: Send + 'static>(stream: BoxStream<'static, T>, busy: Busy) -> BoxStream<'static, T> {
-    stream
+/// Opens a stream, which keeps its connection busy until it ends.
+fn open<E: Exchange>(
+    call: Arc<Call>,
+    requests: BoxStream<'static, Result<E::Request, Status>>,
+    mut busy: Busy,
+) -> BoxStream<'static, Result<E::Response, Status>> {
+    busy.goes_on();
+    let stop = busy.monitor().stop().clone();
+    E::open(call, requests, stop)
         .map(move |item| {
             let _stays = &busy;
             item
@@ -391,6 +399,14 @@ impl<'a> ErrorBody<'a> {
     }
 }
 
+/// A message of a stream, or how it ends.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Line<'a, T> {
+    Result(T),
+    Error(ErrorBody<'a>),
+}
+
 fn json_error(status: &Status) -> Response {
     json_answer(http_status(status), &ErrorBody::of(status))
 }
@@ -403,8 +419,8 @@ fn json_answer(status: StatusCode, answer: &impl Serialize) -> Response {
 /// A message of a stream, on a line of its own.
 fn line<T: Serialize>(answer: &Result<T, Status>) -> Bytes {
     let written = match answer {
-        Ok(answer) => serde_json::to_vec(&serde_json::json!({ "result": answer })),
-        Err(status) => serde_json::to_vec(&serde_json::json!({ "error": ErrorBody::of(status) })),
+        Ok(answer) => serde_json::to_vec(&Line::<_>::Result(answer)),
+        Err(status) => serde_json::to_vec(&Line::<&T>::Error(ErrorBody::of(status))),
     };
     let mut line = written.unwrap_or_default();
     line.push(b'\n');
