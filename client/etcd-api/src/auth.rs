@@ -27,6 +27,9 @@ pub struct User {
     #[prost(string, repeated, tag = "3")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
     pub roles: Vec<String>,
+    #[prost(message, optional, tag = "4")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<UserAddOptions>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
@@ -101,6 +104,9 @@ pub struct AuthUserAddRequest {
     #[prost(string, tag = "2")]
     #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
     pub password: String,
+    #[prost(message, optional, tag = "3")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<UserAddOptions>,
     #[prost(string, tag = "4")]
     #[serde(rename = "hashedPassword", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
     pub hashed_password: String,

@@ -1,5 +1,6 @@
 //! How fields look in JSON where serde's own way differs from the protocol's.
 
+use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Whether a field is left out.
@@ -94,13 +95,29 @@ pub mod base64 {
     }
 }
 
+/// Bytes on their own.
+#[derive(Serialize, Deserialize)]
+pub struct Base64(#[serde(with = "base64")] pub Bytes);
+
+/// An integer on its own.
+#[derive(Deserialize)]
+pub struct Integer(#[serde(deserialize_with = "integer::deserialize")] pub i64);
+
+/// Of what excludes each other, the one that is given. A flattened enumeration would pass over all that is wrong with it.
+pub fn one_of<T, const N: usize>(given: [Option<T>; N]) -> Result<Option<T>, &'static str> {
+    let mut given = given.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (one, None) => Ok(one),
+        (_, Some(_)) => Err("two of what excludes each other are given"),
+    }
+}
+
 /// Lists of bytes, each in base64.
 pub mod base64_list {
     use bytes::Bytes;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serializer};
 
-    #[derive(Serialize, Deserialize)]
-    struct Item(#[serde(with = "super::base64")] Bytes);
+    use super::Base64 as Item;
 
     pub fn serialize<S: Serializer>(values: &[Bytes], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().cloned().map(Item))

@@ -164,14 +164,14 @@ pub struct DeleteRangeResponse {
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "RequestOpRead")]
 pub struct RequestOp {
     #[prost(oneof = "RequestOpRequest", tags = "1, 2, 3, 4")]
     #[serde(flatten)]
     pub request: Option<RequestOpRequest>,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 pub enum RequestOpRequest {
     #[prost(message, tag = "1")]
     #[serde(rename = "request_range", alias = "requestRange")]
@@ -188,14 +188,14 @@ pub enum RequestOpRequest {
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "ResponseOpRead")]
 pub struct ResponseOp {
     #[prost(oneof = "ResponseOpResponse", tags = "1, 2, 3, 4")]
     #[serde(flatten)]
     pub response: Option<ResponseOpResponse>,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 pub enum ResponseOpResponse {
     #[prost(message, tag = "1")]
     #[serde(rename = "response_range", alias = "responseRange")]
@@ -235,7 +235,7 @@ pub enum CompareCompareTarget {
 named!(CompareCompareTarget { Version = "VERSION", Create = "CREATE", Mod = "MOD", Value = "VALUE", Lease = "LEASE" });
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "CompareRead")]
 pub struct Compare {
     #[prost(enumeration = "CompareCompareResult", tag = "1")]
     #[serde(
@@ -262,7 +262,7 @@ pub struct Compare {
     pub target_union: Option<CompareTargetUnion>,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 pub enum CompareTargetUnion {
     #[prost(int64, tag = "4")]
     #[serde(rename = "version", with = "json::integer")]
@@ -334,4 +334,97 @@ pub struct RangeStreamResponse {
     #[prost(message, optional, tag = "1")]
     #[serde(alias = "rangeResponse", skip_serializing_if = "Option::is_none")]
     pub range_response: Option<RangeResponse>,
+}
+
+/// As it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RequestOpRead {
+    #[serde(alias = "requestRange")]
+    request_range: Option<RangeRequest>,
+    #[serde(alias = "requestPut")]
+    request_put: Option<PutRequest>,
+    #[serde(alias = "requestDeleteRange")]
+    request_delete_range: Option<DeleteRangeRequest>,
+    #[serde(alias = "requestTxn")]
+    request_txn: Option<TxnRequest>,
+}
+
+impl TryFrom<RequestOpRead> for RequestOp {
+    type Error = &'static str;
+
+    fn try_from(read: RequestOpRead) -> Result<Self, &'static str> {
+        let request = json::one_of([
+            read.request_range.map(RequestOpRequest::RequestRange),
+            read.request_put.map(RequestOpRequest::RequestPut),
+            read.request_delete_range.map(RequestOpRequest::RequestDeleteRange),
+            read.request_txn.map(RequestOpRequest::RequestTxn),
+        ])?;
+        Ok(Self { request })
+    }
+}
+
+/// As it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResponseOpRead {
+    #[serde(alias = "responseRange")]
+    response_range: Option<RangeResponse>,
+    #[serde(alias = "responsePut")]
+    response_put: Option<PutResponse>,
+    #[serde(alias = "responseDeleteRange")]
+    response_delete_range: Option<DeleteRangeResponse>,
+    #[serde(alias = "responseTxn")]
+    response_txn: Option<TxnResponse>,
+}
+
+impl TryFrom<ResponseOpRead> for ResponseOp {
+    type Error = &'static str;
+
+    fn try_from(read: ResponseOpRead) -> Result<Self, &'static str> {
+        let response = json::one_of([
+            read.response_range.map(ResponseOpResponse::ResponseRange),
+            read.response_put.map(ResponseOpResponse::ResponsePut),
+            read.response_delete_range.map(ResponseOpResponse::ResponseDeleteRange),
+            read.response_txn.map(ResponseOpResponse::ResponseTxn),
+        ])?;
+        Ok(Self { response })
+    }
+}
+
+/// As it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CompareRead {
+    #[serde(deserialize_with = "json::name::deserialize::<CompareCompareResult, _>")]
+    result: i32,
+    #[serde(deserialize_with = "json::name::deserialize::<CompareCompareTarget, _>")]
+    target: i32,
+    #[serde(deserialize_with = "json::base64::deserialize")]
+    key: Bytes,
+    #[serde(alias = "rangeEnd", deserialize_with = "json::base64::deserialize")]
+    range_end: Bytes,
+    version: Option<json::Integer>,
+    #[serde(alias = "createRevision")]
+    create_revision: Option<json::Integer>,
+    #[serde(alias = "modRevision")]
+    mod_revision: Option<json::Integer>,
+    value: Option<json::Base64>,
+    lease: Option<json::Integer>,
+}
+
+impl TryFrom<CompareRead> for Compare {
+    type Error = &'static str;
+
+    fn try_from(read: CompareRead) -> Result<Self, &'static str> {
+        let CompareRead { result, target, key, range_end, .. } = read;
+        let target_union = json::one_of([
+            read.version.map(|number| CompareTargetUnion::Version(number.0)),
+            read.create_revision.map(|number| CompareTargetUnion::CreateRevision(number.0)),
+            read.mod_revision.map(|number| CompareTargetUnion::ModRevision(number.0)),
+            read.value.map(|bytes| CompareTargetUnion::Value(bytes.0)),
+            read.lease.map(|number| CompareTargetUnion::Lease(number.0)),
+        ])?;
+        Ok(Self { result, target, key, range_end, target_union })
+    }
 }

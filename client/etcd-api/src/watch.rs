@@ -9,14 +9,14 @@ use crate::json;
 use crate::json::named;
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "WatchRequestRead")]
 pub struct WatchRequest {
     #[prost(oneof = "WatchRequestRequestUnion", tags = "1, 2, 3")]
     #[serde(flatten)]
     pub request_union: Option<WatchRequestRequestUnion>,
 }
 
-#[derive(Clone, PartialEq, prost::Oneof, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 pub enum WatchRequestRequestUnion {
     #[prost(message, tag = "1")]
     #[serde(rename = "create_request", alias = "createRequest")]
@@ -110,4 +110,29 @@ pub struct WatchResponse {
     #[prost(message, repeated, tag = "11")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
     pub events: Vec<Event>,
+}
+
+/// As it is read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WatchRequestRead {
+    #[serde(alias = "createRequest")]
+    create_request: Option<WatchCreateRequest>,
+    #[serde(alias = "cancelRequest")]
+    cancel_request: Option<WatchCancelRequest>,
+    #[serde(alias = "progressRequest")]
+    progress_request: Option<WatchProgressRequest>,
+}
+
+impl TryFrom<WatchRequestRead> for WatchRequest {
+    type Error = &'static str;
+
+    fn try_from(read: WatchRequestRead) -> Result<Self, &'static str> {
+        let request_union = json::one_of([
+            read.create_request.map(WatchRequestRequestUnion::CreateRequest),
+            read.cancel_request.map(WatchRequestRequestUnion::CancelRequest),
+            read.progress_request.map(WatchRequestRequestUnion::ProgressRequest),
+        ])?;
+        Ok(Self { request_union })
+    }
 }

@@ -91,6 +91,19 @@ fn transactions_are_read_as_clients_write_them() {
         to_value(&read.compare[0]).expect("JSON"),
         json!({"target": "CREATE", "key": "Zm9v", "create_revision": "0"})
     );
+    // What is wrong within an alternative is wrong, and not the default: else a comparison with `abc` would hold where nothing is.
+    for wrong in [
+        json!({"target": "VERSION", "key": "Zm9v", "version": "abc"}),
+        json!({"key": "Zm9v", "value": "!!"}),
+        json!({"version": 1, "lease": 2}),
+    ] {
+        assert!(from_value::<Compare>(wrong.clone()).is_err(), "{wrong}");
+    }
+    for wrong in [json!({"request_put": {"key": "!!"}}), json!({"request_put": {}, "request_delete_range": {}})] {
+        assert!(from_value::<RequestOp>(wrong.clone()).is_err(), "{wrong}");
+    }
+    assert!(from_value::<WatchRequest>(json!({"create_request": {"filters": ["NONE"]}})).is_err());
+    assert_eq!(from_value::<Compare>(json!({"lease": null})).expect("null is nothing").target_union, None);
     assert!(from_value::<RangeRequest>(json!({"sort_order": "SIDEWAYS"})).is_err());
     assert!(from_value::<RangeRequest>(json!({"limit": 1.5})).is_err());
     assert!(from_value::<RangeRequest>(json!({"key": "?"})).is_err());

@@ -19,6 +19,7 @@ mod deadlines;
 mod dev;
 mod elections;
 mod entry_locks;
+mod etcd;
 mod exactly_once;
 mod examples;
 mod find;

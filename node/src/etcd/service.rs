@@ -107,11 +107,10 @@ pub fn method(path: &str) -> &'static Method {
 
 /// Answers a call over gRPC.
 pub async fn grpc<U: Unary>(request: Request) -> Response {
-    let arrival = match Arrived::of(request, U::PATH, U::POLICY) {
-        Ok(arrival) => arrival,
-        Err(refused) => return refused,
+    let Arrived { call, headers, body, path, started } = match Arrived::of(request, U::PATH, U::POLICY) {
+        Some(arrived) => arrived,
+        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
-    let Arrived { call, headers, body, path, started } = arrival;
     let mut grpc = Grpc::new(ProstCodec::<U::Response, U::Request>::default())
         .max_decoding_message_size(call.api.settings.body_bytes_max);
     let service = UnaryCall::<U> {
@@ -151,8 +150,8 @@ impl<U: Unary> UnaryService<U::Request> for UnaryCall<U> {
 /// Answers a call in JSON.
 pub async fn json<U: Unary>(request: Request) -> Response {
     let Arrived { call, headers, body, path, started } = match Arrived::of(request, U::PATH, U::POLICY) {
-        Ok(arrival) => arrival,
-        Err(refused) => return refused,
+        Some(arrived) => arrived,
+        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let answered = async {
         let bytes = read(&call, body).await?;
@@ -168,8 +167,8 @@ pub async fn json<U: Unary>(request: Request) -> Response {
 /// Answers a call with streams over gRPC.
 pub async fn grpc_exchange<E: Exchange>(request: Request) -> Response {
     let Arrived { call, headers, body, path, started } = match Arrived::of(request, E::PATH, E::POLICY) {
-        Ok(arrival) => arrival,
-        Err(refused) => return refused,
+        Some(arrived) => arrived,
+        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let mut grpc = Grpc::new(ProstCodec::<E::Response, E::Request>::default())
         .max_decoding_message_size(call.api.settings.body_bytes_max);
@@ -208,8 +207,8 @@ impl<E: Exchange> StreamingService<E::Request> for ExchangeCall<E> {
 /// Answers a call with streams in JSON: one message comes in, what goes out is a line each.
 pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
     let Arrived { call, headers, body, path, started } = match Arrived::of(request, E::PATH, E::POLICY) {
-        Ok(arrival) => arrival,
-        Err(refused) => return refused,
+        Some(arrived) => arrived,
+        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     };
     let opened = async {
         let bytes = read(&call, body).await?;
@@ -250,7 +249,7 @@ fn open<E: Exchange>(
         .boxed()
 }
 
-/// A call that came, before anything of it was looked at.
+/// A call that came, before anything of it was looked at. There is none where nobody said where it came to, which is a bug.
 struct Arrived {
     call: Arc<Call>,
     headers: HeaderMap,
@@ -260,11 +259,9 @@ struct Arrived {
 }
 
 impl Arrived {
-    fn of(mut request: Request, path: &'static str, policy: Policy) -> Result<Self, Response> {
+    fn of(mut request: Request, path: &'static str, policy: Policy) -> Option<Self> {
         let started = Instant::now();
-        let Some(Arrival { api, origin, busy }) = request.extensions_mut().remove() else {
-            return Err(StatusCode::INTERNAL_SERVER_ERROR.into_response());
-        };
+        let Arrival { api, origin, busy } = request.extensions_mut().remove()?;
         let (head, body) = request.into_parts();
         let target = Target { route: path, class: policy.class, is_vital: policy.is_vital };
         let id = if policy.writes { request_ids::fresh_id() } else { request_ids::trace_id() };
@@ -273,7 +270,7 @@ impl Arrived {
             call.give_time(wanted);
         }
         let path = head.uri.path().to_owned();
-        Ok(Self { call: Arc::new(call), headers: bearer(head.headers), body, path, started })
+        Some(Self { call: Arc::new(call), headers: bearer(head.headers), body, path, started })
     }
 }
 

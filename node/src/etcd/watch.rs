@@ -147,14 +147,17 @@ impl Watches {
             Some(WatchRequestRequestUnion::CreateRequest(request)) => {
                 self.creating = Some(Box::pin(create(Arc::clone(&self.call), request)));
             }
-            Some(WatchRequestRequestUnion::CancelRequest(request)) => {
-                if self.watchers.remove(&request.watch_id).is_some() {
-                    let canceled = WatchResponse { canceled: true, ..self.response(request.watch_id, self.now()) };
-                    self.answers.push_back(Ok(canceled));
-                }
-            }
+            // That of a watch that there is not is passed over.
+            Some(WatchRequestRequestUnion::CancelRequest(request)) => self.cancel(request.watch_id),
             Some(WatchRequestRequestUnion::ProgressRequest(_)) => self.owes_progress = true,
             None => {}
+        }
+    }
+
+    fn cancel(&mut self, id: i64) {
+        if self.watchers.remove(&id).is_some() {
+            let canceled = WatchResponse { canceled: true, ..self.response(id, self.now()) };
+            self.answers.push_back(Ok(canceled));
         }
     }
 

@@ -1,0 +1,541 @@
+//! etcd's protocol on the client port, as its clients speak it: gRPC, and JSON below `/v3`.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use futures::StreamExt;
+use futures::channel::mpsc;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use quorate_etcd_api::Message;
+use quorate_etcd_api::cluster::{MemberListRequest, MemberListResponse};
+use quorate_etcd_api::kv::{
+    Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion, DeleteRangeRequest, DeleteRangeResponse,
+    PutRequest, PutResponse, RangeRequest, RangeRequestSortOrder, RangeRequestSortTarget, RangeResponse, RequestOp,
+    RequestOpRequest, ResponseOpResponse, TxnRequest, TxnResponse,
+};
+use quorate_etcd_api::lease::{
+    LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest,
+    LeaseRevokeResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
+};
+use quorate_etcd_api::watch::{
+    WatchCancelRequest, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse,
+};
+use serde_json::{Value, json};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+use tower_service::Service;
+
+/// A connection over which calls go.
+struct Wire(SendRequest<tonic::body::Body>);
+
+impl Service<http::Request<tonic::body::Body>> for Wire {
+    type Response = http::Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+/// A client of one node.
+struct Etcd {
+    grpc: tonic::client::Grpc<Wire>,
+    token: Option<String>,
+}
+
+impl Etcd {
+    async fn of(node: SocketAddr) -> Self {
+        let stream = tokio::net::TcpStream::connect(node).await.expect("it listens");
+        let (wire, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+        // Ends with its cluster, or with the client.
+        tokio::spawn(connection);
+        let origin = format!("http://{node}").parse().expect("an address");
+        Self { grpc: tonic::client::Grpc::with_origin(Wire(wire), origin), token: None }
+    }
+
+    async fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Result<A, Status>
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        self.grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let mut request = tonic::Request::new(request);
+        if let Some(token) = &self.token {
+            *request.metadata_mut() = MetadataMap::new();
+            request.metadata_mut().insert("token", token.parse().expect("ASCII"));
+        }
+        let path = http::uri::PathAndQuery::from_static(path);
+        let answer = self.grpc.unary(request, path, ProstCodec::<Q, A>::default()).await?;
+        Ok(answer.into_inner())
+    }
+
+    async fn exchange<Q, A>(&mut self, path: &'static str) -> (mpsc::UnboundedSender<Q>, tonic::Streaming<A>)
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        self.grpc.ready().await.expect("the connection stands");
+        let (asking, asked) = mpsc::unbounded();
+        let path = http::uri::PathAndQuery::from_static(path);
+        let answers = self.grpc.streaming(tonic::Request::new(asked), path, ProstCodec::<Q, A>::default()).await;
+        (asking, answers.expect("a stream").into_inner())
+    }
+
+    async fn put(&mut self, key: &str, value: &str) -> PutResponse {
+        self.call("/etcdserverpb.KV/Put", put(key, value)).await.expect("it is written")
+    }
+
+    async fn range(&mut self, request: RangeRequest) -> Result<RangeResponse, Status> {
+        self.call("/etcdserverpb.KV/Range", request).await
+    }
+
+    async fn txn(&mut self, request: TxnRequest) -> Result<TxnResponse, Status> {
+        self.call("/etcdserverpb.KV/Txn", request).await
+    }
+
+    async fn grant(&mut self, ttl: i64) -> i64 {
+        let granted: LeaseGrantResponse =
+            self.call("/etcdserverpb.Lease/LeaseGrant", LeaseGrantRequest { ttl, id: 0 }).await.expect("a lease");
+        granted.id
+    }
+}
+
+fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn put(key: &str, value: &str) -> PutRequest {
+    PutRequest { key: bytes(key), value: bytes(value), ..PutRequest::default() }
+}
+
+/// The keys from `key` to `end`.
+fn range(key: &str, end: &str) -> RangeRequest {
+    RangeRequest { key: bytes(key), range_end: bytes(end), ..RangeRequest::default() }
+}
+
+fn keys(answer: &RangeResponse) -> Vec<&str> {
+    answer.kvs.iter().map(|kv| std::str::from_utf8(&kv.key).expect("text")).collect()
+}
+
+fn op(request: RequestOpRequest) -> RequestOp {
+    RequestOp { request: Some(request) }
+}
+
+fn compare(key: &str, target: CompareCompareTarget, result: CompareCompareResult, with: CompareTargetUnion) -> Compare {
+    let (target, result) = (target.into(), result.into());
+    Compare { key: bytes(key), target, result, target_union: Some(with), ..Compare::default() }
+}
+
+fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
+    let status = answer.expect_err("it is refused");
+    (status.code(), status.message().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_etcd_read_and_write_the_same_entries() {
+    let mut cluster = Cluster::start().await;
+    let (mut one, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
+    let first = one.put("a/1", "x").await.header.expect("a header");
+    assert!(first.cluster_id != 0 && first.member_id == 1 && first.raft_term > 0, "{first:?}");
+    for (key, value) in [("a/3", "z"), ("a/2", "y"), ("b", "w")] {
+        one.put(key, value).await;
+    }
+    one.put("a/1", "x2").await;
+
+    let all = other.range(range("a/", "a0")).await.expect("entries");
+    assert_eq!((keys(&all), all.count, all.more), (vec!["a/1", "a/2", "a/3"], 3, false));
+    let kv = &all.kvs[0];
+    let (created, changed) = (first.revision, first.revision + 4);
+    assert_eq!(
+        (kv.create_revision, kv.mod_revision, kv.version, &kv.value[..], kv.lease),
+        (created, changed, 2, &b"x2"[..], 0)
+    );
+    let page = other.range(RangeRequest { limit: 2, ..range("a/", "a0") }).await.expect("entries");
+    assert_eq!((keys(&page), page.count, page.more), (vec!["a/1", "a/2"], 3, true));
+    let newest = RangeRequest {
+        sort_target: RangeRequestSortTarget::Mod.into(),
+        sort_order: RangeRequestSortOrder::Descend.into(),
+        limit: 1,
+        ..range("a/", "a0")
+    };
+    assert_eq!(keys(&other.range(newest).await.expect("entries")), ["a/1"]);
+    let old = RangeRequest { max_mod_revision: created + 2, ..range("a", "\0") };
+    let old = other.range(old).await.expect("entries");
+    assert_eq!((keys(&old), old.count), (vec!["a/2", "a/3"], 4));
+    let count = other.range(RangeRequest { count_only: true, ..range("\0", "\0") }).await.expect("a count");
+    assert_eq!((count.kvs.len(), count.count), (0, 4));
+    let names = other.range(RangeRequest { keys_only: true, ..range("a/1", "") }).await.expect("a key");
+    assert_eq!((keys(&names), &names.kvs[0].value[..]), (vec!["a/1"], &b""[..]));
+    let past = other.range(RangeRequest { revision: created, ..range("a/1", "") }).await.expect("the past");
+    assert_eq!(&past.kvs[0].value[..], b"x");
+    let future = other.range(RangeRequest { revision: 1 << 40, ..range("a/1", "") }).await;
+    assert_eq!(
+        refused(future),
+        (Code::OutOfRange, "etcdserver: mvcc: required revision is a future revision".to_owned())
+    );
+    assert_eq!(refused(other.range(range("", "")).await).1, "etcdserver: key is not provided");
+
+    // What HTTP writes is read here, and the other way round; JSON is a document.
+    one.put("doc", r#"{"n": 1}"#).await;
+    let patch = Request::new("PATCH", "/v1/kv/doc")
+        .header("Content-Type", "application/merge-patch+json")
+        .body(br#"{"n":2}"#.to_vec());
+    patch.send(cluster.client_address(3)).await.expect("an answer").expect_success();
+    let read = one.range(range("doc", "")).await.expect("a document");
+    assert_eq!(serde_json::from_slice::<Value>(&read.kvs[0].value).expect("JSON"), json!({"n": 2}));
+    // A lock on a document holds, whoever writes.
+    let lock = Request::post("/v1/ops", r#"{"op":"lock","key":"doc","lock_ms":30000}"#);
+    lock.send(cluster.client_address(3)).await.expect("an answer").expect_success();
+    let locked = one.call::<_, PutResponse>("/etcdserverpb.KV/Put", put("doc", "{}")).await;
+    assert_eq!(refused(locked).0, Code::FailedPrecondition);
+    let every = DeleteRangeRequest { key: bytes("a"), range_end: bytes("z"), prev_kv: true };
+    let locked = one.call::<_, DeleteRangeResponse>("/etcdserverpb.KV/DeleteRange", every).await;
+    assert_eq!(refused(locked).0, Code::FailedPrecondition);
+
+    let some = DeleteRangeRequest { key: bytes("a/2"), range_end: bytes("c"), prev_kv: true };
+    let done: DeleteRangeResponse =
+        one.call("/etcdserverpb.KV/DeleteRange", some.clone()).await.expect("they are gone");
+    let gone: Vec<_> = done.prev_kvs.iter().map(|kv| kv.key.clone()).collect();
+    assert_eq!((done.deleted, gone), (3, vec![bytes("a/2"), bytes("a/3"), bytes("b")]));
+    let before = done.header.expect("a header").revision;
+    let done: DeleteRangeResponse = one.call("/etcdserverpb.KV/DeleteRange", some).await.expect("there is nothing");
+    assert_eq!((done.deleted, done.header.expect("a header").revision), (0, before));
+    let members: MemberListResponse =
+        one.call("/etcdserverpb.Cluster/MemberList", MemberListRequest { linearizable: true }).await.expect("members");
+    assert_eq!(members.members.len(), 3);
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_decide_as_etcd_does() {
+    let mut cluster = Cluster::start().await;
+    let mut etcd = Etcd::of(cluster.client_address(3)).await;
+    let lease = etcd.grant(60).await;
+    let revision = etcd.put("k", "m").await.header.expect("a header").revision;
+    use CompareCompareResult::{Equal, Greater, Less, NotEqual};
+    use CompareCompareTarget::{Create, Lease, Mod, Value, Version};
+    let of_value = |text: &str| CompareTargetUnion::Value(bytes(text));
+    for (compare, holds) in [
+        (compare("k", Version, Equal, CompareTargetUnion::Version(1)), true),
+        (compare("k", Create, Less, CompareTargetUnion::CreateRevision(revision)), false),
+        (compare("k", Mod, Greater, CompareTargetUnion::ModRevision(revision - 1)), true),
+        (compare("k", Lease, NotEqual, CompareTargetUnion::Lease(lease)), true),
+        (compare("k", Value, Greater, of_value("a")), true),
+        (compare("none", Create, Equal, CompareTargetUnion::CreateRevision(0)), true),
+        // Of what is not there, no comparison of values holds.
+        (compare("none", Value, NotEqual, of_value("a")), false),
+        (compare("none", Value, Equal, of_value("")), false),
+        (Compare { range_end: bytes("l"), ..compare("a", Version, Equal, CompareTargetUnion::Version(1)) }, true),
+        (Compare { range_end: bytes("l"), ..compare("a", Version, Greater, CompareTargetUnion::Version(1)) }, false),
+    ] {
+        let done =
+            etcd.txn(TxnRequest { compare: vec![compare.clone()], ..TxnRequest::default() }).await.expect("decided");
+        assert_eq!(done.succeeded, holds, "{compare:?}");
+        assert_eq!(done.header.expect("a header").revision, revision, "nothing was written");
+    }
+
+    let get = |key: &str| op(RequestOpRequest::RequestRange(range(key, "")));
+    let nested = TxnRequest {
+        compare: vec![compare("new", Create, Greater, CompareTargetUnion::CreateRevision(0))],
+        success: vec![op(RequestOpRequest::RequestPut(PutRequest { prev_kv: true, lease, ..put("k", "n") }))],
+        failure: vec![op(RequestOpRequest::RequestDeleteRange(DeleteRangeRequest {
+            key: bytes("k"),
+            ..Default::default()
+        }))],
+    };
+    let all = TxnRequest {
+        compare: Vec::new(),
+        success: vec![
+            op(RequestOpRequest::RequestPut(put("new", "1"))),
+            op(RequestOpRequest::RequestTxn(nested)),
+            get("k"),
+        ],
+        failure: Vec::new(),
+    };
+    let done = etcd.txn(all).await.expect("decided");
+    let at = done.header.as_ref().expect("a header").revision;
+    assert_eq!((at, done.succeeded, done.responses.len()), (revision + 1, true, 3));
+    let Some(ResponseOpResponse::ResponseTxn(inner)) = &done.responses[1].response else { panic!("{done:?}") };
+    let Some(ResponseOpResponse::ResponsePut(inner_put)) = &inner.responses[0].response else { panic!("{inner:?}") };
+    assert_eq!(inner_put.header.as_ref().map(|header| header.revision), Some(at));
+    assert_eq!(inner_put.prev_kv.as_ref().map(|kv| (&kv.key[..], &kv.value[..])), Some((&b"k"[..], &b"m"[..])));
+    let Some(ResponseOpResponse::ResponseRange(read)) = &done.responses[2].response else { panic!("{done:?}") };
+    assert_eq!((&read.kvs[0].value[..], read.kvs[0].lease, read.kvs[0].mod_revision), (&b"n"[..], lease, at));
+
+    let twice = vec![op(RequestOpRequest::RequestPut(put("d", "1"))), op(RequestOpRequest::RequestPut(put("d", "2")))];
+    let twice = etcd.txn(TxnRequest { success: twice, ..TxnRequest::default() }).await;
+    assert_eq!(refused(twice), (Code::InvalidArgument, "etcdserver: duplicate key given in txn request".to_owned()));
+    let within = DeleteRangeRequest { key: bytes("a"), range_end: bytes("z"), prev_kv: false };
+    let within =
+        vec![op(RequestOpRequest::RequestDeleteRange(within)), op(RequestOpRequest::RequestPut(put("d", "2")))];
+    assert_eq!(
+        refused(etcd.txn(TxnRequest { failure: within, ..TxnRequest::default() }).await).0,
+        Code::InvalidArgument
+    );
+    // A put that keeps what is there.
+    let keep = |put: PutRequest| PutRequest { ignore_value: true, ..put };
+    let kept: PutResponse = etcd.call("/etcdserverpb.KV/Put", keep(put("k", ""))).await.expect("it is written");
+    let read = etcd.range(range("k", "")).await.expect("an entry");
+    assert_eq!((&read.kvs[0].value[..], read.kvs[0].lease), (&b"n"[..], 0));
+    assert_eq!(Some(read.kvs[0].mod_revision), kept.header.map(|header| header.revision));
+    let none = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", keep(put("none", ""))).await;
+    assert_eq!(refused(none).1, "etcdserver: key not found");
+    let both = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", keep(put("k", "v"))).await;
+    assert_eq!(refused(both).1, "etcdserver: value is provided");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_end_with_what_hangs_on_them() {
+    let mut cluster = Cluster::start().await;
+    let (mut etcd, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
+    let lease = etcd.grant(2).await;
+    for key in ["l/1", "l/2"] {
+        etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", PutRequest { lease, ..put(key, "v") })
+            .await
+            .expect("it is written");
+    }
+    let seen: LeaseTimeToLiveResponse = other
+        .call("/etcdserverpb.Lease/LeaseTimeToLive", LeaseTimeToLiveRequest { id: lease, keys: true })
+        .await
+        .expect("a lease");
+    assert_eq!((seen.granted_ttl, seen.keys), (2, vec![bytes("l/1"), bytes("l/2")]));
+    assert!((1..=2).contains(&seen.ttl), "{}", seen.ttl);
+    let (asking, mut answers) =
+        other.exchange::<LeaseKeepAliveRequest, LeaseKeepAliveResponse>("/etcdserverpb.Lease/LeaseKeepAlive").await;
+    // An unknown lease has no time left, and the stream goes on.
+    for (id, ttl) in [(lease, 2), (i64::MAX, 0), (lease, 2)] {
+        asking.unbounded_send(LeaseKeepAliveRequest { id }).expect("the stream stands");
+        let answer = answers.next().await.expect("an answer").expect("no error");
+        assert_eq!((answer.id, answer.ttl), (id, ttl));
+    }
+    let (watching, mut watched) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+    watching
+        .unbounded_send(watch(WatchCreateRequest { key: bytes("l/"), range_end: bytes("l0"), ..Default::default() }))
+        .expect("asked");
+    assert!(watched.next().await.expect("an answer").expect("no error").created);
+    let gone = watched.next().await.expect("an answer").expect("no error");
+    let removed: Vec<_> = gone.events.iter().map(|event| event.kv.clone().expect("an entry")).collect();
+    assert_eq!(removed.iter().map(|kv| kv.key.clone()).collect::<Vec<_>>(), [bytes("l/1"), bytes("l/2")]);
+    assert_eq!(removed[0].mod_revision, removed[1].mod_revision, "they go in one revision");
+
+    let over: LeaseTimeToLiveResponse = other
+        .call("/etcdserverpb.Lease/LeaseTimeToLive", LeaseTimeToLiveRequest { id: lease, keys: true })
+        .await
+        .expect("it is told");
+    assert_eq!((over.ttl, over.granted_ttl), (-1, 0));
+    let revoked =
+        other.call::<_, LeaseRevokeResponse>("/etcdserverpb.Lease/LeaseRevoke", LeaseRevokeRequest { id: lease }).await;
+    assert_eq!(refused(revoked), (Code::NotFound, "etcdserver: requested lease not found".to_owned()));
+    let late = other.call::<_, PutResponse>("/etcdserverpb.KV/Put", PutRequest { lease, ..put("l/3", "v") }).await;
+    assert_eq!(refused(late), (Code::NotFound, "etcdserver: requested lease not found".to_owned()));
+    cluster.assert_agreement().await;
+}
+
+fn watch(request: WatchCreateRequest) -> WatchRequest {
+    WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) }
+}
+
+/// Some writers, a watch on another node, and leaders that are killed: every change once, in order, whole revisions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_see_every_change_once_while_leaders_are_killed() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.ids().into_iter().find(|id| *id != leader).expect("three nodes");
+    let mut etcd = Etcd::of(cluster.client_address(follower)).await;
+    let from = etcd.put("w/0", "0").await.header.expect("a header").revision;
+    let (asking, mut answers) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+    let prefix = WatchCreateRequest {
+        key: bytes("w/"),
+        range_end: bytes("w0"),
+        start_revision: from,
+        prev_kv: true,
+        ..Default::default()
+    };
+    asking.unbounded_send(watch(prefix)).expect("asked");
+    asking
+        .unbounded_send(watch(WatchCreateRequest { key: bytes("none"), watch_id: 7, ..Default::default() }))
+        .expect("asked");
+    for id in [0, 7] {
+        let mut answer = answers.next().await.expect("an answer").expect("no error");
+        while !answer.created {
+            assert_eq!(answer.watch_id, 0);
+            answer = answers.next().await.expect("an answer").expect("no error");
+        }
+        assert_eq!(answer.watch_id, id);
+    }
+    let mut last = from;
+    for round in 0..3 {
+        for n in 1..=20 {
+            let txn = ["w/a", "w/b"].map(|key| op(RequestOpRequest::RequestPut(put(key, &format!("{round}.{n}")))));
+            eventually("a transaction", PATIENCE, async || {
+                let done = Etcd::of(cluster.client_address(follower)).await;
+                let mut done = done;
+                done.txn(TxnRequest { success: txn.to_vec(), ..TxnRequest::default() })
+                    .await
+                    .map_err(|status| status.to_string())
+            })
+            .await;
+        }
+        if round < 2 {
+            let leader = cluster.leader().await;
+            if leader != follower {
+                cluster.kill(leader).await;
+                cluster.bring_up(leader).await;
+            }
+        }
+    }
+    let end = etcd.put("w/end", "").await.header.expect("a header").revision;
+    let mut seen = Vec::new();
+    while last < end {
+        let answer = answers.next().await.expect("an answer").expect("no error");
+        assert!(!answer.canceled && answer.watch_id == 0, "{answer:?}");
+        let revisions: Vec<_> =
+            answer.events.iter().map(|event| event.kv.as_ref().expect("an entry").mod_revision).collect();
+        assert!(
+            revisions.first().is_some_and(|first| *first > last || seen.is_empty()),
+            "{revisions:?} after {last}: split"
+        );
+        assert!(revisions.is_sorted(), "{revisions:?}");
+        last = *revisions.last().expect("events");
+        seen.extend(answer.events);
+    }
+    let written = |key: &str| {
+        let of = seen.iter().filter(move |event| event.kv.as_ref().is_some_and(|kv| kv.key == key));
+        of.map(|event| event.kv.clone().expect("an entry").version).collect::<Vec<_>>()
+    };
+    // Versions grow by one: nothing is missing, nothing comes twice. A transaction of unknown outcome that was repeated is one more.
+    for key in ["w/a", "w/b"] {
+        let versions = written(key);
+        assert!(versions.len() >= 60 && versions.iter().copied().eq(1..=versions.len() as i64), "{key}: {versions:?}");
+    }
+    assert!(
+        seen.iter().skip(3).all(|event| event.prev_kv.is_some() || event.kv.as_ref().is_some_and(|kv| kv.version == 1))
+    );
+
+    // Progress is of all watches; a cancelled one says so, an unknown one is passed over.
+    asking
+        .unbounded_send(WatchRequest {
+            request_union: Some(WatchRequestRequestUnion::ProgressRequest(WatchProgressRequest {})),
+        })
+        .expect("asked");
+    let progress = answers.next().await.expect("an answer").expect("no error");
+    assert_eq!((progress.watch_id, progress.events.len()), (-1, 0));
+    assert!(progress.header.expect("a header").revision >= end);
+    for id in [99, 7] {
+        let cancel = WatchRequestRequestUnion::CancelRequest(WatchCancelRequest { watch_id: id });
+        asking.unbounded_send(WatchRequest { request_union: Some(cancel) }).expect("asked");
+    }
+    let canceled = answers.next().await.expect("an answer").expect("no error");
+    assert!(canceled.canceled && canceled.watch_id == 7, "{canceled:?}");
+    asking
+        .unbounded_send(watch(WatchCreateRequest { key: bytes("b"), range_end: bytes("a"), ..Default::default() }))
+        .expect("asked");
+    let empty = answers.next().await.expect("an answer").expect("no error");
+    assert!(empty.created && empty.canceled && empty.watch_id == -1 && !empty.cancel_reason.is_empty(), "{empty:?}");
+    drop(asking);
+    assert!(tokio::time::timeout(PATIENCE, answers.next()).await.expect("it ends").is_none());
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_speaks_json_as_that_of_etcd() {
+    let mut cluster = Cluster::start().await;
+    let node = cluster.client_address(2);
+    let ask = async |path: &str, body: Value| {
+        let answer = Request::post(path, body.to_string()).send(node).await.expect("an answer");
+        (answer.status, serde_json::from_slice::<Value>(&answer.body).expect("JSON"))
+    };
+    let put = json!({"key": "Zm9v", "value": "YmFy"});
+    let (status, answer) = ask("/v3/kv/put", put).await;
+    assert_eq!((status, answer["header"]["member_id"].as_str()), (200, Some("2")), "{answer}");
+    let (_, answer) = ask("/v3/kv/range", json!({"key": "Zm9v"})).await;
+    let revision = answer["kvs"][0]["mod_revision"].clone();
+    let entry =
+        json!({"key": "Zm9v", "value": "YmFy", "create_revision": revision, "mod_revision": revision, "version": "1"});
+    assert_eq!((&answer["kvs"], &answer["count"]), (&json!([entry]), &json!("1")));
+    // As Patroni writes it.
+    let txn = json!({
+        "compare": [{"key": "Zm9v", "target": "CREATE", "create_revision": 0}],
+        "success": [{"request_put": {"key": "Zm9v", "value": "eA=="}}],
+        "failure": [{"request_txn": {"compare": [{"target": "VALUE", "key": "Zm9v", "value": "YmFy"}], "success": [{"request_range": {"key": "Zm9v"}}]}}],
+    });
+    let (_, answer) = ask("/v3/kv/txn", txn).await;
+    assert_eq!(answer.get("succeeded"), None, "{answer}");
+    assert_eq!(answer["responses"][0]["response_txn"]["responses"][0]["response_range"]["kvs"], json!([entry]));
+    let (status, answer) = ask("/v3/kv/lease/revoke", json!({"ID": "7"})).await;
+    let text = "etcdserver: requested lease not found";
+    assert_eq!((status, answer), (404, json!({"error": text, "code": 5, "message": text})));
+    let (_, answer) = ask("/v3/lease/keepalive", json!({"ID": 7})).await;
+    assert_eq!((answer["result"]["ID"].as_str(), answer["result"].get("TTL")), (Some("7"), None), "{answer}");
+    let (status, answer) = ask("/v3/kv/range", json!({"key": "not base64!"})).await;
+    assert_eq!((status, answer["code"].as_i64()), (400, Some(3)), "{answer}");
+    let version: Value = Request::get("/version").send(node).await.expect("an answer").json();
+    assert!(
+        version["etcdserver"].as_str().is_some_and(|text| text.split('.').all(|part| part.parse::<u32>().is_ok())),
+        "{version}"
+    );
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rights_hold_whatever_the_protocol() {
+    const ROOT: &str = "7c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("root-token");
+    std::fs::write(&file, ROOT).expect("it can be written");
+    let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
+    let mut cluster = Cluster::new(settings);
+    cluster.start_all();
+    let node = cluster.client_address(1);
+    eventually("a leader", PATIENCE, async || {
+        let mut etcd = Etcd::of(node).await;
+        etcd.token = Some(ROOT.to_owned());
+        etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", put("secret/1", "x"))
+            .await
+            .map_err(|status| status.to_string())
+    })
+    .await;
+    let as_root = async |method, path: &str, body: &str| {
+        Request::new(method, path).json(body).header("Authorization", format!("Bearer {ROOT}")).send(node).await
+    };
+    let grants = r#"{"grants":[{"permission":"write","prefix":"app/"}]}"#;
+    as_root("PUT", "/v1/access/roles/app", grants).await.expect("an answer").expect_success();
+    as_root("PUT", "/v1/access/users/app", r#"{"roles":["app"]}"#).await.expect("an answer").expect_success();
+    let token: Value =
+        as_root("POST", "/v1/access/tokens", r#"{"user":"app"}"#).await.expect("an answer").expect_success().json();
+
+    let mut etcd = Etcd::of(node).await;
+    let nobody = etcd.range(range("app/1", "")).await;
+    assert_eq!(refused(nobody), (Code::Unauthenticated, "etcdserver: invalid auth token".to_owned()));
+    etcd.token = Some(token["token"].as_str().expect("a token").to_owned());
+    etcd.put("app/1", "x").await;
+    let denied = (Code::PermissionDenied, "etcdserver: permission denied".to_owned());
+    assert_eq!(refused(etcd.range(range("secret/1", "")).await), denied);
+    assert_eq!(refused(etcd.range(range("a", "z")).await), denied);
+    assert_eq!(keys(&etcd.range(range("app/", "app0")).await.expect("its own")), ["app/1"]);
+    // What a transaction compares, removes or reads, however deep, is asked for as well.
+    let of_secret = RequestOpRequest::RequestRange(range("secret/1", ""));
+    let inner = TxnRequest { failure: vec![op(of_secret)], ..TxnRequest::default() };
+    let hidden = TxnRequest { success: vec![op(RequestOpRequest::RequestTxn(inner))], ..TxnRequest::default() };
+    assert_eq!(refused(etcd.txn(hidden).await), denied);
+    let compared =
+        compare("secret/1", CompareCompareTarget::Version, CompareCompareResult::Equal, CompareTargetUnion::Version(1));
+    assert_eq!(refused(etcd.txn(TxnRequest { compare: vec![compared], ..TxnRequest::default() }).await), denied);
+    let every = DeleteRangeRequest { key: bytes("a"), range_end: bytes("z"), prev_kv: true };
+    assert_eq!(refused(etcd.call::<_, DeleteRangeResponse>("/etcdserverpb.KV/DeleteRange", every).await), denied);
+    tokio::time::timeout(Duration::from_secs(10), cluster.stop(1)).await.expect("it stops");
+}
