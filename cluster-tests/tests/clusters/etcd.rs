@@ -113,6 +113,19 @@ impl Etcd {
     }
 }
 
+/// Three nodes whose members have found out that all of them know transactions over ranges.
+async fn started() -> Cluster {
+    let cluster = Cluster::start().await;
+    for id in cluster.ids() {
+        eventually("the feature level is reached", PATIENCE, async || {
+            let status = cluster.status(id).await?;
+            if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
+        })
+        .await;
+    }
+    cluster
+}
+
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
@@ -146,7 +159,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_etcd_read_and_write_the_same_entries() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = started().await;
     let (mut one, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
     let first = one.put("a/1", "x").await.header.expect("a header");
     assert!(first.cluster_id != 0 && first.member_id == 1 && first.raft_term > 0, "{first:?}");
@@ -221,7 +234,7 @@ async fn clients_of_etcd_read_and_write_the_same_entries() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_decide_as_etcd_does() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = started().await;
     let mut etcd = Etcd::of(cluster.client_address(3)).await;
     let lease = etcd.grant(60).await;
     let revision = etcd.put("k", "m").await.header.expect("a header").revision;
@@ -300,7 +313,7 @@ async fn transactions_decide_as_etcd_does() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_end_with_what_hangs_on_them() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = started().await;
     let (mut etcd, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
     let lease = etcd.grant(2).await;
     for key in ["l/1", "l/2"] {
@@ -352,7 +365,7 @@ fn watch(request: WatchCreateRequest) -> WatchRequest {
 /// Some writers, a watch on another node, and leaders that are killed: every change once, in order, whole revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_see_every_change_once_while_leaders_are_killed() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = started().await;
     let leader = cluster.leader().await;
     let follower = cluster.ids().into_iter().find(|id| *id != leader).expect("three nodes");
     let mut etcd = Etcd::of(cluster.client_address(follower)).await;
@@ -453,7 +466,7 @@ async fn watches_see_every_change_once_while_leaders_are_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_speaks_json_as_that_of_etcd() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = started().await;
     let node = cluster.client_address(2);
     let ask = async |path: &str, body: Value| {
         let answer = Request::post(path, body.to_string()).send(node).await.expect("an answer");
@@ -501,7 +514,12 @@ async fn rights_hold_whatever_the_protocol() {
     let mut cluster = Cluster::new(settings);
     cluster.start_all();
     let node = cluster.client_address(1);
-    eventually("a leader", PATIENCE, async || {
+    eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(node).await {
+        Ok(answer) if answer.is_success() => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    eventually("a write", PATIENCE, async || {
         let mut etcd = Etcd::of(node).await;
         etcd.token = Some(ROOT.to_owned());
         etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", put("secret/1", "x"))

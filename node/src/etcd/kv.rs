@@ -23,6 +23,9 @@ use crate::gateway::{propose, request_ids, text};
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
 const PLANS_MAX: usize = 64;
 
+const BELOW_LEVEL: &str =
+    "quorate: transactions over ranges come with feature level 4, and not every member is known to have it yet";
+
 /// Reads a range.
 pub struct Range;
 
@@ -150,6 +153,8 @@ fn only_result(reply: &Reply) -> Result<StepReply, Status> {
     match &reply.outcome {
         Outcome::Txn(TxnReply { results, .. }) if results.len() == 1 => Ok(results[0].clone()),
         Outcome::TxnRejected(rejected) => Err(of_failure(Failure::from_step(reply, rejected))),
+        // Only what cannot write comes so far: the rest is refused before it is proposed.
+        Outcome::Rejected(Rejection::Unsupported(_)) => Err(Status::unavailable(BELOW_LEVEL)),
         Outcome::Rejected(why) => Err(of_failure(Failure::from_rejection("", reply, why))),
         _ => Err(of_failure(propose::confused(reply))),
     }
