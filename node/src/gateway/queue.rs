@@ -21,6 +21,9 @@ use crate::gateway::text::quoted;
 use crate::gateway::wait;
 use crate::limits;
 
+/// How long an answer waits at most until this node has applied what was decided.
+const SHOWN_WITHIN: Duration = Duration::from_secs(1);
+
 /// A request, and how long a request waits for it.
 pub struct QueueRequest {
     /// For the log.
@@ -97,7 +100,9 @@ impl QueuePlace {
     async fn wait(&self, call: &Call, reply: &Reply, end_of_poll: Instant) -> Result<Acquired, Failure> {
         let backend = &call.api.backend;
         let waits = |ahead| Acquired::by(reply, QueueState::Waits { place: self.place, ahead });
-        if !wait::for_applied(backend, reply.index, end_of_poll).await {
+        // Also who does not wait is told how many are before them, which this node knows a moment after it was decided.
+        let shown_by = end_of_poll.max(Instant::now() + SHOWN_WITHIN).min(call.deadline);
+        if !wait::for_applied(backend, reply.index, shown_by).await {
             return Ok(waits(None));
         }
         let Some(end_of_wait) = self.end_of_wait(backend)? else {
