@@ -63,6 +63,41 @@ fn assert_lists(listing: &str, prefix: &str, names: &[&str]) {
     }
 }
 
+/// The files below a directory.
+fn files_under(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files_under(&path) } else { vec![path] }).collect()
+}
+
+/// Where the links of a document lead to, but for those to the web and within itself.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+}
+
+/// Who reads the documents of a package has no checkout beside them.
+fn assert_documents_lead_somewhere(root: &Path) {
+    let documents: Vec<_> =
+        files_under(root).into_iter().filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    let mut followed = 0;
+    for document in &documents {
+        let text = std::fs::read_to_string(document).expect("text");
+        for link in links(&text) {
+            let target = document.parent().expect("a directory").join(link);
+            assert!(target.is_file(), "{} has a link to {link}, which is not in the package", document.display());
+            followed += 1;
+        }
+    }
+    assert!(documents.len() > 3 && followed > 10, "{followed} links in {documents:?}");
+}
+
+/// What `systemctl help` and `systemctl status` name.
+fn assert_unit_names_a_document(unit: &str, prefix: &str, files: &Path) {
+    let named = unit.lines().find_map(|line| line.strip_prefix("Documentation=file://")).expect("documentation");
+    let name = named.strip_prefix(prefix).unwrap_or_else(|| panic!("{named} is not below {prefix}"));
+    assert!(files.join(name).is_file(), "the unit names {named}, which is not in the package");
+}
+
 #[test]
 fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     let (one, other) = (packed("022", "UTC"), packed("077", "Asia/Tokyo"));
@@ -80,6 +115,12 @@ fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     let of_archive = ["share/doc/quorate/LICENSE", "share/doc/quorate/THIRD-PARTY", "lib/sysusers.d/quorate.conf"];
     assert_lists(&listing, &root, &of_archive);
     assert!(listing.lines().all(|line| line.contains(" 0/0 ")), "all of it is of root:\n{listing}");
+    let place = tempfile::tempdir().expect("a temporary directory");
+    output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(place.path()));
+    let files = place.path().join(&root);
+    assert_documents_lead_somewhere(&files);
+    let unit = std::fs::read_to_string(files.join("lib/systemd/system/quorate-node.service")).expect("a unit");
+    assert_unit_names_a_document(&unit, "/usr/local/", &files);
 
     // Where nothing is called dpkg-deb, no package for Debian is made, and so none is looked at.
     let Some(package) = with_end(one.path(), ".deb") else {
@@ -91,10 +132,11 @@ fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     assert_lists(&listing, " ./", &["etc/quorate/node.toml", "usr/share/doc/quorate/copyright"]);
     let conffiles = output(Command::new("dpkg-deb").arg("--info").arg(&package).arg("conffiles"));
     assert_eq!(conffiles, "/etc/quorate/node.toml\n");
-    let unpacked = one.path().join("unpacked");
+    let unpacked = place.path().join("unpacked");
     output(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&unpacked));
     let unit = std::fs::read_to_string(unpacked.join("usr/lib/systemd/system/quorate-node.service")).expect("a unit");
     assert!(unit.contains("ExecStart=/usr/bin/quorate-node ") && !unit.contains("/usr/local/"), "{unit}");
+    assert_unit_names_a_document(&unit, "/usr/", &unpacked.join("usr"));
     let version = output(Command::new(unpacked.join("usr/bin/quorate-node")).arg("--version"));
     assert_eq!(version.trim(), format!("quorate-node {}", env!("CARGO_PKG_VERSION")));
 }
