@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Prints a line of an answer.
 macro_rules! say {
@@ -48,6 +49,12 @@ pub enum Command {
     /// Makes certificates to try TLS with
     #[command(subcommand)]
     Pki(pki::PkiCommand),
+    /// Writes the manual pages of the program and its verbs
+    Man {
+        /// Where to; made if it is not there
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 /// About a configuration.
@@ -74,8 +81,8 @@ impl From<OfflineError> for CommandError {
     }
 }
 
-/// Does it, and says on standard output what was found.
-pub fn run(command: Command) -> Result<(), CommandError> {
+/// Does it, and says on standard output what was found. `program` is all of the command line, for its manual.
+pub fn run(command: Command, program: clap::Command) -> Result<(), CommandError> {
     match command {
         Command::Config(ConfigCommand::Check(args)) => check_config(*args),
         Command::Backup(command) => backup::run(command),
@@ -83,7 +90,13 @@ pub fn run(command: Command) -> Result<(), CommandError> {
         Command::Recover(args) => recover::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Pki(command) => pki::run(command),
+        Command::Man { directory } => write_manual(program, &directory),
     }
+}
+
+fn write_manual(program: clap::Command, directory: &Path) -> Result<(), CommandError> {
+    let written = std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(program, directory));
+    written.map_err(|error| CommandError::Failed(format!("cannot write to {}: {error}", directory.display())))
 }
 
 fn check_config(args: Args) -> Result<(), CommandError> {

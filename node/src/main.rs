@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
 use quorate_node::dev;
@@ -39,7 +39,7 @@ struct Line {
 fn main() -> ExitCode {
     let line = Line::parse();
     match line.command {
-        Some(command) => done(commands::run(command)),
+        Some(command) => done(commands::run(command, Line::command())),
         None => serve(line.settings),
     }
 }

@@ -42,7 +42,7 @@ fn with_end(dir: &Path, end: &str) -> Option<PathBuf> {
     Some(dir.join(name))
 }
 
-const IN_BOTH: [&str; 11] = [
+const IN_BOTH: [&str; 13] = [
     "bin/quorate",
     "bin/quorate-node",
     "lib/systemd/system/quorate-node.service",
@@ -53,6 +53,8 @@ const IN_BOTH: [&str; 11] = [
     "share/doc/quorate/docs/operations.md",
     "share/doc/quorate/examples/node-of-three.toml",
     "share/fish/vendor_completions.d/quorate.fish",
+    "share/man/man1/quorate-node.1.gz",
+    "share/man/man1/quorate-node-config-check.1.gz",
     "share/man/man1/quorate.1.gz",
 ];
 
