@@ -298,6 +298,9 @@ async fn transactions_decide_as_etcd_does() {
         refused(etcd.txn(TxnRequest { failure: within, ..TxnRequest::default() }).await).0,
         Code::InvalidArgument
     );
+    let many = vec![get("k"); 1_025];
+    let many = etcd.txn(TxnRequest { success: many, ..TxnRequest::default() }).await;
+    assert_eq!(refused(many), (Code::InvalidArgument, "etcdserver: too many operations in txn request".to_owned()));
     // A put that keeps what is there.
     let keep = |put: PutRequest| PutRequest { ignore_value: true, ..put };
     let kept: PutResponse = etcd.call("/etcdserverpb.KV/Put", keep(put("k", ""))).await.expect("it is written");
@@ -439,6 +442,19 @@ async fn watches_see_every_change_once_while_leaders_are_killed() {
         seen.iter().skip(3).all(|event| event.prev_kv.is_some() || event.kv.as_ref().is_some_and(|kv| kv.version == 1))
     );
 
+    // Streams take no place in a class of requests, however many there are.
+    let mut streams = Vec::new();
+    for _ in 0..250 {
+        let (asking, mut answers) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+        asking.unbounded_send(watch(WatchCreateRequest { key: bytes("w/a"), ..Default::default() })).expect("asked");
+        assert!(answers.next().await.expect("an answer").expect("no error").created);
+        streams.push((asking, answers));
+        if streams.len() == 100 {
+            etcd = Etcd::of(cluster.client_address(follower)).await;
+        }
+    }
+    drop(streams);
+
     // Progress is of all watches; a cancelled one says so, an unknown one is passed over.
     asking
         .unbounded_send(WatchRequest {
@@ -496,6 +512,12 @@ async fn the_gateway_speaks_json_as_that_of_etcd() {
     assert_eq!((answer["result"]["ID"].as_str(), answer["result"].get("TTL")), (Some("7"), None), "{answer}");
     let (status, answer) = ask("/v3/kv/range", json!({"key": "not base64!"})).await;
     assert_eq!((status, answer["code"].as_i64()), (400, Some(3)), "{answer}");
+    let page = Request::post("/v3/kv/put", r#"{"key":"Zm9v"}"#)
+        .header("Origin", "http://page")
+        .send(node)
+        .await
+        .expect("an answer");
+    assert_eq!(page.status, 403, "a web page may not write: {}", page.text());
     let version: Value = Request::get("/version").send(node).await.expect("an answer").json();
     assert!(
         version["etcdserver"].as_str().is_some_and(|text| text.split('.').all(|part| part.parse::<u32>().is_ok())),

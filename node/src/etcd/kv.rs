@@ -18,7 +18,7 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::{propose, request_ids, text};
+use crate::gateway::{freshness, propose, request_ids, text};
 
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
 const PLANS_MAX: usize = 64;
@@ -63,8 +63,11 @@ impl Unary for Put {
 
     async fn answer(call: &Call, request: PutRequest) -> Result<PutResponse, Status> {
         for _ in 0..PLANS_MAX {
+            if request.ignore_value || request.ignore_lease {
+                freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
+            }
             let mut expects = false;
-            let op = txn::put(call, request.clone(), &mut expects).await?;
+            let op = txn::put(call, request.clone(), &mut expects)?;
             let (name, shows) = (op.key.clone(), op.return_previous);
             let reply = decide(call, Action::Write(op), false).await.map_err(of_failure)?;
             match &reply.outcome {

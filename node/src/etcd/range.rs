@@ -11,6 +11,7 @@ use quorate_store::types::{
 use tonic::Status;
 
 use crate::etcd::status::known;
+use crate::gateway::scan;
 
 /// From a key and an end: one key where there is none, all from the key on where it is `\0`.
 pub fn key_range(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Status> {
@@ -36,7 +37,8 @@ pub fn key(bytes: &Bytes) -> Result<Key, Status> {
 /// A value as it is stored. JSON objects and lists are documents for who reads them over HTTP; all else is bytes.
 pub fn value(data: &Bytes) -> Value {
     let may_be_json = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
-    let kind = if may_be_json && Json::parse(data).is_ok() { ContentKind::Json } else { ContentKind::Bytes };
+    let is_json = may_be_json && scan::beside(data.len(), || Json::parse(data).is_ok());
+    let kind = if is_json { ContentKind::Json } else { ContentKind::Bytes };
     Value { kind, data: data.to_vec() }
 }
 

@@ -6,9 +6,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use axum::BoxError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -30,11 +30,13 @@ use crate::connection::monitor::Busy;
 use crate::etcd::status;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
+use crate::gateway::caught;
 use crate::gateway::enter::{self, Guard};
 use crate::gateway::request_ids;
-use crate::{limits, timings, watchdog};
+use crate::{timings, watchdog};
 
 /// What holds for a call before it is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -120,9 +122,13 @@ pub async fn grpc<U: Unary>(request: Request) -> Response {
         started,
         answers: std::marker::PhantomData,
     };
-    let mut request = http::Request::new(body);
+    let mut request = http::Request::new(counted(&call, body));
     *request.headers_mut() = (*service.headers).clone();
-    grpc.unary(service, request).await.map(Body::new)
+    // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
+    match tokio::time::timeout_at((call.deadline + GRACE).into(), grpc.unary(service, request)).await {
+        Ok(answer) => answer.map(Body::new),
+        Err(_late) => status::known(quorate_etcd_api::Error::Timeout).into_http(),
+    }
 }
 
 struct UnaryCall<U> {
@@ -149,6 +155,9 @@ impl<U: Unary> UnaryService<U::Request> for UnaryCall<U> {
 
 /// Answers a call in JSON.
 pub async fn json<U: Unary>(request: Request) -> Response {
+    if let Some(refused) = refuse_page(&request) {
+        return refused;
+    }
     let Arrived { call, headers, body, path, started } = match Arrived::of(request, U::PATH, U::POLICY) {
         Some(arrived) => arrived,
         None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -176,6 +185,7 @@ pub async fn grpc_exchange<E: Exchange>(request: Request) -> Response {
         ExchangeCall::<E> { call, headers: Arc::new(headers), path, started, answers: std::marker::PhantomData };
     let mut request = http::Request::new(body);
     *request.headers_mut() = (*service.headers).clone();
+    // A stream has no end, and its messages are small: each is bounded by itself.
     grpc.streaming(service, request).await.map(Body::new)
 }
 
@@ -199,13 +209,16 @@ impl<E: Exchange> StreamingService<E::Request> for ExchangeCall<E> {
             let opened = begin(&call, &headers, E::POLICY).await;
             finish(&call, &headers, E::POLICY, &path, started, timings::Timings::default(), opened.as_ref().err());
             let busy = opened?;
-            Ok(tonic::Response::new(open::<E>(call, request.into_inner().boxed(), busy)))
+            Ok(tonic::Response::new(open::<E>(&call, request.into_inner().boxed(), busy)))
         })
     }
 }
 
 /// Answers a call with streams in JSON: one message comes in, what goes out is a line each.
 pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
+    if let Some(refused) = refuse_page(&request) {
+        return refused;
+    }
     let Arrived { call, headers, body, path, started } = match Arrived::of(request, E::PATH, E::POLICY) {
         Some(arrived) => arrived,
         None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -227,7 +240,7 @@ pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
         true => requests.chain(futures::stream::pending()).boxed(),
         false => requests.boxed(),
     };
-    let lines = open::<E>(call, requests, busy).map(|answer| Ok::<_, Infallible>(line(&answer)));
+    let lines = open::<E>(&call, requests, busy).map(|answer| Ok::<_, Infallible>(line(&answer)));
     let mut response = Response::new(Body::from_stream(lines));
     response.headers_mut().insert(header::CONTENT_TYPE, APPLICATION_JSON);
     response
@@ -235,18 +248,27 @@ pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
 
 /// Opens a stream, which keeps its connection busy until it ends.
 fn open<E: Exchange>(
-    call: Arc<Call>,
+    call: &Call,
     requests: BoxStream<'static, Result<E::Request, Status>>,
     mut busy: Busy,
 ) -> BoxStream<'static, Result<E::Response, Status>> {
     busy.goes_on();
     let stop = busy.monitor().stop().clone();
-    E::open(call, requests, stop)
+    E::open(Arc::new(call.lasting()), requests, stop)
         .map(move |item| {
             let _stays = &busy;
             item
         })
         .boxed()
+}
+
+/// Keeps web pages out. A browser sends a `POST` without a content type that needs leave to any address, and this port may stand on the
+/// loopback of someone who browses. Clients of etcd are no web pages.
+fn refuse_page(request: &Request) -> Option<Response> {
+    let is_of_page = request.headers().contains_key(header::ORIGIN);
+    is_of_page.then(|| {
+        json_error(&Status::permission_denied("quorate: web pages may not ask here; see /v1 and --cors-origins"))
+    })
 }
 
 /// A call that came, before anything of it was looked at. There is none where nobody said where it came to, which is a bug.
@@ -326,17 +348,16 @@ async fn perform<U: Unary>(
     started: Instant,
     request: U::Request,
 ) -> Result<U::Response, Status> {
-    call.api.in_flight.fetch_add(1, Ordering::Relaxed);
-    let worked = timings::of(async {
+    let _slot = Slot::take(&call.api);
+    let worked = timings::of(caught::caught(U::POLICY.writes, async {
         admit(call, headers, U::POLICY).await?;
         match tokio::time::timeout_at(call.deadline.into(), U::answer(call, request)).await {
             Ok(answered) => answered,
             // What waits has a deadline of its own, so this one is met by what does not.
             Err(_late) => Err(status::known(quorate_etcd_api::Error::Timeout)),
         }
-    });
+    }));
     let (answered, timings) = watchdog::watched(U::PATH, worked).await;
-    call.api.in_flight.fetch_sub(1, Ordering::Relaxed);
     finish(call, headers, U::POLICY, path, started, timings, answered.as_ref().err());
     answered
 }
@@ -365,10 +386,23 @@ fn finish(
     }
 }
 
+/// How much longer than its call a body is read: the answer of the call itself is the better one.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// A body that takes its place in the memory for all bodies as it comes.
+fn counted(call: &Arc<Call>, body: Body) -> Body {
+    let call = Arc::clone(call);
+    Body::from_stream(body.into_data_stream().map(move |data| {
+        let data = data.map_err(BoxError::from)?;
+        call.body_permit.grow(data.len()).map_err(|failure| BoxError::from(failure.detail().to_owned()))?;
+        Ok::<_, BoxError>(data)
+    }))
+}
+
 /// Reads a body in JSON.
-async fn read(call: &Call, body: Body) -> Result<Bytes, Status> {
-    let bytes_max = call.api.settings.body_bytes_max.max(limits::READ_INLINE_BYTES_MAX);
-    let reading = tokio::time::timeout_at(call.deadline.into(), Limited::new(body, bytes_max).collect()).await;
+async fn read(call: &Arc<Call>, body: Body) -> Result<Bytes, Status> {
+    let body = Limited::new(counted(call, body), call.api.settings.body_bytes_max);
+    let reading = tokio::time::timeout_at(call.deadline.into(), body.collect()).await;
     match reading {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(_)) => Err(status::known(quorate_etcd_api::Error::RequestTooLarge)),

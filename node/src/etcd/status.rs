@@ -44,3 +44,9 @@ pub fn of_fault(fault: &TxnFault) -> Status {
         TxnFault::TooDeep => Status::invalid_argument(format!("quorate: {fault}")),
     }
 }
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        of_failure(failure)
+    }
+}

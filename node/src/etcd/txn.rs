@@ -12,6 +12,7 @@ use quorate_etcd_api::kv::{
     TxnRequest, TxnResponse,
 };
 use quorate_store::document::Criteria;
+use quorate_store::limits::TXN_STEPS_MAX;
 use quorate_store::types::{
     Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListShown, ListStep, Listed,
     RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, WriteOp, Written,
@@ -51,8 +52,39 @@ enum Part {
     Txn(Shape),
 }
 
+/// How much a transaction asks for, before any of it is looked at.
+#[derive(Default)]
+struct Measure {
+    /// Comparisons and operations, nested ones too.
+    operations: usize,
+    /// Whether planning it reads what is there: an entry that a put keeps a part of, or the past.
+    looks_back: bool,
+}
+
+impl Measure {
+    fn add(&mut self, request: &TxnRequest) {
+        self.operations += request.compare.len() + request.success.len() + request.failure.len();
+        for operation in request.success.iter().chain(&request.failure) {
+            match &operation.request {
+                Some(RequestOpRequest::RequestTxn(nested)) => self.add(nested),
+                Some(RequestOpRequest::RequestPut(put)) => self.looks_back |= put.ignore_value || put.ignore_lease,
+                Some(RequestOpRequest::RequestRange(range)) => self.looks_back |= range.revision > 0,
+                Some(RequestOpRequest::RequestDeleteRange(_)) | None => {}
+            }
+        }
+    }
+}
+
 /// Plans a transaction.
 pub async fn plan(call: &Call, request: TxnRequest) -> Result<Planned, Status> {
+    let mut measure = Measure::default();
+    measure.add(&request);
+    if measure.operations > TXN_STEPS_MAX {
+        return Err(known(Error::TooManyOps));
+    }
+    if measure.looks_back {
+        freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
+    }
     let mut expects = false;
     let (branch, shape) = plan_branch(call, request, &mut expects).await?;
     Ok(Planned { branch, expects, shape })
@@ -76,7 +108,7 @@ async fn plan_steps(
             None => return Err(Status::invalid_argument("quorate: an operation of a transaction says nothing")),
             Some(RequestOpRequest::RequestRange(request)) => range(call, &request).await?,
             Some(RequestOpRequest::RequestPut(request)) => {
-                let op = put(call, request, expects).await?;
+                let op = put(call, request, expects)?;
                 let part = Part::Put(op.return_previous.then(|| op.key.clone()));
                 (Step::Write(op), part)
             }
@@ -102,8 +134,8 @@ async fn range(call: &Call, request: &RangeRequest) -> Result<(Step, Part), Stat
     Ok((Step::List(names), Part::Past(read)))
 }
 
-/// A put as a write.
-pub async fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<WriteOp, Status> {
+/// A put as a write. Where it keeps a part of what is there, this node has to be as fresh as the cluster.
+pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<WriteOp, Status> {
     let PutRequest { key: name, value: data, lease, prev_kv, ignore_value, ignore_lease } = request;
     let name = key(&name)?;
     if ignore_value && !data.is_empty() {
@@ -125,7 +157,6 @@ pub async fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result
     };
     if ignore_value || ignore_lease {
         *expects = true;
-        freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
         let read = call.api.backend.get(&op.key).map_err(|fault| of_failure(Failure::from_fault(&fault)))?;
         let Some(entry) = read.entry else { return Err(known(Error::KeyNotFound)) };
         op.expect = Expect::Cas(entry.meta.cas);

@@ -171,3 +171,20 @@ impl Api {
         HttpLoad { requests: self.in_flight(), body_bytes, answer_bytes }
     }
 }
+
+/// Counts a request while it is handled, also when its future is dropped half-way.
+pub struct Slot(Arc<Api>);
+
+impl Slot {
+    /// Counts one.
+    pub fn take(api: &Arc<Api>) -> Self {
+        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(api))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -89,6 +89,14 @@ impl Call {
         }
     }
 
+    /// The same caller's, for an answer that goes on: it takes nothing of a class, since it lasts as long as its caller wants.
+    pub fn lasting(&self) -> Self {
+        let target = Target { route: self.route, class: RequestClass::Node, is_vital: self.is_vital };
+        let (api, origin, busy) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::default());
+        let call = Self::new(api, target, origin, busy, Instant::now(), self.request_id());
+        Self { who: self.who.clone(), account: self.account.clone(), timeout: self.timeout, ..call }
+    }
+
     /// Takes the deadline that the caller gave, at most the configured maximum.
     pub fn give_time(&mut self, wanted: Duration) {
         let wanted = self.api.timeout(wanted);

@@ -9,6 +9,7 @@ pub mod api;
 pub mod arrival;
 pub mod auth;
 pub mod call;
+pub mod caught;
 pub mod decide;
 pub mod enter;
 pub mod entry_lock;

@@ -4,7 +4,6 @@
 //! documents, the headers of every answer, metrics, traces, the audit log). Never knows what a handler does.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -18,8 +17,9 @@ use quorate_api::{Applied, ErrorCode};
 
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::api::Api;
+use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
+use crate::gateway::caught;
 use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
@@ -27,8 +27,8 @@ use crate::http::context::{Context, RequestContext};
 use crate::http::cors;
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
+use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
-use crate::http::output::{caught, refusal};
 use crate::http::routes::{self, Operation, Policy, Route};
 use crate::timings::{self, Part};
 use crate::watchdog;
@@ -218,20 +218,4 @@ fn refuse_route(context: &RequestContext) -> Failure {
     }
     let detail = format!("{} is not a method of {}; it takes {}", head.method, route.template(), route.allow());
     Failure::new(ErrorCode::MethodNotAllowed, Applied::No, detail).allowing(route.allow())
-}
-
-/// Counts a request while it is handled, also when its future is dropped half-way.
-struct Slot(Arc<Api>);
-
-impl Slot {
-    fn take(api: &Arc<Api>) -> Self {
-        api.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(api))
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -2,7 +2,6 @@
 //!
 //! Owns their JSON, and how long they may wait for their peers. Never decides what an answer says.
 
-pub mod caught;
 pub mod completed;
 pub mod refusal;
 pub mod render;

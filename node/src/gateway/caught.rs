@@ -12,7 +12,7 @@ use quorate_store::machine;
 use crate::gateway::failure::Failure;
 
 /// Runs the handler of a request. A panic becomes its answer; of a write nobody knows then whether it was applied.
-pub async fn caught<T>(writes: bool, handler: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub async fn caught<T, E: From<Failure>>(writes: bool, handler: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let mut handler = pin!(handler);
     poll_fn(|context| match machine::catching(|| Ok(handler.as_mut().poll(context))) {
         Ok(polled) => polled,
@@ -20,7 +20,7 @@ pub async fn caught<T>(writes: bool, handler: impl Future<Output = Result<T, Fai
             tracing::error!(%fault, "a request met a bug");
             let applied = if writes { Applied::Unknown } else { Applied::No };
             let detail = "the request met a bug of this software; the log of this node tells of it";
-            Poll::Ready(Err(Failure::new(ErrorCode::Internal, applied, detail)))
+            Poll::Ready(Err(Failure::new(ErrorCode::Internal, applied, detail).into()))
         }
     })
     .await
@@ -44,6 +44,6 @@ mod tests {
             caught(writes, handler).await.expect_err("it panicked").applied()
         };
         assert_eq!((applied(true).await, applied(false).await), (Applied::Unknown, Applied::No));
-        assert_eq!(caught(true, async { Ok(7) }).await.ok(), Some(7));
+        assert_eq!(caught(true, async { Ok::<_, Failure>(7) }).await.ok(), Some(7));
     }
 }
