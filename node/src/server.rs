@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
+use quorate_store::clean_stop;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;
@@ -176,6 +177,8 @@ struct Opened {
     log: LogStore,
     machine: StateMachine,
     state: StateReader,
+    /// Whether it shows all that was shown before it stopped.
+    is_whole: bool,
 }
 
 impl Opened {
@@ -193,10 +196,11 @@ impl Opened {
         };
         let (machine, state) = StateMachine::open(data_dir, options).map_err(ServerError::of)?;
         start::reconcile(&log, &machine, state.position().index).map_err(ServerError::of)?;
+        let is_whole = clean_stop::take(data_dir).map_err(ServerError::of)? == Some(state.position().index);
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
         let identity = Arc::new(ArcSwap::from_pointee(marker));
-        Ok(Self { identity, space, log, machine, state })
+        Ok(Self { identity, space, log, machine, state, is_whole })
     }
 }
 
@@ -310,7 +314,7 @@ impl Node {
         peer_listener: Listener,
         client_listener: Listener,
     ) -> Result<Self, ServerError> {
-        let Opened { identity, space, log, machine, state } = opened;
+        let Opened { identity, space, log, machine, state, is_whole } = opened;
         let tls = NodeTls::open(config).map_err(ServerError)?;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Metrics::new(&route_templates());
@@ -402,7 +406,7 @@ impl Node {
             snapshot_request: request,
             backups,
             tls: tls.ports(),
-            recovered: AtomicBool::new(false),
+            recovered: AtomicBool::new(is_whole),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
@@ -495,8 +499,15 @@ impl Node {
         while self.tasks.join_next().await.is_some() {}
         let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
         let flushed = background::blocking(move || {
-            state.flush().map_err(|fault| fault.to_string())?;
+            let durable = state.flush().map_err(|fault| fault.to_string())?;
             log.close();
+            // Nobody is shown anything any more, so this is how far the node went.
+            if durable == state.position().index
+                && let Some(data_dir) = state.state_dir().parent()
+                && let Err(error) = clean_stop::note(data_dir, durable)
+            {
+                tracing::warn!(%error, "it was not noted that this node stopped cleanly; it will ask a leader before it shows anything");
+            }
             if let Some(traces) = traces {
                 traces.shut_down();
             }

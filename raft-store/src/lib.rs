@@ -13,6 +13,7 @@ pub use quorate_machine::{
 
 pub mod background;
 pub mod backup;
+pub mod clean_stop;
 pub mod durable;
 pub mod durations;
 pub mod identity;

@@ -501,9 +501,11 @@ impl App {
 
     /// Returns once this node shows what it showed before it was started, or more; until then it shows nothing that was not asked of
     /// a leader. Its own log does not say how far that was: a follower applies what a quorum has, whether or not its own disk has it
-    /// yet, and a loss of power takes that.
+    /// yet, and a loss of power takes that. Who stopped cleanly has noted it, and asks nobody.
     pub async fn recover(&self) {
-        while self.read_barrier(Consistency::Linearizable, Instant::now() + RECOVERY_TRY).await.is_err() {
+        while !self.inner.recovered.load(Ordering::Relaxed)
+            && self.read_barrier(Consistency::Linearizable, Instant::now() + RECOVERY_TRY).await.is_err()
+        {
             tokio::time::sleep(TRY_AGAIN).await;
         }
         self.inner.recovered.store(true, Ordering::Relaxed);
