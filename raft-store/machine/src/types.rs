@@ -38,12 +38,14 @@ pub use coordination::{
 };
 pub use entry::{ContentKind, Entry, EntryMeta, Shown, Value};
 pub use key::{Key, KeyError};
-pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply};
+pub use many::{
+    Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply,
+};
 pub use name::Name;
 pub use query::{ClaimOp, ClaimReply, NumbersOp, RulesChange, RulesOp, WhereChange, WhereItem, WhereOp, WhereReply};
 pub use ranges::{
-    Branch, Branched, Compared, Comparison, ComparisonOperator, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep,
-    Listed, RemoveStep, Removed, RevisionFilter,
+    Compared, Comparison, ComparisonOperator, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Listed,
+    RemoveStep, Removed, RevisionFilter,
 };
 pub use task::{
     AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskHead,

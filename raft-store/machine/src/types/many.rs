@@ -9,8 +9,8 @@ use bincode::error::DecodeError;
 use bincode::{Encode, impl_borrow_decode};
 
 use super::{
-    Branch, Branched, Comparison, Expect, Key, KeyRange, ListStep, Listed, Rejection, RemoveStep, Removed, Revision,
-    Shown, WriteOp, Written,
+    Comparison, Expect, Key, KeyRange, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown, WriteOp,
+    Written,
 };
 use crate::document::Criteria;
 use crate::level::{self, Level};
@@ -123,6 +123,24 @@ pub enum Step {
     Remove(RemoveStep),
     /// Decides again, by comparisons.
     Branch(Branch),
+}
+
+/// Steps that are taken where all comparisons hold, and others where one does not. As [`Txn`], but for what decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode)]
+pub struct Branch {
+    /// What must hold for `then`.
+    pub comparisons: Vec<Comparison>,
+    /// The steps where all hold.
+    pub then: Vec<Step>,
+    /// The steps where one does not.
+    pub otherwise: Vec<Step>,
+}
+
+impl Branch {
+    /// The steps that are taken.
+    pub fn branch(&self, succeeded: bool) -> &[Step] {
+        if succeeded { &self.then } else { &self.otherwise }
+    }
 }
 
 /// What is wrong with a transaction whatever the state.
@@ -413,6 +431,15 @@ impl StepReply {
             Self::Branched(done) => done.results.iter().map(Self::value_bytes).sum(),
         }
     }
+}
+
+/// What a [`Branch`] came to.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub struct Branched {
+    /// Whether all comparisons held.
+    pub succeeded: bool,
+    /// What came of each step that was taken.
+    pub results: Vec<StepReply>,
 }
 
 /// A step that was rejected, and with it the whole transaction.

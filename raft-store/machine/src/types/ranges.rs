@@ -1,12 +1,13 @@
 //! Steps of transactions over ranges of keys, and comparisons with what is in a range.
 //!
-//! Owns their form in the log, from feature level [`RANGES`](crate::level::RANGES) on. What they do is `machine/ranges`'s.
+//! Owns their form in the log, from feature level [`RANGES`](crate::level::RANGES) on. What they do is `machine/ranges`'s; the branches that
+//! comparisons decide stand with the steps in `many`.
 
 use std::cmp::Ordering;
 
 use bincode::{Decode, Encode};
 
-use super::{EntryMeta, Key, Shown, Step, StepReply};
+use super::{EntryMeta, Key, Shown};
 
 /// A range of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -100,24 +101,6 @@ impl Compared {
             Self::Session(wanted) => against(number(|meta| meta.session.map_or(0, |id| id.0)), wanted),
             Self::Value(wanted) => entry?.1.cmp(wanted.as_slice()),
         })
-    }
-}
-
-/// Steps that are taken where all comparisons hold, and others where one does not. As [`super::Txn`], but for what decides.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Encode)]
-pub struct Branch {
-    /// What must hold for `then`.
-    pub comparisons: Vec<Comparison>,
-    /// The steps where all hold.
-    pub then: Vec<Step>,
-    /// The steps where one does not.
-    pub otherwise: Vec<Step>,
-}
-
-impl Branch {
-    /// The steps that are taken.
-    pub fn branch(&self, succeeded: bool) -> &[Step] {
-        if succeeded { &self.then } else { &self.otherwise }
     }
 }
 
@@ -239,13 +222,4 @@ pub struct Removed {
     pub count: u64,
     /// The entries as they were, in order of key, where they were asked for.
     pub entries: Vec<(Key, Shown)>,
-}
-
-/// What a [`Branch`] came to.
-#[derive(Debug, Clone, PartialEq, Eq, Encode)]
-pub struct Branched {
-    /// Whether all comparisons held.
-    pub succeeded: bool,
-    /// What came of each step that was taken.
-    pub results: Vec<StepReply>,
 }
