@@ -30,6 +30,13 @@ pub struct Access<'a> {
 
 impl Client {
     /// Users, roles and tokens.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let token = client.access().create_token("app").await?.token;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn access(&self) -> Access<'_> {
         Access { client: self }
     }

@@ -30,6 +30,16 @@ pub struct Barrier<'a> {
 
 impl Session {
     /// The barrier of this name, which so many sessions open: all of them say the same number.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let session = client.session().await?;
+    /// let barrier = session.barrier("both", 2);
+    /// barrier.enter().await?;
+    /// barrier.leave().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn barrier(&self, name: impl Into<String>, parties: u32) -> Barrier<'_> {
         Barrier { session: self, name: name.into(), parties, wait: None }
     }

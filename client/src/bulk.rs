@@ -36,6 +36,16 @@ pub struct Bulk<'a> {
 impl Client {
     /// Many operations in one request, at most 10,000: each is applied or refused on its own, in order. An insert that finds
     /// its key is skipped, and so is an operation whose condition does not hold.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Op;
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let done = client.bulk().push(Op::remove("a")).push(Op::put("b", Value::json("1")?)).await?;
+    /// println!("{} applied, {} failed", done.applied, done.failed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bulk(&self) -> Bulk<'_> {
         Bulk {
             client: self,

@@ -34,6 +34,16 @@ pub struct ChangeWhere<'a> {
 impl Client {
     /// Changes parts of every document whose key begins with `prefix`, as [`Client::patch`] does. Without filters, of all of
     /// them.
+    ///
+    /// ```no_run
+    /// # use quorate_client::api::Operator;
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let raise = Value::json_text(r#"[{"op":"inc","path":"n","value":1}]"#);
+    /// let done = client.patch_where("people/", raise).filter("n", Operator::Gte, 2).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn patch_where(&self, prefix: impl Into<String>, patch: Value) -> ChangeWhere<'_> {
         ChangeWhere { patch: Some(patch), ..self.delete_where(prefix) }
     }

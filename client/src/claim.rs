@@ -33,6 +33,16 @@ pub struct Claim<'a> {
 impl Client {
     /// Finds entries whose keys begin with `prefix` and that nobody has locked, and locks them: one, for 15 s, if nothing else
     /// is said. No two claims get the same entry while its lock holds.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// for claimed in client.claim("letters/").limit(2).lock_time(Duration::from_secs(20)).await? {
+    ///     claimed.complete().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn claim(&self, prefix: impl Into<String>) -> Claim<'_> {
         Claim {
             client: self,

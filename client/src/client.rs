@@ -233,6 +233,15 @@ impl Client {
     }
 
     /// Settings to change before building. Without endpoints: the local cluster.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use quorate_client::Client;
+    /// # fn example() -> Result<(), quorate_client::Error> {
+    /// let client = Client::builder().endpoints("10.0.0.1:7100,10.0.0.2:7100").timeout(Duration::from_secs(5)).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder() -> ClientBuilder {
         let settings = Settings {
             timeout: TIMEOUT_DEFAULT,

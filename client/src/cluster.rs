@@ -48,6 +48,17 @@ impl Client {
 
     /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way
     /// may be decided after this answer.
+    ///
+    /// ```no_run
+    /// # use quorate_client::RequestId;
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let id: RequestId = "o62-create".parse()?;
+    /// client.insert("orders/o62", Value::json("new")?).request_id(id.clone()).await?;
+    /// println!("{:?}", client.request_outcome(&id).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn request_outcome(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
         let mut target = String::from("/v1/requests/");
         target.extend(percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC));

@@ -34,6 +34,20 @@ pub struct Campaign<'a> {
 impl Session {
     /// The election of this name, for this session to stand in: as long as it takes, if nothing else is said. Who has stood
     /// longest leads next.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let session = client.session().ttl(Duration::from_secs(5)).await?;
+    /// let leadership = session.elect("scheduler").campaign().await?;
+    /// tokio::select! {
+    ///     loss = leadership.lost() => println!("somebody else may lead: {loss}"),
+    ///     written = client.put("schedule/last", Value::json("1")?).guarded_by(&leadership) => drop(written?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn elect(&self, name: impl Into<String>) -> Campaign<'_> {
         Campaign { session: self, name: name.into(), value: None, delay: None, wait: None }
     }
@@ -133,6 +147,15 @@ pub struct Election<'a> {
 
 impl Client {
     /// The election of this name.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// if let Some(leader) = client.election("scheduler").leader().await? {
+    ///     println!("{} leads in term {}", leader.owner, leader.term);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn election(&self, name: impl Into<String>) -> Election<'_> {
         Election { client: self, queue: Queue::Election(name.into()) }
     }

@@ -21,6 +21,14 @@ pub struct Find<'a> {
 
 impl Client {
     /// Finds entries whose keys begin with `prefix`, any key for an empty one. Without filters it finds all of them.
+    ///
+    /// ```no_run
+    /// # use quorate_client::api::Operator;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let urgent = client.find("orders/").filter("priority", Operator::Gte, 5).order_by("-priority").page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn find(&self, prefix: impl Into<String>) -> Find<'_> {
         let request = FindRequest { prefix: Some(prefix.into()), ..FindRequest::default() };
         Find { client: self, request, criteria: Criteria::default() }

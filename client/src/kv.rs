@@ -45,11 +45,31 @@ pub enum Change {
 
 impl Client {
     /// Reads an entry; `None` if there is none.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let now = client.get("orders/o1").await?;
+    /// let nearby = client.get("orders/o1").local().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get<'a>(&'a self, key: &'a str) -> Get<'a> {
         Get { client: self, key, revision: None, freshness: Freshness::Linearizable, timeout: None }
     }
 
     /// Reads an entry and decodes its value.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// #[derive(serde::Deserialize)]
+    /// struct Order { status: String }
+    ///
+    /// if let Some(order) = client.get_json::<Order>("orders/o1").await? {
+    ///     println!("{} since revision {}", order.content.status, order.entry.mod_revision);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Document<T>>, Error> {
         match self.get(key).await? {
             Some(entry) => Ok(Some(Document { content: entry.json()?, entry })),
@@ -82,11 +102,28 @@ impl Client {
     }
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.put("greeting", Value::json("hello")?).ttl(Duration::from_secs(60)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn put(&self, key: impl Into<String>, value: Value) -> Write<'_> {
         Write::new(self, Op::put(key, value))
     }
 
     /// Creates; fails with `already_exists`.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.insert("leader", Value::json("me")?).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn insert(&self, key: impl Into<String>, value: Value) -> Write<'_> {
         Write::new(self, Op::insert(key, value))
     }
@@ -103,6 +140,18 @@ impl Client {
 
     /// Changes parts of a document; fails with `not_found`. The patch is a merge patch (RFC 7396, an object), a JSON Patch
     /// (RFC 6902) or a list of update operators such as `{"op": "inc", "path": "stock", "value": -1}`.
+    ///
+    /// ```no_run
+    /// # use quorate_client::api::Criterion;
+    /// # use quorate_client::api::Operator;
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// // A merge patch, taken only while the order is new.
+    /// let paid = Value::json_text(r#"{"status":"paid"}"#);
+    /// client.patch("orders/o1", paid).only_if(Criterion::new("status", Operator::Eq, "new")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn patch(&self, key: impl Into<String>, patch: Value) -> Write<'_> {
         Write::new(self, Op::patch(key, patch))
     }
@@ -131,6 +180,16 @@ impl Client {
     }
 
     /// [`Client::cas`] with anything that has a JSON form.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let read = client.get("orders/o1").await?.expect("there is one");
+    /// if let Some(cas) = read.cas {
+    ///     client.cas_json("orders/o1", cas, &["new", "value"]).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cas_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, cas: Cas, value: &T) -> Write<'_> {
         self.put_json(key, value).cas(cas)
     }
@@ -141,6 +200,13 @@ impl Client {
     }
 
     /// Deletes; fails with `not_found`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.remove("orders/o1").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn remove(&self, key: impl Into<String>) -> Write<'_> {
         Write::new(self, Op::remove(key))
     }
@@ -149,6 +215,15 @@ impl Client {
     /// only writes with the `cas` of the answer are applied, and the first of them ends the lock. `lock_ms` of the answer is the time
     /// that was given. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody else holds it, at once or after
     /// [`Write::wait`], and with `not_found`.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let locked = client.lock_entry("orders/o1", Duration::from_secs(20)).wait(Duration::from_secs(5)).await?;
+    /// let key = locked.cas.expect("the key of the lock");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock_entry(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
         Write::new(self, Op::lock_entry(key, time))
     }

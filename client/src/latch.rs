@@ -25,6 +25,17 @@ pub struct Latch<'a> {
 
 impl Client {
     /// The latch of this name.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let latch = client.latch("copied");
+    /// latch.create(3).await?;
+    /// latch.count_down(1).await?;
+    /// println!("open: {}", latch.wait(Duration::from_secs(5)).await?.open);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn latch(&self, name: impl Into<String>) -> Latch<'_> {
         Latch { client: self, name: name.into() }
     }

@@ -24,6 +24,16 @@ pub struct List<'a> {
 
 impl Client {
     /// Lists the entries whose keys begin with `prefix`; all of them for an empty one.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let page = client.list("orders/").limit(100).page().await?;
+    /// for entry in page.entries {
+    ///     println!("{}", entry.key);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn list(&self, prefix: impl Into<String>) -> List<'_> {
         let prefix = prefix.into();
         List { client: self, prefix, limit: None, revision: None, keys_only: false, reverse: false, local: false }

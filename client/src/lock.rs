@@ -30,6 +30,18 @@ impl Session {
     /// The lock of this name, to be acquired for this session: exclusively, and waiting as long as it takes, if nothing else is
     /// said. Locks are granted in the order in which they were asked for. A session has a lock once: what is to exclude one
     /// another takes a session each.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let session = client.session().await?;
+    /// let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
+    /// client.put("books/total", Value::json("4")?).guarded_by(&lock).await?;
+    /// lock.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock<'_> {
         let request = AcquireRequest { session: self.id().to_owned(), ..AcquireRequest::default() };
         Lock { session: self, name: name.into(), request, wait: None }

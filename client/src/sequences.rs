@@ -20,6 +20,14 @@ pub struct Sequence<'a> {
 
 impl Client {
     /// The sequence of this name.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let taken = client.sequence("tickets").next(10).await?;
+    /// println!("from {} to {}", taken.first, taken.last);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sequence(&self, name: impl Into<String>) -> Sequence<'_> {
         Sequence { client: self, name: name.into() }
     }

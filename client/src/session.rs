@@ -67,6 +67,16 @@ pub struct StartSession<'a> {
 impl Client {
     /// Starts a session that is renewed in the background for as long as it is held: 10 s to live without a renewal, if
     /// nothing else is said.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let session = client.session().ttl(Duration::from_secs(5)).owner("web-3").await?;
+    /// client.put("services/web-3", Value::json("10.0.0.9:8080")?).session(&session).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn session(&self) -> StartSession<'_> {
         StartSession { client: self, ttl: None, owner: None, labels: BTreeMap::new(), timeout: None }
     }

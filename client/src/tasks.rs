@@ -33,6 +33,15 @@ pub struct TaskQueue {
 
 impl Client {
     /// The queue of this name.
+    ///
+    /// ```no_run
+    /// # use quorate_client::Value;
+    /// # use std::time::Duration;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.tasks("parcels").schedule(Value::json("p1")?).delay(Duration::from_secs(60)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tasks(&self, queue: impl Into<String>) -> TaskQueue {
         TaskQueue { client: self.clone(), name: queue.into() }
     }

@@ -66,6 +66,20 @@ pub struct When<C> {
 impl Client {
     /// Steps on any keys that take effect together or not at all. If all checks hold, those of [`Txn::then`] are taken, else
     /// those of [`Txn::otherwise`].
+    ///
+    /// ```no_run
+    /// # use quorate_client::api::Criterion;
+    /// # use quorate_client::api::Operator;
+    /// # use quorate_client::Op;
+    /// # use quorate_client::Value;
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let is_solvent = Criterion::new("balance", Operator::Gte, 40);
+    /// let take = Value::json_text(r#"[{"op":"inc","path":"balance","value":-40}]"#);
+    /// let done = client.txn().when("accounts/ann").matches(is_solvent).then(Op::patch("accounts/ann", take)).await?;
+    /// println!("{}", done.succeeded);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn txn(&self) -> Txn<&Client> {
         Txn::of(self)
     }

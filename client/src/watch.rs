@@ -69,6 +69,15 @@ pub enum Watched {
 
 impl Client {
     /// Watches the keys that begin with `prefix`; all keys for an empty one. Without more it shows what changes from now on.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut watch = client.watch("settings/").initial().start().await?;
+    /// loop {
+    ///     println!("{:?}", watch.next().await?);
+    /// }
+    /// # }
+    /// ```
     pub fn watch(&self, prefix: impl Into<String>) -> WatchSetup {
         WatchSetup {
             client: self.clone(),
