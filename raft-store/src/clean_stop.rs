@@ -2,8 +2,8 @@
 //!
 //! Owns the file. It holds for one start: whoever takes it removes it, so that a crash after that finds none.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use crate::durable;
 
@@ -19,11 +19,7 @@ pub fn take(data_dir: &Path) -> io::Result<Option<u64>> {
     let path = data_dir.join(FILE);
     // A note that cannot be read is as good as none.
     let noted = durable::read_sealed(&path).ok().flatten();
-    match fs::remove_file(&path) {
-        Ok(()) => durable::sync_dir(data_dir)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
+    durable::remove(&path)?;
     Ok(noted)
 }
 
@@ -39,7 +35,7 @@ mod tests {
         assert_eq!(take(dir.path()).unwrap(), Some(7));
         assert_eq!(take(dir.path()).unwrap(), None);
         note(dir.path(), 8).unwrap();
-        fs::write(dir.path().join(FILE), b"damaged").unwrap();
+        std::fs::write(dir.path().join(FILE), b"damaged").unwrap();
         assert_eq!(take(dir.path()).unwrap(), None);
         assert!(!dir.path().join(FILE).exists());
     }

@@ -59,6 +59,14 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Removes a file, if it is there. Durably gone when this returns.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync_dir(parent(path)?),
+    }
+}
+
 /// Replaces `path` by a file of exactly these bytes, durable when it returns. A crash leaves the old content or the
 /// new, never a mix. `failpoint` names the point between the fsync of the new content and the rename.
 pub fn write_whole(path: &Path, content: &[u8], failpoint: &'static str) -> io::Result<()> {

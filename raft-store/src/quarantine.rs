@@ -34,10 +34,7 @@ pub fn write(data_dir: &Path, quarantine: &Quarantine) -> io::Result<()> {
 
 /// Takes the mark away, durably. Fine where there is none.
 pub fn lift(data_dir: &Path) -> io::Result<()> {
-    match std::fs::remove_file(data_dir.join(FILE)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => durable::sync_dir(data_dir),
-    }
+    durable::remove(&data_dir.join(FILE))
 }
 
 #[cfg(test)]
