@@ -425,7 +425,8 @@ impl Node {
         let state_dir = state.state_dir().to_path_buf();
         tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
-        tasks.spawn(recover(app.clone()));
+        let recovering = app.clone();
+        tasks.spawn(async move { recovering.recover().await });
         tasks.spawn(log_trimmer::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
@@ -557,10 +558,6 @@ async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
         }
     };
     tokio::join!(learn, view.follow(&raft), view.listen(&raft));
-}
-
-async fn recover(app: App) {
-    app.recover().await;
 }
 
 /// Makes the ballast again once there is room for it.

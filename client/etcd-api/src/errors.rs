@@ -1,7 +1,7 @@
 //! What a server answers where it does not do what it was asked: codes of gRPC, and etcd's own texts, which clients compare.
 
 /// A status code of gRPC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum Code {
     Ok = 0,

@@ -480,6 +480,31 @@ async fn watches_see_every_change_once_while_leaders_are_killed() {
     cluster.assert_agreement().await;
 }
 
+/// A stream may have many watches: each of them is one of those that its account may have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_has_its_watches_whatever_they_come_in() {
+    let cluster = Cluster::start_with(Settings::default().flag("--account-watches-max", 3)).await;
+    let mut etcd = Etcd::of(cluster.client_address(1)).await;
+    let (asking, mut answers) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+    let create =
+        || asking.unbounded_send(watch(WatchCreateRequest { key: bytes("k"), ..Default::default() })).expect("asked");
+    for refused in [false, false, false, true] {
+        create();
+        let answer = answers.next().await.expect("an answer").expect("no error");
+        assert_eq!(
+            (answer.created, answer.canceled, answer.cancel_reason.is_empty()),
+            (true, refused, !refused),
+            "{answer:?}"
+        );
+    }
+    let cancel = WatchRequestRequestUnion::CancelRequest(WatchCancelRequest { watch_id: 1 });
+    asking.unbounded_send(WatchRequest { request_union: Some(cancel) }).expect("asked");
+    assert!(answers.next().await.expect("an answer").expect("no error").canceled);
+    create();
+    let answer = answers.next().await.expect("an answer").expect("no error");
+    assert!(answer.created && !answer.canceled, "{answer:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_speaks_json_as_that_of_etcd() {
     let mut cluster = started().await;

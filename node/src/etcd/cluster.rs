@@ -7,7 +7,6 @@ use tonic::Status as GrpcStatus;
 
 use crate::etcd::header::header;
 use crate::etcd::service::{Policy, Unary};
-use crate::etcd::status::of_failure;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{Requirement, Visit};
 use crate::gateway::call::Call;
@@ -27,7 +26,7 @@ impl Unary for MemberList {
 
     async fn answer(call: &Call, request: MemberListRequest) -> Result<MemberListResponse, GrpcStatus> {
         if request.linearizable {
-            call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await.map_err(of_failure)?;
+            call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
         }
         let status = call.api.backend.status();
         let members = status.members.iter().map(|member| shown(call, member)).collect();

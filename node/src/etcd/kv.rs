@@ -5,19 +5,19 @@ use quorate_etcd_api::kv::{
     DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, TxnRequest,
     TxnResponse,
 };
-use quorate_store::access::{Permission, RequiredPermission, Requirement, Visit};
-use quorate_store::types::{Action, Branched, KeyRange, Outcome, Rejection, Reply, Step, StepReply, TxnReply};
+use quorate_store::types::{self, Action, Branched, Outcome, Rejection, Reply, Step, StepReply, TxnReply};
 use tonic::Status;
 
 use crate::app::Consistency;
 use crate::etcd::header::header;
 use crate::etcd::service::{Policy, Unary};
-use crate::etcd::status::{known, of_failure, of_fault};
-use crate::etcd::{past, range, txn};
+use crate::etcd::status::{known, of_fault};
+use crate::etcd::txn::Planned;
+use crate::etcd::{past, range, status, txn};
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
 use crate::gateway::{freshness, propose, request_ids, text};
 
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
@@ -38,18 +38,10 @@ impl Unary for Range {
     async fn answer(call: &Call, request: RangeRequest) -> Result<RangeResponse, Status> {
         let step = range::list_step(&request)?;
         let fresh = if request.serializable { Consistency::Local } else { Consistency::Linearizable };
-        let wanted = |visit: &mut Visit<'_>| visit(reads(&step.range));
-        call.caller().admit_read(fresh, call.deadline, &wanted).await.map_err(of_failure)?;
+        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
+        call.caller().admit_read(fresh, call.deadline, &wanted).await?;
         past::read(call, step.clone(), past::revision_of(request.revision)).await
     }
-}
-
-/// The right to read a range.
-pub fn reads(range: &KeyRange) -> Requirement<'_> {
-    Requirement::Permission(match range.key() {
-        Some(key) => RequiredPermission::Name(Permission::Read, key),
-        None => RequiredPermission::Range(Permission::Read, &range.start, range.end.as_deref()),
-    })
 }
 
 /// Writes an entry.
@@ -64,24 +56,21 @@ impl Unary for Put {
     async fn answer(call: &Call, request: PutRequest) -> Result<PutResponse, Status> {
         for _ in 0..PLANS_MAX {
             if request.ignore_value || request.ignore_lease {
-                freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
+                freshness::refresh(&call.api.backend, call.deadline).await?;
             }
             let mut expects = false;
             let op = txn::put(call, request.clone(), &mut expects)?;
             let (name, shows) = (op.key.clone(), op.return_previous);
-            let reply = decide(call, Action::Write(op), false).await.map_err(of_failure)?;
-            match &reply.outcome {
+            let mut reply = decide(call, Action::Write(op), false).await?;
+            match &mut reply.outcome {
                 Outcome::Written(written) => {
-                    let done = txn::put_of(shows.then_some(name), written.clone());
+                    let done = txn::put_of(shows.then_some(name), std::mem::take(&mut written.previous));
                     return Ok(PutResponse { header: Some(header(&call.api, reply.revision)), ..done });
                 }
                 Outcome::Rejected(Rejection::CasMismatch { .. }) if expects => {
                     call.set_request_id(request_ids::fresh_id())
                 }
-                Outcome::Rejected(why) => {
-                    return Err(of_failure(Failure::from_rejection(&text::shown(&name), &reply, why)));
-                }
-                _ => return Err(of_failure(propose::confused(&reply))),
+                _ => return Err(status::of_reply(&text::shown(&name), &reply)),
             }
         }
         Err(known(Error::RequestTooManyRequests))
@@ -99,14 +88,14 @@ impl Unary for DeleteRange {
 
     async fn answer(call: &Call, request: DeleteRangeRequest) -> Result<DeleteRangeResponse, Status> {
         let steps = vec![Step::Remove(txn::removal(&request)?)];
-        let action = Action::Txn(quorate_store::types::Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() });
-        let reply = decide(call, action, false).await.map_err(of_failure)?;
-        match only_result(&reply)? {
+        let action = Action::Txn(types::Txn { then: steps, ..Default::default() });
+        let mut reply = decide(call, action, false).await?;
+        match only_result(&mut reply)? {
             StepReply::Removed(removed) => {
                 let done = txn::delete_of(removed);
                 Ok(DeleteRangeResponse { header: Some(header(&call.api, reply.revision)), ..done })
             }
-            _ => Err(of_failure(propose::confused(&reply))),
+            _ => Err(propose::confused(&reply).into()),
         }
     }
 }
@@ -122,29 +111,28 @@ impl Unary for Txn {
 
     async fn answer(call: &Call, request: TxnRequest) -> Result<TxnResponse, Status> {
         for _ in 0..PLANS_MAX {
-            let planned = txn::plan(call, request.clone()).await?;
-            let steps = vec![Step::Branch(planned.branch.clone())];
-            let ours = quorate_store::types::Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() };
+            let Planned { branch, expects, shape } = txn::plan(call, request.clone()).await?;
+            let ours = types::Txn { then: vec![Step::Branch(branch)], ..Default::default() };
             if let Some(fault) = ours.fault() {
                 return Err(of_fault(&fault));
             }
             // What cannot write has no place in the log.
             let only_reads = !ours.writes();
-            let reply = decide(call, Action::Txn(ours), only_reads).await.map_err(of_failure)?;
+            let mut reply = decide(call, Action::Txn(ours), only_reads).await?;
             if let Outcome::TxnRejected(rejected) = &reply.outcome
                 && matches!(rejected.why, Rejection::CasMismatch { .. })
-                && planned.expects
+                && expects
             {
                 call.set_request_id(request_ids::fresh_id());
                 continue;
             }
-            let done = match only_result(&reply)? {
+            let done = match only_result(&mut reply)? {
                 StepReply::Branched(Branched { succeeded, results }) => {
-                    txn::answer(planned, succeeded, results, reply.revision)
+                    shape.answer(succeeded, results, reply.revision)
                 }
                 _ => None,
             };
-            let done = done.ok_or_else(|| of_failure(propose::confused(&reply)))?;
+            let done = done.ok_or_else(|| propose::confused(&reply))?;
             return Ok(TxnResponse { header: Some(header(&call.api, reply.revision)), ..done });
         }
         Err(known(Error::RequestTooManyRequests))
@@ -152,13 +140,11 @@ impl Unary for Txn {
 }
 
 /// What came of the one step of a transaction.
-fn only_result(reply: &Reply) -> Result<StepReply, Status> {
-    match &reply.outcome {
-        Outcome::Txn(TxnReply { results, .. }) if results.len() == 1 => Ok(results[0].clone()),
-        Outcome::TxnRejected(rejected) => Err(of_failure(Failure::from_step(reply, rejected))),
+fn only_result(reply: &mut Reply) -> Result<StepReply, Status> {
+    match &mut reply.outcome {
+        Outcome::Txn(TxnReply { results, .. }) if results.len() == 1 => Ok(results.swap_remove(0)),
         // Only what cannot write comes so far: the rest is refused before it is proposed.
         Outcome::Rejected(Rejection::Unsupported(_)) => Err(Status::unavailable(BELOW_LEVEL)),
-        Outcome::Rejected(why) => Err(of_failure(Failure::from_rejection("", reply, why))),
-        _ => Err(of_failure(propose::confused(reply))),
+        _ => Err(status::of_reply("", reply)),
     }
 }

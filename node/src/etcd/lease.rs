@@ -20,13 +20,12 @@ use tonic::{Code, Status};
 
 use crate::etcd::header::header;
 use crate::etcd::service::{Exchange, Policy, Unary};
-use crate::etcd::status::{known, of_failure};
+use crate::etcd::status::{self, known};
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::propose;
 use crate::gateway::scan::scan;
 
 const COORDINATION: Policy = Policy::write(RequestClass::Coordination);
@@ -55,7 +54,7 @@ impl Unary for LeaseGrant {
         let ttl = request.ttl.clamp(1, (SESSION_TTL_MS_MAX / 1_000) as i64);
         let (owner, labels) = ("etcd lease".to_owned(), Vec::new());
         let op = SessionOp::Create { ttl_ms: ttl as u64 * 1_000, owner, labels };
-        let reply = decide(call, Action::Session(op), false).await.map_err(of_failure)?;
+        let reply = decide(call, Action::Session(op), false).await?;
         match &reply.outcome {
             Outcome::Session(SessionReply::Created { id, .. }) => Ok(LeaseGrantResponse {
                 header: Some(header(&call.api, reply.revision)),
@@ -63,8 +62,7 @@ impl Unary for LeaseGrant {
                 ttl,
                 error: String::new(),
             }),
-            Outcome::Rejected(why) => Err(of_failure(Failure::from_rejection("", &reply, why))),
-            _ => Err(of_failure(propose::confused(&reply))),
+            _ => Err(status::of_reply("", &reply)),
         }
     }
 }
@@ -80,13 +78,12 @@ impl Unary for LeaseRevoke {
 
     async fn answer(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Status> {
         let id = session(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
-        let reply = decide(call, Action::Session(SessionOp::End(id)), false).await.map_err(of_failure)?;
+        let reply = decide(call, Action::Session(SessionOp::End(id)), false).await?;
         match &reply.outcome {
             Outcome::Session(SessionReply::Ended(_)) => {
                 Ok(LeaseRevokeResponse { header: Some(header(&call.api, reply.revision)) })
             }
-            Outcome::Rejected(why) => Err(of_failure(Failure::from_rejection("", &reply, why))),
-            _ => Err(of_failure(propose::confused(&reply))),
+            _ => Err(status::of_reply("", &reply)),
         }
     }
 }
@@ -99,6 +96,7 @@ impl Exchange for LeaseKeepAlive {
     type Response = LeaseKeepAliveResponse;
     const PATH: &'static str = "/etcdserverpb.Lease/LeaseKeepAlive";
     const POLICY: Policy = Policy { is_vital: true, ..Policy::read(RequestClass::Coordination) };
+    const GOES_ON: bool = false;
 
     fn open(
         call: Arc<Call>,
@@ -121,9 +119,9 @@ async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, Stat
     let gone = |revision| LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: 0 };
     let Some(session) = session(id) else { return Ok(gone(revision)) };
     let deadline = std::time::Instant::now() + call.timeout;
-    call.caller().admit_renewal(deadline, &[session]).await.map_err(of_failure)?;
+    call.caller().admit_renewal(deadline, &[session]).await?;
     let done = call.api.backend.renew(vec![session], deadline).await;
-    let done = done.map_err(|error| of_failure(Failure::from_app(error, Effect::Write)))?;
+    let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
     Ok(match done.each.first() {
         Some(Some((ttl_ms, _))) => {
             LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: (ttl_ms / 1_000) as i64 }
@@ -142,7 +140,7 @@ impl Unary for LeaseTimeToLive {
     const POLICY: Policy = Policy::read(RequestClass::Coordination);
 
     async fn answer(call: &Call, request: LeaseTimeToLiveRequest) -> Result<LeaseTimeToLiveResponse, Status> {
-        call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await.map_err(of_failure)?;
+        call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
         let over = |revision| LeaseTimeToLiveResponse {
             header: Some(header(&call.api, revision)),
             id: request.id,
@@ -151,9 +149,9 @@ impl Unary for LeaseTimeToLive {
         };
         let Some(id) = session(request.id) else { return Ok(over(call.api.backend.position().revision)) };
         let seen = call.api.backend.session(id, SESSION_ATTACHED_MAX as usize);
-        let seen = seen.map_err(|fault| of_failure(Failure::from_fault(&fault)))?;
+        let seen = seen.map_err(|fault| Failure::from_fault(&fault))?;
         let Some(held) = seen.found else { return Ok(over(seen.at.revision)) };
-        call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Session(id))).map_err(of_failure)?;
+        call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Session(id)))?;
         let left_ms = held.row.expires_at.saturating_sub(seen.at.clock);
         let keys = held.keys.iter().filter(|_| request.keys).map(|key| Bytes::copy_from_slice(key.as_bytes()));
         Ok(LeaseTimeToLiveResponse {
@@ -176,10 +174,10 @@ impl Unary for LeaseLeases {
     const POLICY: Policy = Policy::read(RequestClass::Scan);
 
     async fn answer(call: &Call, _: LeaseLeasesRequest) -> Result<LeaseLeasesResponse, Status> {
-        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await.map_err(of_failure)?;
+        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
         let (mut leases, mut after) = (Vec::new(), None);
         loop {
-            let page = scan(call, move |backend| backend.sessions(after, PAGE)).await.map_err(of_failure)?;
+            let page = scan(call, move |backend| backend.sessions(after, PAGE)).await?;
             after = page.found.items.last().map(|(id, _)| *id);
             leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.0 as i64 }));
             if !page.found.more {

@@ -4,14 +4,14 @@
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::RangeResponse;
-use quorate_store::state::{KeyRead, ListPage, ListQuery, ListRead, PastRead, StateFault};
-use quorate_store::types::{Entry, Key, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
+use quorate_store::state::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
+use quorate_store::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
 use tonic::Status;
 
 use crate::backend::Node;
 use crate::etcd::header::header;
 use crate::etcd::range::key_value;
-use crate::etcd::status::{known, of_failure};
+use crate::etcd::status::known;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
@@ -37,15 +37,12 @@ enum Missed {
 
 /// Reads a range as of now, or at this revision. Who may read it was judged before.
 pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Result<RangeResponse, Status> {
-    let (shown, before) = (step.shown, call.api.backend.position().revision);
+    let before = call.api.backend.position().revision;
     let found = match step.range.key().and_then(|key| Key::new(key).ok()) {
-        Some(key) => {
-            one(&call.api.backend, &key, &step, revision).map_err(|fault| of_failure(Failure::from_fault(&fault)))?
-        }
+        Some(key) => one(&call.api.backend, &key, &step, revision).map_err(|fault| Failure::from_fault(&fault))?,
         None => {
-            let entries = usize::try_from(step.limit).ok().filter(|limit| *limit > 0).unwrap_or(PAGE_FOR_COST);
-            call.costs_page(entries.min(PAGE_FOR_COST)).map_err(of_failure)?;
-            scan(call, move |backend| many(&backend, &step, revision)).await.map_err(of_failure)?
+            call.costs_page(step.limit().min(PAGE_FOR_COST))?;
+            scan(call, move |backend| many(&backend, &step, revision)).await?
         }
     };
     let Found { at, entries, count, more } = found.map_err(|missed| match missed {
@@ -55,12 +52,7 @@ pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Re
             limits::ETCD_RANGE_BYTES_MAX
         )),
     })?;
-    let kvs = entries.into_iter().map(|(key, mut entry)| {
-        if shown == ListShown::Keys {
-            entry.value.data = Vec::new();
-        }
-        key_value(&key, entry)
-    });
+    let kvs = entries.into_iter().map(|(key, entry)| key_value(&key, entry));
     // The header of a read in the past is about now all the same.
     let at = if revision.is_none() { at } else { before };
     Ok(RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more })
@@ -82,20 +74,14 @@ fn one(
     };
     let KeyRead { at, entry } = read;
     let count = u64::from(entry.is_some());
-    let entry = entry.filter(|entry| step.shown != ListShown::Count && step.filter.passes(&entry.meta));
-    Ok(Ok(Found {
-        at: at.revision,
-        entries: entry.map(|entry| (key.clone(), entry)).into_iter().collect(),
-        count,
-        more: false,
-    }))
+    let (entries, more) = step.select(entry.map(|entry| (key.clone(), entry)).into_iter().collect());
+    Ok(Ok(Found { at: at.revision, entries, count, more }))
 }
 
 /// Most times that a range is read anew because it changed between its entries and its count.
 const TRIES_MAX: usize = 3;
 
 fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<Result<Found, Missed>, StateFault> {
-    let limit = usize::try_from(step.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     // In order of key, nothing has to be read of what is behind the limit.
     let in_order = step.order == ListOrder::BY_KEY && step.filter == RevisionFilter::ALL;
     let query = |limit: usize, revision: Option<Revision>| ListQuery {
@@ -104,13 +90,13 @@ fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<R
         revision,
         limit,
         bytes_max: limits::ETCD_RANGE_BYTES_MAX,
-        keys_only: step.shown == ListShown::Keys && step.order.by != quorate_store::types::ListOrderBy::Value,
+        keys_only: step.shown == ListShown::Keys && step.order.by != ListOrderBy::Value,
         reverse: false,
     };
     for attempt in 1.. {
         let wanted = match step.shown {
             ListShown::Count => 0,
-            _ if in_order => limit,
+            _ if in_order => step.limit(),
             _ => usize::MAX,
         };
         let page = match backend.list(&query(wanted.max(1), revision))? {
@@ -134,26 +120,11 @@ fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<R
                 count
             }
         };
-        return Ok(Ok(selected(page, count, step, limit)));
+        let (entries, more) = step.select(page.entries);
+        let more = more || (page.more && step.shown != ListShown::Count);
+        return Ok(Ok(Found { at: page.at.revision, entries, count, more }));
     }
     unreachable!("the last try answers")
-}
-
-fn selected(page: ListPage, count: u64, step: &ListStep, limit: usize) -> Found {
-    let ListPage { at, mut entries, more } = page;
-    let at = at.revision;
-    if step.shown == ListShown::Count {
-        return Found { at, entries: Vec::new(), count, more: false };
-    }
-    entries.retain(|(_, entry)| step.filter.passes(&entry.meta));
-    if step.order != ListOrder::BY_KEY {
-        entries.sort_by(|(key, one), (other_key, other)| {
-            step.order.compare((key, &one.meta, &one.value.data), (other_key, &other.meta, &other.value.data))
-        });
-    }
-    let more = more || entries.len() > limit;
-    entries.truncate(limit);
-    Found { at, entries, count, more }
 }
 
 /// The revision that a request names, if it names one of the past.

@@ -18,12 +18,17 @@ pub fn key_range(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Status> {
     if key.is_empty() {
         return Err(known(Error::EmptyKey));
     }
-    Ok(match &range_end[..] {
+    Ok(span(key, range_end))
+}
+
+/// From this key on, which may be empty here.
+pub fn span(key: &Bytes, range_end: &Bytes) -> KeyRange {
+    match &range_end[..] {
         [] => KeyRange::of_key(key),
         // No key is below the one of this byte but the empty one, which there is not.
         [0] => KeyRange { start: key.to_vec(), end: None },
         end => KeyRange { start: key.to_vec(), end: Some(end.to_vec()) },
-    })
+    }
 }
 
 /// A key of an entry.

@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,16 +18,15 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
-use quorate_etcd_api::{METHODS, Message, Method};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use quorate_etcd_api::{Code, METHODS, Message, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tonic::server::{Grpc, StreamingService, UnaryService};
-use tonic::{Code, Status, Streaming};
+use tonic::{Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::connection::monitor::Busy;
 use crate::etcd::status;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
@@ -35,6 +35,7 @@ use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::caught;
 use crate::gateway::enter::{self, Guard};
+use crate::gateway::failure::Failure;
 use crate::gateway::request_ids;
 use crate::{timings, watchdog};
 
@@ -93,6 +94,8 @@ pub trait Exchange: Send + Sync + 'static {
     const PATH: &'static str;
     /// What holds for it.
     const POLICY: Policy;
+    /// Whether it goes on where nothing more is asked, until the client ends its side.
+    const GOES_ON: bool;
 
     /// Begins: gives what it answers with. It should end when `stop` says that the connection or the node does.
     fn open(
@@ -107,65 +110,105 @@ pub fn method(path: &str) -> &'static Method {
     METHODS.iter().find(|method| method.path == path).expect("every call that is served is in the table")
 }
 
+/// A call that came, before anything of it was looked at.
+struct Asked {
+    call: Arc<Call>,
+    policy: Policy,
+    path: String,
+    started: Instant,
+}
+
+/// Takes a call apart. There is none where nobody said where it came to, which is a bug.
+fn arrive(mut request: Request, path: &'static str, policy: Policy) -> Option<(Asked, HeaderMap, Body)> {
+    let started = Instant::now();
+    let Arrival { api, origin, busy } = request.extensions_mut().remove()?;
+    let (head, body) = request.into_parts();
+    let target = Target { route: path, class: policy.class, is_vital: policy.is_vital };
+    let id = if policy.writes { request_ids::fresh_id() } else { request_ids::trace_id() };
+    let mut call = Call::new(api, target, origin, busy, started, id);
+    if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
+        call.give_time(wanted);
+    }
+    let asked = Asked { call: Arc::new(call), policy, path: head.uri.path().to_owned(), started };
+    Some((asked, head.headers, body))
+}
+
+/// A call as tonic carries it out; `M` says which.
+struct Handler<M> {
+    asked: Arc<Asked>,
+    method: PhantomData<M>,
+}
+
+impl<M> Handler<M> {
+    fn of(asked: Asked) -> Self {
+        Self { asked: Arc::new(asked), method: PhantomData }
+    }
+}
+
+impl<U: Unary> UnaryService<U::Request> for Handler<U> {
+    type Response = U::Response;
+    type Future = BoxFuture<'static, Result<tonic::Response<U::Response>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<U::Request>) -> Self::Future {
+        let asked = Arc::clone(&self.asked);
+        Box::pin(async move {
+            let (metadata, _, message) = request.into_parts();
+            asked.perform::<U>(metadata.into_headers(), message).await.map(tonic::Response::new)
+        })
+    }
+}
+
+impl<E: Exchange> StreamingService<E::Request> for Handler<E> {
+    type Response = E::Response;
+    type ResponseStream = BoxStream<'static, Result<E::Response, Status>>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Streaming<E::Request>>) -> Self::Future {
+        let asked = Arc::clone(&self.asked);
+        Box::pin(async move {
+            let (metadata, _, requests) = request.into_parts();
+            let opened = asked.open::<E>(metadata.into_headers(), requests.boxed()).await;
+            opened.map(tonic::Response::new)
+        })
+    }
+}
+
+/// What encodes and decodes, with the bound on a message.
+fn codec<Q: Form, A: Form>(call: &Call) -> Grpc<ProstCodec<A, Q>> {
+    Grpc::new(ProstCodec::default()).max_decoding_message_size(call.api.settings.body_bytes_max)
+}
+
+fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
+    let mut request = http::Request::new(body);
+    *request.headers_mut() = headers;
+    request
+}
+
 /// Answers a call over gRPC.
 pub async fn grpc<U: Unary>(request: Request) -> Response {
-    let Arrived { call, headers, body, path, started } = match Arrived::of(request, U::PATH, U::POLICY) {
-        Some(arrived) => arrived,
-        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    };
-    let mut grpc = Grpc::new(ProstCodec::<U::Response, U::Request>::default())
-        .max_decoding_message_size(call.api.settings.body_bytes_max);
-    let service = UnaryCall::<U> {
-        call: Arc::clone(&call),
-        headers: Arc::new(headers),
-        path,
-        started,
-        answers: std::marker::PhantomData,
-    };
-    let mut request = http::Request::new(counted(&call, body));
-    *request.headers_mut() = (*service.headers).clone();
+    let Some((asked, headers, body)) = arrive(request, U::PATH, U::POLICY) else { return nowhere() };
+    let (call, mut grpc) = (Arc::clone(&asked.call), codec::<U::Request, U::Response>(&asked.call));
+    let request = with_headers(headers, counted(&call, body));
     // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
-    match tokio::time::timeout_at((call.deadline + GRACE).into(), grpc.unary(service, request)).await {
+    match tokio::time::timeout_at((call.deadline + GRACE).into(), grpc.unary(Handler::<U>::of(asked), request)).await {
         Ok(answer) => answer.map(Body::new),
         Err(_late) => status::known(quorate_etcd_api::Error::Timeout).into_http(),
     }
 }
 
-struct UnaryCall<U> {
-    call: Arc<Call>,
-    headers: Arc<HeaderMap>,
-    path: String,
-    started: Instant,
-    answers: std::marker::PhantomData<U>,
-}
-
-impl<U: Unary> UnaryService<U::Request> for UnaryCall<U> {
-    type Response = U::Response;
-    type Future = BoxFuture<'static, Result<tonic::Response<U::Response>, Status>>;
-
-    fn call(&mut self, request: tonic::Request<U::Request>) -> Self::Future {
-        let (call, headers, path, started) =
-            (Arc::clone(&self.call), Arc::clone(&self.headers), self.path.clone(), self.started);
-        Box::pin(async move {
-            let answered = perform::<U>(&call, &headers, &path, started, request.into_inner()).await;
-            answered.map(tonic::Response::new)
-        })
-    }
+/// Answers a call with streams over gRPC. A stream has no end, and its messages are small: each is bounded by itself.
+pub async fn grpc_exchange<E: Exchange>(request: Request) -> Response {
+    let Some((asked, headers, body)) = arrive(request, E::PATH, E::POLICY) else { return nowhere() };
+    let mut grpc = codec::<E::Request, E::Response>(&asked.call);
+    grpc.streaming(Handler::<E>::of(asked), with_headers(headers, body)).await.map(Body::new)
 }
 
 /// Answers a call in JSON.
 pub async fn json<U: Unary>(request: Request) -> Response {
-    if let Some(refused) = refuse_page(&request) {
-        return refused;
-    }
-    let Arrived { call, headers, body, path, started } = match Arrived::of(request, U::PATH, U::POLICY) {
-        Some(arrived) => arrived,
-        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    };
+    let Some((asked, headers, body)) = arrive(request, U::PATH, U::POLICY) else { return nowhere() };
     let answered = async {
-        let bytes = read(&call, body).await?;
-        let request = if bytes.is_empty() { U::Request::default() } else { parse(&bytes)? };
-        perform::<U>(&call, &headers, &path, started, request).await
+        let message = read(&asked.call, &headers, body).await?.unwrap_or_default();
+        asked.perform::<U>(headers, message).await
     };
     match answered.await {
         Ok(answer) => json_answer(StatusCode::OK, &answer),
@@ -173,126 +216,92 @@ pub async fn json<U: Unary>(request: Request) -> Response {
     }
 }
 
-/// Answers a call with streams over gRPC.
-pub async fn grpc_exchange<E: Exchange>(request: Request) -> Response {
-    let Arrived { call, headers, body, path, started } = match Arrived::of(request, E::PATH, E::POLICY) {
-        Some(arrived) => arrived,
-        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    };
-    let mut grpc = Grpc::new(ProstCodec::<E::Response, E::Request>::default())
-        .max_decoding_message_size(call.api.settings.body_bytes_max);
-    let service =
-        ExchangeCall::<E> { call, headers: Arc::new(headers), path, started, answers: std::marker::PhantomData };
-    let mut request = http::Request::new(body);
-    *request.headers_mut() = (*service.headers).clone();
-    // A stream has no end, and its messages are small: each is bounded by itself.
-    grpc.streaming(service, request).await.map(Body::new)
-}
-
-struct ExchangeCall<E> {
-    call: Arc<Call>,
-    headers: Arc<HeaderMap>,
-    path: String,
-    started: Instant,
-    answers: std::marker::PhantomData<E>,
-}
-
-impl<E: Exchange> StreamingService<E::Request> for ExchangeCall<E> {
-    type Response = E::Response;
-    type ResponseStream = BoxStream<'static, Result<E::Response, Status>>;
-    type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
-
-    fn call(&mut self, request: tonic::Request<Streaming<E::Request>>) -> Self::Future {
-        let (call, headers, path, started) =
-            (Arc::clone(&self.call), Arc::clone(&self.headers), self.path.clone(), self.started);
-        Box::pin(async move {
-            let opened = begin(&call, &headers, E::POLICY).await;
-            finish(&call, &headers, E::POLICY, &path, started, timings::Timings::default(), opened.as_ref().err());
-            let busy = opened?;
-            Ok(tonic::Response::new(open::<E>(&call, request.into_inner().boxed(), busy)))
-        })
-    }
-}
-
 /// Answers a call with streams in JSON: one message comes in, what goes out is a line each.
 pub async fn json_exchange<E: Exchange>(request: Request) -> Response {
-    if let Some(refused) = refuse_page(&request) {
-        return refused;
-    }
-    let Arrived { call, headers, body, path, started } = match Arrived::of(request, E::PATH, E::POLICY) {
-        Some(arrived) => arrived,
-        None => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    };
+    let Some((asked, headers, body)) = arrive(request, E::PATH, E::POLICY) else { return nowhere() };
     let opened = async {
-        let bytes = read(&call, body).await?;
-        let request: E::Request = parse(&bytes)?;
-        Ok((request, begin(&call, &headers, E::POLICY).await?))
+        let message = read(&asked.call, &headers, body).await?;
+        let message = message.ok_or_else(|| Status::invalid_argument("quorate: the request has no body"))?;
+        // Over HTTP the client cannot end its side: what goes on ends with its connection, an answer with its question.
+        let requests = futures::stream::once(async move { Ok(message) });
+        let requests = if E::GOES_ON { requests.chain(futures::stream::pending()).boxed() } else { requests.boxed() };
+        asked.open::<E>(headers, requests).await
     };
-    let opened = opened.await;
-    finish(&call, &headers, E::POLICY, &path, started, timings::Timings::default(), opened.as_ref().err());
-    let (request, busy) = match opened {
-        Ok(opened) => opened,
-        Err(status) => return json_error(&status),
-    };
-    // Over HTTP the client cannot end its side: a stream ends with its connection, an answer with its question.
-    let requests = futures::stream::once(async move { Ok(request) });
-    let requests = match E::PATH.ends_with("/Watch") {
-        true => requests.chain(futures::stream::pending()).boxed(),
-        false => requests.boxed(),
-    };
-    let lines = open::<E>(&call, requests, busy).map(|answer| Ok::<_, Infallible>(line(&answer)));
-    let mut response = Response::new(Body::from_stream(lines));
-    response.headers_mut().insert(header::CONTENT_TYPE, APPLICATION_JSON);
-    response
-}
-
-/// Opens a stream, which keeps its connection busy until it ends.
-fn open<E: Exchange>(
-    call: &Call,
-    requests: BoxStream<'static, Result<E::Request, Status>>,
-    mut busy: Busy,
-) -> BoxStream<'static, Result<E::Response, Status>> {
-    busy.goes_on();
-    let stop = busy.monitor().stop().clone();
-    E::open(Arc::new(call.lasting()), requests, stop)
-        .map(move |item| {
-            let _stays = &busy;
-            item
-        })
-        .boxed()
-}
-
-/// Keeps web pages out. A browser sends a `POST` without a content type that needs leave to any address, and this port may stand on the
-/// loopback of someone who browses. Clients of etcd are no web pages.
-fn refuse_page(request: &Request) -> Option<Response> {
-    let is_of_page = request.headers().contains_key(header::ORIGIN);
-    is_of_page.then(|| {
-        json_error(&Status::permission_denied("quorate: web pages may not ask here; see /v1 and --cors-origins"))
-    })
-}
-
-/// A call that came, before anything of it was looked at. There is none where nobody said where it came to, which is a bug.
-struct Arrived {
-    call: Arc<Call>,
-    headers: HeaderMap,
-    body: Body,
-    path: String,
-    started: Instant,
-}
-
-impl Arrived {
-    fn of(mut request: Request, path: &'static str, policy: Policy) -> Option<Self> {
-        let started = Instant::now();
-        let Arrival { api, origin, busy } = request.extensions_mut().remove()?;
-        let (head, body) = request.into_parts();
-        let target = Target { route: path, class: policy.class, is_vital: policy.is_vital };
-        let id = if policy.writes { request_ids::fresh_id() } else { request_ids::trace_id() };
-        let mut call = Call::new(api, target, origin, busy, started, id);
-        if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
-            call.give_time(wanted);
+    match opened.await {
+        Ok(answers) => {
+            let lines = answers.map(|answer| Ok::<_, Infallible>(line(&answer)));
+            ([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response()
         }
-        let path = head.uri.path().to_owned();
-        Some(Self { call: Arc::new(call), headers: bearer(head.headers), body, path, started })
+        Err(status) => json_error(&status),
+    }
+}
+
+fn nowhere() -> Response {
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+impl Asked {
+    /// Lets it in.
+    async fn admit(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        enter::enter(&self.call, headers, self.policy.guard).await?;
+        match self.policy.class {
+            RequestClass::Node => Ok(()),
+            _ => self.call.admit().await,
+        }
+    }
+
+    /// From a message to its answer.
+    async fn perform<U: Unary>(&self, headers: HeaderMap, message: U::Request) -> Result<U::Response, Status> {
+        let headers = bearer(headers);
+        let _slot = Slot::take(&self.call.api);
+        let worked = timings::of(caught::caught(U::POLICY.writes, async {
+            self.admit(&headers).await?;
+            U::answer(&self.call, message).await
+        }));
+        let (answered, timings) = watchdog::watched(U::PATH, worked).await;
+        self.finish(&headers, timings, answered.as_ref().err());
+        answered
+    }
+
+    /// From the first message to the stream of answers, which keeps its connection busy until it ends.
+    async fn open<E: Exchange>(
+        &self,
+        headers: HeaderMap,
+        requests: BoxStream<'static, Result<E::Request, Status>>,
+    ) -> Result<BoxStream<'static, Result<E::Response, Status>>, Status> {
+        let headers = bearer(headers);
+        let let_in = async {
+            self.admit(&headers).await?;
+            self.call.take_busy().map_err(Status::from)
+        };
+        let let_in = let_in.await;
+        self.finish(&headers, timings::Timings::default(), let_in.as_ref().err());
+        let mut busy = let_in?;
+        busy.goes_on();
+        let stop = busy.monitor().stop().clone();
+        let answers = E::open(Arc::new(self.call.lasting()), requests, stop);
+        let answers = answers.map(move |answer| {
+            let _stays = &busy;
+            answer
+        });
+        Ok(answers.boxed())
+    }
+
+    /// Tells of it, once it was answered.
+    fn finish(&self, headers: &HeaderMap, timings: timings::Timings, failed: Option<&Status>) {
+        let Self { call, policy, path, started } = self;
+        let (api, took) = (&call.api, started.elapsed());
+        let status = failed.map_or(StatusCode::OK, http_status);
+        if status != StatusCode::TOO_MANY_REQUESTS {
+            api.classes.observe(call.permit.class(), took.saturating_sub(timings.on(timings::Part::Wait)));
+        }
+        let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
+        enter::note_answered(call, policy.guard, method, path, status, &request_id);
+        AnsweredRequest { route: call.route, method, path, request_id: &request_id, status, bytes, took, timings }
+            .tell(api, headers);
+        if let Some(number) = api.metrics.number_of(call.route) {
+            api.metrics.observe_request(number, status, took);
+        }
     }
 }
 
@@ -322,96 +331,41 @@ fn grpc_timeout(value: &HeaderValue) -> Option<Duration> {
     })
 }
 
-/// Lets a call in.
-async fn admit(call: &Call, headers: &HeaderMap, policy: Policy) -> Result<(), Status> {
-    let admitted = async {
-        enter::enter(call, headers, policy.guard).await?;
-        if policy.class != RequestClass::Node {
-            call.admit().await?;
-        }
-        Ok(())
-    };
-    admitted.await.map_err(status::of_failure)
-}
-
-/// Lets a stream in.
-async fn begin(call: &Call, headers: &HeaderMap, policy: Policy) -> Result<Busy, Status> {
-    admit(call, headers, policy).await?;
-    call.take_busy().map_err(status::of_failure)
-}
-
-/// From a message to its answer.
-async fn perform<U: Unary>(
-    call: &Arc<Call>,
-    headers: &HeaderMap,
-    path: &str,
-    started: Instant,
-    request: U::Request,
-) -> Result<U::Response, Status> {
-    let _slot = Slot::take(&call.api);
-    let worked = timings::of(caught::caught(U::POLICY.writes, async {
-        admit(call, headers, U::POLICY).await?;
-        match tokio::time::timeout_at(call.deadline.into(), U::answer(call, request)).await {
-            Ok(answered) => answered,
-            // What waits has a deadline of its own, so this one is met by what does not.
-            Err(_late) => Err(status::known(quorate_etcd_api::Error::Timeout)),
-        }
-    }));
-    let (answered, timings) = watchdog::watched(U::PATH, worked).await;
-    finish(call, headers, U::POLICY, path, started, timings, answered.as_ref().err());
-    answered
-}
-
-/// Tells of a call that was answered.
-fn finish(
-    call: &Call,
-    headers: &HeaderMap,
-    policy: Policy,
-    path: &str,
-    started: Instant,
-    timings: timings::Timings,
-    failed: Option<&Status>,
-) {
-    let (api, took) = (&call.api, started.elapsed());
-    let status = failed.map_or(StatusCode::OK, http_status);
-    if status != StatusCode::TOO_MANY_REQUESTS {
-        api.classes.observe(call.permit.class(), took.saturating_sub(timings.on(timings::Part::Wait)));
-    }
-    let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
-    enter::note_answered(call, policy.guard, method, path, status, &request_id);
-    AnsweredRequest { route: call.route, method, path, request_id: &request_id, status, bytes, took, timings }
-        .tell(api, headers);
-    if let Some(number) = api.metrics.number_of(call.route) {
-        api.metrics.observe_request(number, status, took);
-    }
-}
-
 /// How much longer than its call a body is read: the answer of the call itself is the better one.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// A body that takes its place in the memory for all bodies as it comes.
+/// A body that takes its place in the memory for all bodies as it comes. Where there is none, that is what went wrong.
 fn counted(call: &Arc<Call>, body: Body) -> Body {
     let call = Arc::clone(call);
     Body::from_stream(body.into_data_stream().map(move |data| {
         let data = data.map_err(BoxError::from)?;
-        call.body_permit.grow(data.len()).map_err(|failure| BoxError::from(failure.detail().to_owned()))?;
+        call.body_permit.grow(data.len()).map_err(Status::from)?;
         Ok::<_, BoxError>(data)
     }))
 }
 
-/// Reads a body in JSON.
-async fn read(call: &Arc<Call>, body: Body) -> Result<Bytes, Status> {
+/// Reads a message in JSON; `None` without a body.
+///
+/// Keeps web pages out: a browser sends a `POST` without a content type that needs leave to any address, and this port may stand on the
+/// loopback of someone who browses. Clients of etcd are no web pages.
+async fn read<T: Form>(call: &Arc<Call>, headers: &HeaderMap, body: Body) -> Result<Option<T>, Status> {
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Status::permission_denied("quorate: web pages may not ask here; see /v1 and --cors-origins"));
+    }
     let body = Limited::new(counted(call, body), call.api.settings.body_bytes_max);
     let reading = tokio::time::timeout_at(call.deadline.into(), body.collect()).await;
-    match reading {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(_)) => Err(status::known(quorate_etcd_api::Error::RequestTooLarge)),
-        Err(_late) => Err(status::known(quorate_etcd_api::Error::Timeout)),
+    let bytes = match reading {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return Err(status::known(quorate_etcd_api::Error::RequestTooLarge));
+        }
+        Ok(Err(error)) => return Err(Status::from_error(error)),
+        Err(_late) => return Err(status::known(quorate_etcd_api::Error::Timeout)),
+    };
+    if bytes.is_empty() {
+        return Ok(None);
     }
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Status> {
-    serde_json::from_slice(bytes).map_err(|error| Status::invalid_argument(error.to_string()))
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -459,19 +413,6 @@ fn line<T: Serialize>(answer: &Result<T, Status>) -> Bytes {
 }
 
 fn http_status(status: &Status) -> StatusCode {
-    let code = match status.code() {
-        Code::Ok => 200,
-        Code::Cancelled => 499,
-        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => 400,
-        Code::Unauthenticated => 401,
-        Code::PermissionDenied => 403,
-        Code::NotFound => 404,
-        Code::AlreadyExists | Code::Aborted => 409,
-        Code::ResourceExhausted => 429,
-        Code::Unimplemented => 501,
-        Code::Unavailable => 503,
-        Code::DeadlineExceeded => 504,
-        Code::Unknown | Code::Internal | Code::DataLoss => 500,
-    };
-    StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    let code = Code::try_from(status.code() as i32).unwrap_or(Code::Unknown);
+    StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -4,36 +4,15 @@
 
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
-use quorate_store::types::TxnFault;
+use quorate_store::types::{Outcome, Reply, TxnFault};
 use tonic::{Code, Status};
 
 use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 
 /// An error of etcd's.
 pub fn known(error: Error) -> Status {
     Status::new(Code::from_i32(error.code() as i32), error.text())
-}
-
-/// What the gateway says went wrong.
-pub fn of_failure(failure: Failure) -> Status {
-    let applied = failure.applied();
-    let ours = |code: Code| Status::new(code, format!("quorate: {}", failure.detail()));
-    match failure.code() {
-        ErrorCode::Unauthenticated => known(Error::InvalidAuthToken),
-        ErrorCode::PermissionDenied => known(Error::PermissionDenied),
-        ErrorCode::NoLeader => known(Error::NoLeader),
-        ErrorCode::Timeout if applied == Applied::Unknown => known(Error::TimeoutDueToConnectionLost),
-        ErrorCode::Timeout => known(Error::Timeout),
-        ErrorCode::TooManyRequests => known(Error::RequestTooManyRequests),
-        ErrorCode::TooLarge => known(Error::RequestTooLarge),
-        ErrorCode::QuotaExceeded => known(Error::NoSpace),
-        ErrorCode::SessionExpired => known(Error::LeaseNotFound),
-        ErrorCode::Compacted => known(Error::Compacted),
-        ErrorCode::NotReady | ErrorCode::Quarantined => ours(Code::Unavailable),
-        ErrorCode::Internal => ours(Code::Internal),
-        ErrorCode::InvalidArgument | ErrorCode::UnknownField => ours(Code::InvalidArgument),
-        _ => ours(Code::FailedPrecondition),
-    }
 }
 
 /// What is wrong with a transaction whatever the state.
@@ -45,8 +24,36 @@ pub fn of_fault(fault: &TxnFault) -> Status {
     }
 }
 
+/// Why a command did not come to what it should have. `key` is what it was about, for people.
+pub fn of_reply(key: &str, reply: &Reply) -> Status {
+    let failure = match &reply.outcome {
+        Outcome::Rejected(why) => Failure::from_rejection(key, reply, why),
+        Outcome::TxnRejected(rejected) => Failure::from_step(reply, rejected),
+        _ => propose::confused(reply),
+    };
+    failure.into()
+}
+
+/// What the gateway says went wrong.
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
-        of_failure(failure)
+        let applied = failure.applied();
+        let ours = |code: Code| Status::new(code, format!("quorate: {}", failure.detail()));
+        match failure.code() {
+            ErrorCode::Unauthenticated => known(Error::InvalidAuthToken),
+            ErrorCode::PermissionDenied => known(Error::PermissionDenied),
+            ErrorCode::NoLeader => known(Error::NoLeader),
+            ErrorCode::Timeout if applied == Applied::Unknown => known(Error::TimeoutDueToConnectionLost),
+            ErrorCode::Timeout => known(Error::Timeout),
+            ErrorCode::TooManyRequests => known(Error::RequestTooManyRequests),
+            ErrorCode::TooLarge => known(Error::RequestTooLarge),
+            ErrorCode::QuotaExceeded => known(Error::NoSpace),
+            ErrorCode::SessionExpired => known(Error::LeaseNotFound),
+            ErrorCode::Compacted => known(Error::Compacted),
+            ErrorCode::NotReady | ErrorCode::Quarantined => ours(Code::Unavailable),
+            ErrorCode::Internal => ours(Code::Internal),
+            ErrorCode::InvalidArgument | ErrorCode::UnknownField => ours(Code::InvalidArgument),
+            _ => ours(Code::FailedPrecondition),
+        }
     }
 }

@@ -15,14 +15,14 @@ use quorate_store::document::Criteria;
 use quorate_store::limits::TXN_STEPS_MAX;
 use quorate_store::types::{
     Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListShown, ListStep, Listed,
-    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, WriteOp, Written,
+    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, WriteOp,
 };
 use tonic::Status;
 
 use crate::etcd::header::inner;
 use crate::etcd::past;
 use crate::etcd::range::{key, key_range, key_value, list_step, value};
-use crate::etcd::status::{known, of_failure};
+use crate::etcd::status::known;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
@@ -33,11 +33,12 @@ pub struct Planned {
     pub branch: Branch,
     /// Whether one of its writes expects an entry that was read for it: where that has changed since, it is planned anew.
     pub expects: bool,
-    shape: Shape,
+    /// What its results are to be shown as.
+    pub shape: Shape,
 }
 
 /// What the results of a branch are to be shown as.
-struct Shape {
+pub struct Shape {
     then: Vec<Part>,
     otherwise: Vec<Part>,
 }
@@ -83,7 +84,7 @@ pub async fn plan(call: &Call, request: TxnRequest) -> Result<Planned, Status> {
         return Err(known(Error::TooManyOps));
     }
     if measure.looks_back {
-        freshness::refresh(&call.api.backend, call.deadline).await.map_err(of_failure)?;
+        freshness::refresh(&call.api.backend, call.deadline).await?;
     }
     let mut expects = false;
     let (branch, shape) = plan_branch(call, request, &mut expects).await?;
@@ -157,7 +158,7 @@ pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<Write
     };
     if ignore_value || ignore_lease {
         *expects = true;
-        let read = call.api.backend.get(&op.key).map_err(|fault| of_failure(Failure::from_fault(&fault)))?;
+        let read = call.api.backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
         let Some(entry) = read.entry else { return Err(known(Error::KeyNotFound)) };
         op.expect = Expect::Cas(entry.meta.cas);
         if ignore_value {
@@ -205,21 +206,19 @@ fn comparison(compare: Compare) -> Result<Comparison, Status> {
     Ok(Comparison { range, operator, with })
 }
 
-/// The answer; `None` where the results are of something else.
-pub fn answer(planned: Planned, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
-    response(planned.shape, succeeded, results, revision)
-}
-
-fn response(shape: Shape, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
-    let parts = if succeeded { shape.then } else { shape.otherwise };
-    if parts.len() != results.len() {
-        return None;
+impl Shape {
+    /// The answer; `None` where the results are of something else.
+    pub fn answer(self, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
+        let parts = if succeeded { self.then } else { self.otherwise };
+        if parts.len() != results.len() {
+            return None;
+        }
+        let responses = parts
+            .into_iter()
+            .zip(results)
+            .map(|(part, result)| Some(ResponseOp { response: Some(operation(part, result, revision)?) }));
+        Some(TxnResponse { header: None, succeeded, responses: responses.collect::<Option<_>>()? })
     }
-    let responses = parts
-        .into_iter()
-        .zip(results)
-        .map(|(part, result)| Some(ResponseOp { response: Some(operation(part, result, revision)?) }));
-    Some(TxnResponse { header: None, succeeded, responses: responses.collect::<Option<_>>()? })
 }
 
 fn operation(part: Part, result: StepReply, revision: Revision) -> Option<ResponseOpResponse> {
@@ -230,13 +229,13 @@ fn operation(part: Part, result: StepReply, revision: Revision) -> Option<Respon
         }
         (Part::Past(read), StepReply::Listed(_)) => ResponseOpResponse::ResponseRange(RangeResponse { header, ..read }),
         (Part::Put(key), StepReply::Written(written)) => {
-            ResponseOpResponse::ResponsePut(PutResponse { header, ..put_of(key, written) })
+            ResponseOpResponse::ResponsePut(PutResponse { header, ..put_of(key, written.previous) })
         }
         (Part::Delete, StepReply::Removed(removed)) => {
             ResponseOpResponse::ResponseDeleteRange(DeleteRangeResponse { header, ..delete_of(removed) })
         }
         (Part::Txn(shape), StepReply::Branched(done)) => {
-            let done = response(shape, done.succeeded, done.results, revision)?;
+            let done = shape.answer(done.succeeded, done.results, revision)?;
             ResponseOpResponse::ResponseTxn(TxnResponse { header, ..done })
         }
         _ => return None,
@@ -249,8 +248,8 @@ fn range_of(listed: Listed) -> RangeResponse {
 }
 
 /// What a put answers; with the entry as it was where its key is given.
-pub fn put_of(key: Option<Key>, written: Written) -> PutResponse {
-    let prev_kv = key.zip(written.previous).and_then(shown);
+pub fn put_of(key: Option<Key>, previous: Option<Shown>) -> PutResponse {
+    let prev_kv = key.zip(previous).and_then(shown);
     PutResponse { header: None, prev_kv }
 }
 

@@ -24,16 +24,17 @@ use tonic::Status;
 
 use crate::app::Consistency;
 use crate::etcd::header::header;
-use crate::etcd::kv::reads;
+use crate::etcd::range;
 use crate::etcd::service::{Exchange, Policy};
-use crate::etcd::status::{known, of_failure};
+use crate::etcd::status::known;
 use crate::etcd::watcher::{Step, View, Watcher};
-use crate::gateway::admission::accounts::{Held, Spender};
+use crate::gateway::admission::accounts::Spender;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::caller::Watching;
-use crate::gateway::auth::requirement::Visit;
+use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
+use crate::gateway::watch;
 use crate::limits;
 
 /// After how long of silence those are told how far they are that asked for it.
@@ -52,16 +53,14 @@ impl Exchange for Watch {
     type Response = WatchResponse;
     const PATH: &'static str = "/etcdserverpb.Watch/Watch";
     const POLICY: Policy = Policy::read(RequestClass::Point);
+    const GOES_ON: bool = true;
 
     fn open(
         call: Arc<Call>,
         requests: BoxStream<'static, Result<WatchRequest, Status>>,
         stop: CancellationToken,
     ) -> BoxStream<'static, Result<WatchResponse, Status>> {
-        match call.account().cloned().map(|account| Spender::watch(&account)).transpose() {
-            Ok(counted) => Watches::new(call, requests, stop, counted).boxed(),
-            Err(failure) => futures::stream::once(async { Err(of_failure(failure)) }).boxed(),
-        }
+        Watches::new(call, requests, stop).boxed()
     }
 }
 
@@ -84,7 +83,6 @@ struct Watches {
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
     is_over: bool,
     began: Instant,
-    _counted: Option<Held>,
 }
 
 struct Running {
@@ -115,7 +113,6 @@ impl Watches {
         call: Arc<Call>,
         requests: BoxStream<'static, Result<WatchRequest, Status>>,
         stop: CancellationToken,
-        counted: Option<Held>,
     ) -> Self {
         Self {
             call,
@@ -130,7 +127,6 @@ impl Watches {
             stop: Box::pin(stop.cancelled_owned()),
             is_over: false,
             began: Instant::now(),
-            _counted: counted,
         }
     }
 
@@ -226,7 +222,7 @@ impl Watches {
                 Ok(Step::Compacted(at)) => self.cancel_compacted(id, at.oldest_revision),
                 Err(fault) => {
                     tracing::error!(%fault, "a watch met a fault of this node");
-                    return Err(of_failure(Failure::from_fault(&fault)));
+                    return Err(Failure::from_fault(&fault).into());
                 }
             }
         }
@@ -267,9 +263,7 @@ impl Watches {
 
     /// What has to be looked at now and then: whether this node should go on, and who is to be told how far they are.
     fn look(&mut self) -> Result<(), Status> {
-        let backend = &self.call.api.backend;
-        let silence = backend.staleness_ms().unwrap_or_else(|| self.began.elapsed().as_millis() as u64);
-        if backend.quarantine().is_some() || silence > limits::WATCH_SILENCE_MS_MAX {
+        if watch::end_reason(&self.call.api.backend, self.began).is_some() {
             return Err(known(Error::NoLeader));
         }
         let ids: Vec<i64> = self.watchers.keys().copied().collect();
@@ -354,9 +348,9 @@ impl Stream for Watches {
 
 /// Finds out whether a watch can begin, and from where.
 async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created, Refused> {
-    let because = |failure: Failure| Refused::Because(of_failure(failure).message().to_owned());
+    let because = |failure: Failure| Refused::Because(Status::from(failure).message().to_owned());
     let id = Some(request.watch_id).filter(|id| *id != 0);
-    let range = range(&request.key, &request.range_end)?;
+    let range = watched(&request.key, &request.range_end)?;
     let start =
         u64::try_from(request.start_revision).map_err(|_negative| Refused::Because(NEGATIVE_START.to_owned()))?;
     let backend = &call.api.backend;
@@ -365,7 +359,7 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
     }
     let deadline = Instant::now() + call.timeout;
     let of_range = range.clone();
-    let wanted = move |visit: &mut Visit<'_>| visit(reads(&of_range));
+    let wanted = move |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &of_range));
     call.caller().admit_read(Consistency::Linearizable, deadline, &wanted).await.map_err(because)?;
     let at = backend.position();
     // A start in the future is one from now on that shows nothing before it.
@@ -383,20 +377,17 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
         fragment: request.fragment,
         progress: request.progress_notify,
     };
+    let counted = call.account().map(Spender::watch).transpose().map_err(because)?;
     let watching = Watching::of(&call.caller(), wanted);
     let watch = backend.feed().watch(watch_range(range), position);
-    let watcher = Watcher::new(Arc::clone(&call.api), watch, view, watching);
+    let watcher = Watcher::new(Arc::clone(&call.api), watch, view, watching, counted);
     Ok(Created { id, watcher, at: at.revision })
 }
 
 /// What is watched; without a key, from the first one on.
-fn range(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Refused> {
-    let range = match &range_end[..] {
-        [] if key.is_empty() => KeyRange::of_key(&[0]),
-        [] => KeyRange::of_key(key),
-        [0] => KeyRange { start: key.to_vec(), end: None },
-        end => KeyRange { start: key.to_vec(), end: Some(end.to_vec()) },
-    };
+fn watched(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Refused> {
+    let from = if key.is_empty() && range_end.is_empty() { &Bytes::from_static(&[0]) } else { key };
+    let range = range::span(from, range_end);
     let is_empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
     if is_empty { Err(Refused::Because(EMPTY_RANGE.to_owned())) } else { Ok(range) }
 }

@@ -11,15 +11,16 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::entry::{Event, EventEventType, KeyValue};
-use quorate_store::background;
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch,
 };
 use quorate_store::types::{Entry, Key, Revision};
 
 use crate::etcd::range::key_value;
+use crate::gateway::admission::accounts::Held;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Watching;
+use crate::gateway::watch::{self, Versions};
 use crate::limits;
 use crate::metrics::WatchSource;
 
@@ -42,6 +43,8 @@ pub struct View {
 
 /// A watch at work.
 pub struct Watcher {
+    /// One of the watches that its caller may have.
+    _counted: Option<Held>,
     api: Arc<Api>,
     watch: Watch,
     /// What it shows.
@@ -67,9 +70,9 @@ pub enum Step {
 
 impl Watcher {
     /// Begins at the position of `watch`.
-    pub fn new(api: Arc<Api>, watch: Watch, view: View, watching: Option<Watching>) -> Self {
+    pub fn new(api: Arc<Api>, watch: Watch, view: View, watching: Option<Watching>, counted: Option<Held>) -> Self {
         let (pulled, reading, events, bytes, last) = Default::default();
-        Self { api, watch, view, watching, pulled, reading, events, bytes, last }
+        Self { _counted: counted, api, watch, view, watching, pulled, reading, events, bytes, last }
     }
 
     /// What comes next.
@@ -91,7 +94,7 @@ impl Watcher {
                 if !self.take_change(&change)? {
                     // Its versions were compacted a moment ago: the disk knows what that means for this watch.
                     self.pulled.clear();
-                    self.watch.go_back(before(change.position()));
+                    self.watch.go_back(change.position().previous());
                     self.read_on();
                     break;
                 }
@@ -139,16 +142,7 @@ impl Watcher {
             bytes_max: limits::WATCH_CHUNK_BYTES,
             looked_at_max: limits::WATCH_LOOKED_AT_MAX,
         };
-        let (places, backend) = (Arc::clone(&self.api.watch_reads), self.api.backend.clone());
-        self.reading = Some(Box::pin(async move {
-            let place = places.acquire_owned().await.expect("the semaphore is never closed");
-            let done = background::blocking(move || {
-                // Kept until it ends, even if the watch ends before.
-                let _place = place;
-                backend.changes(&query)
-            });
-            done.await.unwrap_or_else(|error| Err(StateFault::because("the read of a watch did not end", error)))
-        }));
+        self.reading = Some(watch::read(&self.api, move |backend| backend.changes(&query)));
     }
 
     fn take_page(&mut self, page: ChangesPage) {
@@ -163,25 +157,13 @@ impl Watcher {
 
     /// Takes a change that is in memory. `false` where what it shows can no longer be read.
     fn take_change(&mut self, change: &RecentChange) -> Result<bool, StateFault> {
-        let version = |revision| self.api.backend.version(&change.key, revision);
-        let entry = match (change.change.cause.is_removal(), change.entry()) {
-            (true, _) => None,
-            (false, Some(entry)) => Some(Entry::clone(entry)),
-            (false, None) => match version(change.revision)? {
-                Some(entry) => {
-                    self.watch.feed().leave_entry(change, Arc::new(entry.clone()));
-                    Some(entry)
-                }
-                None => return Ok(false),
-            },
+        let Some(Versions { entry, before }) = watch::versions(&self.api.backend, change, self.view.prev)? else {
+            return Ok(false);
         };
-        let before = match change.change.previous.filter(|_| self.view.prev) {
-            None => None,
-            Some(previous) => match version(previous)? {
-                Some(before) => Some(before),
-                None => return Ok(false),
-            },
-        };
+        if let Some(entry) = entry.as_ref().filter(|_| change.entry().is_none()) {
+            self.watch.feed().leave_entry(change, Arc::clone(entry));
+        }
+        let entry = entry.map(|entry| Entry::clone(&entry));
         self.api.metrics.observe_watch_events(WatchSource::Memory, 1);
         self.push(&change.key, change.position(), change.change.is_last(), entry, before);
         Ok(true)
@@ -224,13 +206,5 @@ impl Watcher {
     fn take(&mut self) -> Vec<Event> {
         (self.bytes, self.last) = (0, None);
         std::mem::take(&mut self.events)
-    }
-}
-
-/// The position right before that of a change.
-fn before(position: FeedPosition) -> FeedPosition {
-    match position.index.checked_sub(1) {
-        Some(index) => FeedPosition { index, ..position },
-        None => FeedPosition::after(position.revision.saturating_sub(1)),
     }
 }

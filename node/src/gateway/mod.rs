@@ -28,3 +28,4 @@ pub mod task_lines;
 pub mod text;
 pub mod versions;
 pub mod wait;
+pub mod watch;

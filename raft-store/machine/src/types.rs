@@ -167,6 +167,22 @@ pub struct WriteOp {
     pub guard: Option<Box<Guard>>,
 }
 
+impl WriteOp {
+    /// Removes an entry, whatever it is.
+    pub fn removal(key: Key, return_previous: bool) -> Self {
+        Self {
+            key,
+            expect: Expect::Any,
+            condition: Criteria::default(),
+            change: Change::Remove,
+            expiry: Expiry::Keep,
+            return_previous,
+            session: None,
+            guard: None,
+        }
+    }
+}
+
 /// Work that the leader proposes by itself. Each is bounded, re-checked at apply, and takes no request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Maintenance {

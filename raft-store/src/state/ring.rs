@@ -40,6 +40,14 @@ impl FeedPosition {
         Self { revision, index: u32::MAX }
     }
 
+    /// The one right before it.
+    pub fn previous(self) -> Self {
+        match self.index.checked_sub(1) {
+            Some(index) => Self { index, ..self },
+            None => Self::after(self.revision.saturating_sub(1)),
+        }
+    }
+
     /// Whether nothing of its revision is missing.
     pub fn is_whole(self) -> bool {
         self.index == u32::MAX

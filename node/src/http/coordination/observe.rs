@@ -21,6 +21,7 @@ use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Watching;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
+use crate::gateway::watch;
 use crate::http::context::Context;
 use crate::http::coordination::{coordinate, elections};
 use crate::http::described::{Common, NamePath};
@@ -232,7 +233,7 @@ impl Source for ObserveBody {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let (code, detail) = sse::end_reason(&self.place.0.backend, self.began)?;
+        let (code, detail) = watch::end_reason(&self.place.0.backend, self.began)?;
         Some(self.end(code, detail, None))
     }
 

@@ -8,15 +8,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quorate_store::background;
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, Watch,
     WatchRange,
 };
 use quorate_store::types::{Key, Revision, WallMillis};
 
-use crate::backend::Node;
 use crate::gateway::api::Api;
+use crate::gateway::watch;
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;
 use crate::limits;
@@ -100,7 +99,7 @@ pub fn changes(api: &Arc<Api>, watch: &Watch, view: &Arc<WatchView>) -> Reading 
         looked_at_max: limits::WATCH_LOOKED_AT_MAX,
     };
     let view = Arc::clone(view);
-    reading(api, move |backend| {
+    watch::read(api, move |backend| {
         let page = match backend.changes(&query)? {
             ChangesRead::Page(page) => page,
             ChangesRead::Compacted(at) => return Ok(Read::Compacted(at)),
@@ -144,7 +143,7 @@ pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Readi
         reverse: false,
     };
     let view = Arc::clone(view);
-    reading(api, move |backend| {
+    watch::read(api, move |backend| {
         let page = match backend.list(&query)? {
             ListRead::Page(page) => page,
             ListRead::Compacted(at) => return Ok(Read::Compacted(at)),
@@ -172,18 +171,4 @@ pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Readi
 /// The smallest key after this one.
 fn behind(key: &Key) -> Vec<u8> {
     [key.as_bytes(), b"\0"].concat()
-}
-
-/// Runs it where blocking is allowed, as soon as one of the few places is free.
-fn reading(api: &Arc<Api>, read: impl FnOnce(&Node) -> Result<Read, StateFault> + Send + 'static) -> Reading {
-    let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
-    Box::pin(async move {
-        let place = places.acquire_owned().await.expect("the semaphore is never closed");
-        let done = background::blocking(move || {
-            // Kept until it ends, even if the watch ends before.
-            let _place = place;
-            read(&backend)
-        });
-        done.await.unwrap_or_else(|error| Err(StateFault::because("the read of a watch did not end", error)))
-    })
 }

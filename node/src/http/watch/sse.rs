@@ -18,7 +18,6 @@ use quorate_api::WatchEndCode;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::backend::Node;
 use crate::connection::monitor::{Busy, Taking};
 use crate::gateway::admission::accounts::{Held, Spender};
 use crate::gateway::auth::caller::Watching;
@@ -200,15 +199,4 @@ impl<S: Source> HttpBody for Sse<S> {
     fn is_end_stream(&self) -> bool {
         self.has_ended && self.rest.is_empty()
     }
-}
-
-/// Why a node should not go on with a stream that began at `began`, if so: others may know more than it does.
-pub fn end_reason(backend: &Node, began: Instant) -> Option<(WatchEndCode, String)> {
-    if let Some(reason) = backend.quarantine() {
-        return Some((WatchEndCode::Quarantined, reason));
-    }
-    let never = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let silence = backend.staleness_ms().unwrap_or_else(never);
-    let detail = format!("this node has heard no leader for {silence} ms; another one may");
-    (silence > limits::WATCH_SILENCE_MS_MAX).then_some((WatchEndCode::NoLeader, detail))
 }

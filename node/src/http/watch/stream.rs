@@ -11,11 +11,12 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
-use quorate_store::state::{FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch};
+use quorate_store::state::{Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
 use crate::gateway::api::Api;
 use crate::gateway::scan;
+use crate::gateway::watch::{self, Versions};
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;
 use crate::http::watch::read::{self, Event, Initial, Read, Reading};
@@ -144,7 +145,7 @@ impl WatchBody {
                 Remembered::Gone => {
                     // Its versions were compacted a moment ago: the disk knows what that means for this watch.
                     self.pulled.clear();
-                    self.watch.go_back(before(change.position()));
+                    self.watch.go_back(change.position().previous());
                     self.read_on();
                     break;
                 }
@@ -171,21 +172,8 @@ impl WatchBody {
         if let Some(bytes) = change.form(form) {
             return Ok(Remembered::Shown(Event { bytes: bytes.clone(), position, is_last }));
         }
-        let version = |revision| self.api.backend.version(&change.key, revision);
-        let entry = match (change.change.cause.is_removal(), change.entry()) {
-            (true, _) => None,
-            (false, Some(entry)) => Some(Arc::clone(entry)),
-            (false, None) => match version(change.revision)? {
-                Some(entry) => Some(Arc::new(entry)),
-                None => return Ok(Remembered::Gone),
-            },
-        };
-        let before = match change.change.previous.filter(|_| self.view.prev) {
-            None => None,
-            Some(previous) => match version(previous)? {
-                Some(before) => Some(before),
-                None => return Ok(Remembered::Gone),
-            },
+        let Some(Versions { entry, before }) = watch::versions(&self.api.backend, change, self.view.prev)? else {
+            return Ok(Remembered::Gone);
         };
         let shown = Shown {
             key: &change.key,
@@ -271,14 +259,6 @@ enum Remembered {
     Gone,
 }
 
-/// The position right before that of a change.
-fn before(position: FeedPosition) -> FeedPosition {
-    match position.index.checked_sub(1) {
-        Some(index) => FeedPosition { index, ..position },
-        None => FeedPosition::after(position.revision.saturating_sub(1)),
-    }
-}
-
 impl Source for WatchBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         let mut out = Vec::new();
@@ -321,7 +301,7 @@ impl Source for WatchBody {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let (code, detail) = sse::end_reason(&self.api.backend, self.began)?;
+        let (code, detail) = watch::end_reason(&self.api.backend, self.began)?;
         Some(self.end(code, detail, None).into())
     }
 

@@ -7,7 +7,7 @@
 
 mod coordination;
 
-use quorate_machine::document::{Criteria, Json, Subject};
+use quorate_machine::document::{Json, Subject};
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock;
 use quorate_machine::level::HARDENED;
@@ -344,7 +344,7 @@ impl Model {
             Step::Txn(txn) => self.branch(txn),
             Step::Remove(step) => {
                 let keys: Vec<_> = self.live_in(&step.range).map(|(key, _)| key.clone()).collect();
-                keys.iter().try_for_each(|key| self.write(&removal(key)).map(|_| ()))
+                keys.iter().try_for_each(|key| self.write(&WriteOp::removal(key.clone(), false)).map(|_| ()))
             }
             Step::Branch(branch) => {
                 let holds = branch.comparisons.iter().all(|comparison| self.compares(comparison));
@@ -385,20 +385,6 @@ fn stands<T: PartialOrd>(operator: ComparisonOperator, actual: &T, wanted: &T) -
         ComparisonOperator::NotEqual => actual != wanted,
         ComparisonOperator::Greater => actual > wanted,
         ComparisonOperator::Less => actual < wanted,
-    }
-}
-
-/// A removal as a step over a range makes it.
-fn removal(key: &Key) -> WriteOp {
-    WriteOp {
-        key: key.clone(),
-        expect: Expect::Any,
-        condition: Criteria::default(),
-        change: Change::Remove,
-        expiry: Expiry::Keep,
-        return_previous: false,
-        session: None,
-        guard: None,
     }
 }
 

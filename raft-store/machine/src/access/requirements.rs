@@ -128,10 +128,17 @@ fn of_step(step: &Step, visit: &mut Visit<'_>) {
 }
 
 fn range(permission: Permission, range: &KeyRange, visit: &mut Visit<'_>) {
-    visit(Requirement::Permission(match range.key() {
-        Some(key) => RequiredPermission::Name(permission, key),
-        None => RequiredPermission::Range(permission, &range.start, range.end.as_deref()),
-    }));
+    visit(Requirement::on_range(permission, range));
+}
+
+impl<'a> Requirement<'a> {
+    /// A permission on all keys of a range.
+    pub fn on_range(permission: Permission, range: &'a KeyRange) -> Self {
+        Self::Permission(match range.key() {
+            Some(key) => RequiredPermission::Name(permission, key),
+            None => RequiredPermission::Range(permission, &range.start, range.end.as_deref()),
+        })
+    }
 }
 
 fn of_where(op: &WhereOp, visit: &mut Visit<'_>) {

@@ -6,13 +6,12 @@ use super::current::decode_current;
 use super::txn::Stepped;
 use super::view::{Fault, Most, View};
 use super::{Applier, Caller, stored_key};
-use crate::document::Criteria;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{family, family_range};
 use crate::limits;
 use crate::types::{
-    Change, Comparison, Expect, Expiry, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, RemoveStep, Removed,
-    Shown, StepRejected, WriteOp,
+    Comparison, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, RemoveStep, Removed, Shown, StepRejected,
+    WriteOp,
 };
 
 /// What is read of a range at once.
@@ -34,10 +33,9 @@ impl<V: View> Applier<'_, V> {
 
     /// Reads a range.
     pub(super) fn list(&mut self, step: &ListStep) -> Result<Listed, Fault> {
-        let ListStep { range, limit, order, filter, shown } = step;
-        let limit = usize::try_from(*limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let ListStep { range, order, filter, shown, .. } = step;
         // In the order in which they come, what is behind the limit is only counted.
-        let kept_max = if *order == ListOrder::BY_KEY { limit.saturating_add(1) } else { usize::MAX };
+        let kept_max = if *order == ListOrder::BY_KEY { step.limit().saturating_add(1) } else { usize::MAX };
         let (mut count, mut found) = (0_u64, Vec::new());
         self.each_live(range, |key, row| {
             count += 1;
@@ -46,20 +44,9 @@ impl<V: View> Applier<'_, V> {
             }
             Ok(true)
         })?;
-        if *order != ListOrder::BY_KEY {
-            found.sort_by(|(key, one), (other_key, other)| {
-                order.compare((key, &one.meta, &one.value.data), (other_key, &other.meta, &other.value.data))
-            });
-        }
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let entries = found.into_iter().map(|(key, mut entry)| {
-            if *shown == ListShown::Keys {
-                entry.value.data.clear();
-            }
-            (key, Shown::Whole(entry))
-        });
-        let listed = Listed { entries: entries.collect(), count, more };
+        let (found, more) = step.select(found);
+        let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
+        let listed = Listed { entries, count, more };
         self.take_shown(&listed.entries);
         Ok(listed)
     }
@@ -78,7 +65,7 @@ impl<V: View> Applier<'_, V> {
         })?;
         let mut removed = Removed { count: 0, entries: Vec::new() };
         for key in keys {
-            match self.write(removal(&key, step.return_previous), caller.clone())? {
+            match self.write(WriteOp::removal(key.clone(), step.return_previous), caller.clone())? {
                 Ok(written) => {
                     removed.count += 1;
                     removed.entries.extend(written.previous.map(|previous| (key, previous)));
@@ -136,18 +123,5 @@ impl<V: View> Applier<'_, V> {
             }
         }
         Ok(())
-    }
-}
-
-fn removal(key: &Key, return_previous: bool) -> WriteOp {
-    WriteOp {
-        key: key.clone(),
-        expect: Expect::Any,
-        condition: Criteria::default(),
-        change: Change::Remove,
-        expiry: Expiry::Keep,
-        return_previous,
-        session: None,
-        guard: None,
     }
 }

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use bincode::{Decode, Encode};
 
-use super::{EntryMeta, Key, Shown};
+use super::{Entry, EntryMeta, Key, Shown};
 
 /// A range of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -119,6 +119,30 @@ pub struct ListStep {
     pub shown: ListShown,
 }
 
+impl ListStep {
+    /// Most entries given.
+    pub fn limit(&self) -> usize {
+        usize::try_from(self.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX)
+    }
+
+    /// What is given of the entries that the range holds, found in order of key, and whether the limit left some out.
+    pub fn select(&self, mut found: Vec<(Key, Entry)>) -> (Vec<(Key, Entry)>, bool) {
+        if self.shown == ListShown::Count {
+            return (Vec::new(), false);
+        }
+        found.retain(|(_, entry)| self.filter.passes(&entry.meta));
+        if self.order != ListOrder::BY_KEY {
+            found.sort_by(|one, other| self.order.compare(one, other));
+        }
+        let more = found.len() > self.limit();
+        found.truncate(self.limit());
+        if self.shown == ListShown::Keys {
+            found.iter_mut().for_each(|(_, entry)| entry.value.data.clear());
+        }
+        (found, more)
+    }
+}
+
 /// What a listing gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum ListShown {
@@ -159,13 +183,13 @@ impl ListOrder {
     pub const BY_KEY: Self = Self { by: ListOrderBy::Key, descending: false };
 
     /// How two entries stand to each other in this order.
-    pub fn compare(&self, one: (&Key, &EntryMeta, &[u8]), other: (&Key, &EntryMeta, &[u8])) -> Ordering {
+    fn compare(self, (one_key, one): &(Key, Entry), (other_key, other): &(Key, Entry)) -> Ordering {
         let ordering = match self.by {
-            ListOrderBy::Key => one.0.cmp(other.0),
-            ListOrderBy::Version => one.1.version.cmp(&other.1.version),
-            ListOrderBy::CreateRevision => one.1.create_revision.cmp(&other.1.create_revision),
-            ListOrderBy::ModRevision => one.1.mod_revision.cmp(&other.1.mod_revision),
-            ListOrderBy::Value => one.2.cmp(other.2),
+            ListOrderBy::Key => one_key.cmp(other_key),
+            ListOrderBy::Version => one.meta.version.cmp(&other.meta.version),
+            ListOrderBy::CreateRevision => one.meta.create_revision.cmp(&other.meta.create_revision),
+            ListOrderBy::ModRevision => one.meta.mod_revision.cmp(&other.meta.mod_revision),
+            ListOrderBy::Value => one.value.data.cmp(&other.value.data),
         };
         if self.descending { ordering.reverse() } else { ordering }
     }

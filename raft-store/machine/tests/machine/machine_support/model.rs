@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::path::Field;
-use quorate_machine::document::{self, Criteria, Excerpt, Json, Operand, Predicate, Term, Unmet};
+use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
 use quorate_machine::types::*;
 use quorate_machine::{level, limits};
 
@@ -234,16 +234,7 @@ impl Model {
     fn remove(&mut self, step: &RemoveStep, pointer: &str) -> Result<Removed, Box<StepRejected>> {
         let mut removed = Removed { count: 0, entries: Vec::new() };
         for (key, _) in self.live_in(&step.range) {
-            let op = WriteOp {
-                key: key.clone(),
-                expect: Expect::Any,
-                condition: Criteria::default(),
-                change: Change::Remove,
-                expiry: Expiry::Keep,
-                return_previous: step.return_previous,
-                session: None,
-                guard: None,
-            };
+            let op = WriteOp::removal(key.clone(), step.return_previous);
             match self.write(&op) {
                 Ok(written) => {
                     removed.count += 1;

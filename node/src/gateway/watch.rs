@@ -1,0 +1,73 @@
+//! What watches share, whatever the protocol: reads of what is no longer in memory, the versions of a change, and why a node must not go on.
+//!
+//! Never knows how an event looks.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use quorate_api::WatchEndCode;
+use quorate_store::background;
+use quorate_store::state::{RecentChange, StateFault};
+use quorate_store::types::Entry;
+
+use crate::backend::Node;
+use crate::gateway::api::Api;
+use crate::limits;
+
+/// Reads where blocking is allowed, as soon as one of the few places is free.
+pub fn read<T: Send + 'static>(
+    api: &Api,
+    read: impl FnOnce(&Node) -> Result<T, StateFault> + Send + 'static,
+) -> BoxFuture<'static, Result<T, StateFault>> {
+    let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
+    Box::pin(async move {
+        let place = places.acquire_owned().await.expect("the semaphore is never closed");
+        let done = background::blocking(move || {
+            // Kept until it ends, even if the watch ends before.
+            let _place = place;
+            read(&backend)
+        });
+        done.await.unwrap_or_else(|error| Err(StateFault::because("the read of a watch did not end", error)))
+    })
+}
+
+/// The versions of an entry around a change.
+pub struct Versions {
+    /// After a write.
+    pub entry: Option<Arc<Entry>>,
+    /// Before it, where there was one and it was asked for.
+    pub before: Option<Entry>,
+}
+
+/// The versions around a change that is in memory; `None` where they can no longer be read.
+pub fn versions(backend: &Node, change: &RecentChange, prev: bool) -> Result<Option<Versions>, StateFault> {
+    let version = |revision| backend.version(&change.key, revision);
+    let entry = match (change.change.cause.is_removal(), change.entry()) {
+        (true, _) => None,
+        (false, Some(entry)) => Some(Arc::clone(entry)),
+        (false, None) => match version(change.revision)? {
+            Some(entry) => Some(Arc::new(entry)),
+            None => return Ok(None),
+        },
+    };
+    let before = match change.change.previous.filter(|_| prev) {
+        None => None,
+        Some(previous) => match version(previous)? {
+            Some(before) => Some(before),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Versions { entry, before }))
+}
+
+/// Why a node should not go on with a stream that began at `began`, if so: others may know more than it does.
+pub fn end_reason(backend: &Node, began: Instant) -> Option<(WatchEndCode, String)> {
+    if let Some(reason) = backend.quarantine() {
+        return Some((WatchEndCode::Quarantined, reason));
+    }
+    let never = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let silence = backend.staleness_ms().unwrap_or_else(never);
+    let detail = format!("this node has heard no leader for {silence} ms; another one may");
+    (silence > limits::WATCH_SILENCE_MS_MAX).then_some((WatchEndCode::NoLeader, detail))
+}
