@@ -8,6 +8,7 @@ pub mod admission;
 pub mod api;
 pub mod arrival;
 pub mod auth;
+pub mod backup;
 pub mod call;
 pub mod caught;
 pub mod decide;

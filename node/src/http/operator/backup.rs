@@ -1,9 +1,8 @@
 //! `GET /v1/cluster/backup`: the whole state as one stream.
 //!
-//! Owns the way from the thread that walks over the state to the connection: some pieces wait between the two, no more, so a
-//! reader that is slow slows the walk down. The form of the bytes is the store's.
+//! Owns the answer and its way to the connection. How the state is read is [`backup`]'s.
 
-use std::io::{self, Write};
+use std::io;
 use std::pin::Pin;
 use std::task::{self, Poll};
 
@@ -11,14 +10,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, Version, header};
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_api::{Applied, BACKUP_CONTENT_TYPE, ErrorCode, Problem};
+use quorate_api::{BACKUP_CONTENT_TYPE, Problem};
 use quorate_store::types::Revision;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::mpsc;
 use utoipa_axum::routes;
 
-use crate::backend::Node;
 use crate::connection::monitor::{Busy, Taking};
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::backup::{self, Piece};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::http::context::Context;
@@ -28,7 +27,6 @@ use crate::http::input::headers;
 use crate::http::keys::read;
 use crate::http::output::response::{Answer, Outcome};
 use crate::http::routes::{Policy, Routes};
-use crate::limits;
 
 /// The route of backups.
 pub fn routes() -> Routes {
@@ -54,21 +52,13 @@ pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let consistency = read::consistency(&mut query);
     query.finish()?;
-    let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
-        return Err(Failure::too_many("this node gives out as many backups at once as it may"));
-    };
+    let place = backup::place(&context)?;
     context.caller().admit_read(consistency, context.deadline, &requirement::on_prefix(Permission::Admin, b"")).await?;
     if context.head.method == Method::HEAD {
         return Ok(answer(Body::default(), context.api.backend.position().revision));
     }
     let busy = context.take_busy()?;
-    let (begun, revision) = oneshot::channel();
-    let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
-    let backend = context.api.backend.clone();
-    tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, permit));
-    let Ok(revision) = revision.await else {
-        return Err(Failure::new(ErrorCode::Internal, Applied::No, "the backup did not begin").closing());
-    };
+    let (revision, source) = backup::begin(&context, place).await.map_err(Failure::closing)?;
     let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let body = BackupBody { source, taking, _busy: busy };
     Ok(answer(Body::new(body), revision))
@@ -81,51 +71,6 @@ fn answer(body: Body, revision: Revision) -> Answer {
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     fields.insert(headers::REVISION, revision.into());
     response
-}
-
-type Piece = io::Result<Bytes>;
-
-/// Walks over the state on a thread that may block, until all is sent or nobody takes it any more.
-fn walk(backend: &Node, pieces: mpsc::Sender<Piece>, begun: oneshot::Sender<Revision>, _permit: OwnedSemaphorePermit) {
-    let mut begun = Some(begun);
-    let mut sink = Sink { pieces, piece: Vec::with_capacity(limits::BACKUP_PIECE_BYTES) };
-    let mut tell = |revision| {
-        if let Some(begun) = begun.take() {
-            // Who asked may be gone; then the first piece finds that out.
-            let _gone = begun.send(revision);
-        }
-    };
-    if let Err(error) = backend.back_up(&mut sink, &mut tell) {
-        tracing::warn!(%error, "a backup was not read to its end");
-        // Cuts the connection, so that nobody takes the stream for whole.
-        let _gone = sink.pieces.blocking_send(Err(io::Error::other(error.to_string())));
-    }
-}
-
-/// Gathers what is written into pieces.
-struct Sink {
-    pieces: mpsc::Sender<Piece>,
-    piece: Vec<u8>,
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(limits::BACKUP_PIECE_BYTES - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == limits::BACKUP_PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(limits::BACKUP_PIECE_BYTES));
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client does not take it any more");
-        self.pieces.blocking_send(Ok(piece.into())).map_err(gone)
-    }
 }
 
 /// The body of the answer.

@@ -1,0 +1,80 @@
+//! The whole state as a stream of pieces.
+//!
+//! Owns the way from the thread that walks over the state to whoever sends it on: some pieces wait between the two, no more, so a
+//! reader that is slow slows the walk down. The form of the bytes is the store's.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::types::Revision;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use crate::backend::Node;
+use crate::gateway::call::Call;
+use crate::gateway::failure::Failure;
+use crate::limits;
+
+/// A piece of it, or why there are no more.
+pub type Piece = io::Result<Bytes>;
+
+/// A place among the few backups that a node gives out at once.
+pub fn place(call: &Call) -> Result<OwnedSemaphorePermit, Failure> {
+    let place = call.api.backups.clone().try_acquire_owned();
+    place.map_err(|_full| Failure::too_many("this node gives out as many backups at once as it may"))
+}
+
+/// Begins one: gives its revision, and the pieces as they come.
+pub async fn begin(call: &Call, place: OwnedSemaphorePermit) -> Result<(Revision, mpsc::Receiver<Piece>), Failure> {
+    let (begun, revision) = oneshot::channel();
+    let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
+    let backend = call.api.backend.clone();
+    tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, place));
+    match revision.await {
+        Ok(revision) => Ok((revision, source)),
+        Err(_gone) => Err(Failure::new(ErrorCode::Internal, Applied::No, "the backup did not begin")),
+    }
+}
+
+/// Walks over the state on a thread that may block, until all is sent or nobody takes it any more.
+fn walk(backend: &Node, pieces: mpsc::Sender<Piece>, begun: oneshot::Sender<Revision>, _permit: OwnedSemaphorePermit) {
+    let mut begun = Some(begun);
+    let mut sink = Sink { pieces, piece: Vec::with_capacity(limits::BACKUP_PIECE_BYTES) };
+    let mut tell = |revision| {
+        if let Some(begun) = begun.take() {
+            // Who asked may be gone; then the first piece finds that out.
+            let _gone = begun.send(revision);
+        }
+    };
+    if let Err(error) = backend.back_up(&mut sink, &mut tell) {
+        tracing::warn!(%error, "a backup was not read to its end");
+        // Cuts the connection, so that nobody takes the stream for whole.
+        let _gone = sink.pieces.blocking_send(Err(io::Error::other(error.to_string())));
+    }
+}
+
+/// Gathers what is written into pieces.
+struct Sink {
+    pieces: mpsc::Sender<Piece>,
+    piece: Vec<u8>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(limits::BACKUP_PIECE_BYTES - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..taken]);
+        if self.piece.len() == limits::BACKUP_PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(limits::BACKUP_PIECE_BYTES));
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client does not take it any more");
+        self.pieces.blocking_send(Ok(piece.into())).map_err(gone)
+    }
+}
