@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use ::http::{Request, StatusCode, header};
 use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -57,7 +59,19 @@ pub struct ServeSettings {
 
 /// What is served, over either protocol.
 fn router() -> Router {
-    static ROUTER: LazyLock<Router> = LazyLock::new(|| http::router().merge(etcd::router()));
+    static ROUTER: LazyLock<Router> = LazyLock::new(|| {
+        let nothing = http::nothing();
+        let at_no_path = move |request: Request<Body>| {
+            let nothing = nothing.clone();
+            async move {
+                match etcd::unknown(&request) {
+                    Some(answer) => answer,
+                    None => Handler::call(nothing, request, ()).await,
+                }
+            }
+        };
+        http::router().merge(etcd::router()).fallback(at_no_path)
+    });
     ROUTER.clone()
 }
 

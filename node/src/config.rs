@@ -29,6 +29,7 @@ use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
+use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::logging::LogFormat;
 use crate::tls::TlsFiles;
@@ -134,6 +135,8 @@ pub struct Config {
     pub backups: Option<BackupSchedule>,
     /// Origins of web pages that browsers let ask this node, `*` for every one.
     pub cors_origins: Vec<String>,
+    /// Which etcd it says that it speaks like.
+    pub etcd_version: EtcdVersion,
     /// Certificates of the client port; without them it is plain.
     pub tls: Option<TlsFiles>,
     /// Certificates between the nodes; without them their connections are plain.
@@ -167,6 +170,7 @@ impl Config {
             slow_request: self.slow_request,
             traces: None,
             cors_origins: self.cors_origins.clone(),
+            etcd_version: self.etcd_version.clone(),
             auth: AuthSettings::Open,
             audit: None,
         }

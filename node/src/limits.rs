@@ -57,6 +57,9 @@ pub const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of events from which on a watch that takes them in fragments gets another.
 pub const ETCD_FRAGMENT_BYTES: usize = 2 * 1024 * 1024;
 
+/// Audit groups dropped by one command: bounds the time that one apply takes.
+pub const COMPACT_GROUPS: u32 = 64;
+
 /// Most bytes of keys and values in one answer to a range over etcd's protocol, which has no pages of its own accord.
 pub const ETCD_RANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

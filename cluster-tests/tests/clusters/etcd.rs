@@ -14,15 +14,30 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_etcd_api::Message;
-use quorate_etcd_api::cluster::{MemberListRequest, MemberListResponse};
+use quorate_etcd_api::auth::{
+    AuthRoleAddRequest, AuthRoleAddResponse, AuthRoleGetRequest, AuthRoleGetResponse, AuthRoleGrantPermissionRequest,
+    AuthRoleGrantPermissionResponse, AuthUserAddRequest, AuthUserAddResponse, AuthUserGrantRoleRequest,
+    AuthUserGrantRoleResponse, AuthenticateRequest, AuthenticateResponse, Permission, PermissionType,
+};
+use quorate_etcd_api::cluster::{MemberListRequest, MemberListResponse, MemberRemoveRequest, MemberRemoveResponse};
+use quorate_etcd_api::election::{
+    CampaignRequest, CampaignResponse, LeaderRequest, LeaderResponse, ProclaimRequest, ProclaimResponse, ResignRequest,
+    ResignResponse,
+};
 use quorate_etcd_api::kv::{
-    Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion, DeleteRangeRequest, DeleteRangeResponse,
-    PutRequest, PutResponse, RangeRequest, RangeRequestSortOrder, RangeRequestSortTarget, RangeResponse, RequestOp,
-    RequestOpRequest, ResponseOpResponse, TxnRequest, TxnResponse,
+    CompactionRequest, CompactionResponse, Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion,
+    DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, RangeRequestSortOrder,
+    RangeRequestSortTarget, RangeResponse, RangeStreamResponse, RequestOp, RequestOpRequest, ResponseOpResponse,
+    TxnRequest, TxnResponse,
 };
 use quorate_etcd_api::lease::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest,
     LeaseRevokeResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
+};
+use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
+use quorate_etcd_api::maintenance::{
+    AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, HashKVRequest, HashKVResponse,
+    MoveLeaderRequest, MoveLeaderResponse, SnapshotRequest, SnapshotResponse,
 };
 use quorate_etcd_api::watch::{
     WatchCancelRequest, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse,
@@ -262,7 +277,7 @@ async fn transactions_decide_as_etcd_does() {
 
     let get = |key: &str| op(RequestOpRequest::RequestRange(range(key, "")));
     let nested = TxnRequest {
-        compare: vec![compare("new", Create, Greater, CompareTargetUnion::CreateRevision(0))],
+        compare: vec![compare("new", Create, Equal, CompareTargetUnion::CreateRevision(0))],
         success: vec![op(RequestOpRequest::RequestPut(PutRequest { prev_kv: true, lease, ..put("k", "n") }))],
         failure: vec![op(RequestOpRequest::RequestDeleteRange(DeleteRangeRequest {
             key: bytes("k"),
@@ -282,6 +297,7 @@ async fn transactions_decide_as_etcd_does() {
     let at = done.header.as_ref().expect("a header").revision;
     assert_eq!((at, done.succeeded, done.responses.len()), (revision + 1, true, 3));
     let Some(ResponseOpResponse::ResponseTxn(inner)) = &done.responses[1].response else { panic!("{done:?}") };
+    // It is decided by what was there before all of it.
     let Some(ResponseOpResponse::ResponsePut(inner_put)) = &inner.responses[0].response else { panic!("{inner:?}") };
     assert_eq!(inner_put.header.as_ref().map(|header| header.revision), Some(at));
     assert_eq!(inner_put.prev_kv.as_ref().map(|kv| (&kv.key[..], &kv.value[..])), Some((&b"k"[..], &b"m"[..])));
@@ -309,6 +325,10 @@ async fn transactions_decide_as_etcd_does() {
     assert_eq!(Some(read.kvs[0].mod_revision), kept.header.map(|header| header.revision));
     let none = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", keep(put("none", ""))).await;
     assert_eq!(refused(none).1, "etcdserver: key not found");
+    let not_taken = vec![op(RequestOpRequest::RequestPut(keep(put("none", ""))))];
+    etcd.txn(TxnRequest { failure: not_taken.clone(), ..TxnRequest::default() }).await.expect("it is not carried out");
+    let taken = etcd.txn(TxnRequest { success: not_taken, ..TxnRequest::default() }).await;
+    assert_eq!(refused(taken).1, "etcdserver: key not found");
     let both = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", keep(put("k", "v"))).await;
     assert_eq!(refused(both).1, "etcdserver: value is provided");
     cluster.assert_agreement().await;
@@ -475,8 +495,11 @@ async fn watches_see_every_change_once_while_leaders_are_killed() {
         .expect("asked");
     let empty = answers.next().await.expect("an answer").expect("no error");
     assert!(empty.created && empty.canceled && empty.watch_id == -1 && !empty.cancel_reason.is_empty(), "{empty:?}");
+    // Who has nothing more to ask still hears of what it watches.
     drop(asking);
-    assert!(tokio::time::timeout(PATIENCE, answers.next()).await.expect("it ends").is_none());
+    let revision = etcd.put("w/late", "").await.header.expect("a header").revision;
+    let late = answers.next().await.expect("an answer").expect("no error");
+    assert_eq!(late.events.last().and_then(|event| event.kv.as_ref()).map(|kv| kv.mod_revision), Some(revision));
     cluster.assert_agreement().await;
 }
 
@@ -543,7 +566,9 @@ async fn the_gateway_speaks_json_as_that_of_etcd() {
         .await
         .expect("an answer");
     assert_eq!(page.status, 403, "a web page may not write: {}", page.text());
-    let version: Value = Request::get("/version").send(node).await.expect("an answer").json();
+    // As Patroni asks for it.
+    let version = Request::new("GET", "/version").json("{}").send(node).await.expect("an answer");
+    let version: Value = version.expect_success().json();
     assert!(
         version["etcdserver"].as_str().is_some_and(|text| text.split('.').all(|part| part.parse::<u32>().is_ok())),
         "{version}"
@@ -585,8 +610,22 @@ async fn rights_hold_whatever_the_protocol() {
 
     let mut etcd = Etcd::of(node).await;
     let nobody = etcd.range(range("app/1", "")).await;
+    assert_eq!(refused(nobody), (Code::InvalidArgument, "etcdserver: user name is empty".to_owned()));
+    etcd.token = Some("qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned());
+    let nobody = etcd.range(range("app/1", "")).await;
     assert_eq!(refused(nobody), (Code::Unauthenticated, "etcdserver: invalid auth token".to_owned()));
-    etcd.token = Some(token["token"].as_str().expect("a token").to_owned());
+    etcd.token = None;
+    let token = token["token"].as_str().expect("a token");
+    let wrong = (Code::InvalidArgument, "etcdserver: authentication failed, invalid user ID or password".to_owned());
+    for (name, password) in [("app", "x"), ("root", token), ("", "")] {
+        let asked = AuthenticateRequest { name: name.to_owned(), password: password.to_owned() };
+        let refusal = refused(etcd.call::<_, AuthenticateResponse>("/etcdserverpb.Auth/Authenticate", asked).await);
+        assert_eq!(refusal, wrong, "{name}");
+    }
+    let asked = AuthenticateRequest { name: "app".to_owned(), password: token.to_owned() };
+    let logged_in: AuthenticateResponse =
+        etcd.call("/etcdserverpb.Auth/Authenticate", asked).await.expect("it is the user's");
+    etcd.token = Some(logged_in.token);
     etcd.put("app/1", "x").await;
     let denied = (Code::PermissionDenied, "etcdserver: permission denied".to_owned());
     assert_eq!(refused(etcd.range(range("secret/1", "")).await), denied);
@@ -602,5 +641,229 @@ async fn rights_hold_whatever_the_protocol() {
     assert_eq!(refused(etcd.txn(TxnRequest { compare: vec![compared], ..TxnRequest::default() }).await), denied);
     let every = DeleteRangeRequest { key: bytes("a"), range_end: bytes("z"), prev_kv: true };
     assert_eq!(refused(etcd.call::<_, DeleteRangeResponse>("/etcdserverpb.KV/DeleteRange", every).await), denied);
+    let add = AuthUserAddRequest { name: "other".to_owned(), ..Default::default() };
+    assert_eq!(refused(etcd.call::<_, AuthUserAddResponse>("/etcdserverpb.Auth/UserAdd", add.clone()).await), denied);
+    let compact = CompactionRequest { revision: 2, physical: false };
+    assert_eq!(refused(etcd.call::<_, CompactionResponse>("/etcdserverpb.KV/Compact", compact).await), denied);
+
+    // Users and roles, as etcdctl makes them; permissions that ours have no word for are refused.
+    etcd.token = Some(ROOT.to_owned());
+    let _: AuthUserAddResponse = etcd.call("/etcdserverpb.Auth/UserAdd", add.clone()).await.expect("a user");
+    let twice = refused(etcd.call::<_, AuthUserAddResponse>("/etcdserverpb.Auth/UserAdd", add).await);
+    assert_eq!(twice, (Code::FailedPrecondition, "etcdserver: user name already exists".to_owned()));
+    let add = AuthRoleAddRequest { name: "reader".to_owned() };
+    let _: AuthRoleAddResponse = etcd.call("/etcdserverpb.Auth/RoleAdd", add).await.expect("a role");
+    let grant = |key: &str, end: &str, kind: PermissionType| AuthRoleGrantPermissionRequest {
+        name: "reader".to_owned(),
+        perm: Some(Permission { perm_type: kind.into(), key: bytes(key), range_end: bytes(end) }),
+    };
+    const GRANT: &str = "/etcdserverpb.Auth/RoleGrantPermission";
+    let _: AuthRoleGrantPermissionResponse =
+        etcd.call(GRANT, grant("app/", "app0", PermissionType::Read)).await.expect("granted");
+    for more_than_asked in [grant("app", "", PermissionType::Read), grant("app/", "app0", PermissionType::Write)] {
+        let refusal = refused(etcd.call::<_, AuthRoleGrantPermissionResponse>(GRANT, more_than_asked).await);
+        assert!(refusal.0 == Code::FailedPrecondition && refusal.1.starts_with("quorate: "), "{refusal:?}");
+    }
+    let give = AuthUserGrantRoleRequest { user: "other".to_owned(), role: "reader".to_owned() };
+    let _: AuthUserGrantRoleResponse = etcd.call("/etcdserverpb.Auth/UserGrantRole", give).await.expect("given");
+    let seen: AuthRoleGetResponse = etcd
+        .call("/etcdserverpb.Auth/RoleGet", AuthRoleGetRequest { role: "reader".to_owned() })
+        .await
+        .expect("a role");
+    assert_eq!(seen.perm, grant("app/", "app0", PermissionType::Read).perm.into_iter().collect::<Vec<_>>());
+    let token: Value =
+        as_root("POST", "/v1/access/tokens", r#"{"user":"other"}"#).await.expect("an answer").expect_success().json();
+    etcd.token = Some(token["token"].as_str().expect("a token").to_owned());
+    assert_eq!(keys(&etcd.range(range("app/", "app0")).await.expect("it may read")), ["app/1"]);
+    let write = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", put("app/1", "y")).await;
+    assert_eq!(refused(write), denied);
     tokio::time::timeout(Duration::from_secs(10), cluster.stop(1)).await.expect("it stops");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_compacted_is_gone_once_that_is_answered() {
+    let mut cluster = started().await;
+    let (mut one, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
+    let mut revision = 0;
+    for n in 0..200 {
+        revision = one.put("k", &n.to_string()).await.header.expect("a header").revision;
+    }
+    const COMPACT: &str = "/etcdserverpb.KV/Compact";
+    let at = |revision: i64| CompactionRequest { revision, physical: true };
+    let _: CompactionResponse = one.call(COMPACT, at(revision - 5)).await.expect("it is compacted");
+    let past = |revision: i64| RangeRequest { revision, ..range("k", "") };
+    assert_eq!(other.range(past(revision - 5)).await.expect("the oldest").kvs[0].value, "194");
+    let gone = (Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted".to_owned());
+    assert_eq!(refused(other.range(past(revision - 6)).await), gone);
+    assert_eq!(refused(other.call::<_, CompactionResponse>(COMPACT, at(revision - 5)).await), gone);
+    let future = refused(other.call::<_, CompactionResponse>(COMPACT, at(revision + 1)).await);
+    assert_eq!(future.1, "etcdserver: mvcc: required revision is a future revision");
+
+    // A watch that begins before is told from where it can.
+    let (asking, mut answers) = one.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+    let request = WatchCreateRequest { key: bytes("k"), start_revision: revision - 9, ..Default::default() };
+    asking.unbounded_send(watch(request)).expect("asked");
+    let mut answer = answers.next().await.expect("an answer").expect("no error");
+    while !answer.canceled {
+        answer = answers.next().await.expect("an answer").expect("no error");
+    }
+    assert_eq!(answer.compact_revision, revision - 4, "the first from which a watch can begin");
+
+    // Nodes that hold the same say the same hash of it.
+    let mut hashes = Vec::new();
+    for id in cluster.ids() {
+        let mut etcd = Etcd::of(cluster.client_address(id)).await;
+        let hash: HashKVResponse =
+            etcd.call("/etcdserverpb.Maintenance/HashKV", HashKVRequest { revision }).await.expect("a hash");
+        hashes.push((hash.hash, hash.hash_revision, hash.compact_revision));
+    }
+    assert!(hashes.iter().all(|hash| *hash == (hashes[0].0, revision, revision - 5)), "{hashes:?}");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_may_come_in_parts() {
+    let cluster = started().await;
+    let mut etcd = Etcd::of(cluster.client_address(2)).await;
+    let value = "x".repeat(500_000);
+    for n in 0..12 {
+        etcd.put(&format!("p/{n:02}"), &value).await;
+    }
+    let mut read = async |request: RangeRequest| {
+        let (asking, mut answers) =
+            etcd.exchange::<RangeRequest, RangeStreamResponse>("/etcdserverpb.KV/RangeStream").await;
+        asking.unbounded_send(request).expect("asked");
+        drop(asking);
+        let mut parts = Vec::new();
+        while let Some(part) = answers.next().await {
+            parts.push(part.expect("no error").range_response.expect("a part"));
+        }
+        parts
+    };
+    for limit in [0, 5, 12] {
+        let parts = read(RangeRequest { limit, ..range("p/", "p0") }).await;
+        let found: Vec<&str> = parts.iter().flat_map(keys).collect();
+        let wanted: Vec<String> = (0..if limit == 5 { 5 } else { 12 }).map(|n| format!("p/{n:02}")).collect();
+        assert_eq!(found, wanted);
+        assert!(parts.len() > 1, "{}", parts.len());
+        assert!(parts[0].header.is_some() && parts[0].count == 12);
+        assert_eq!(parts.iter().any(|part| part.more), limit == 5);
+    }
+    let parts =
+        read(RangeRequest { limit: 1, sort_order: RangeRequestSortOrder::Descend.into(), ..range("p/", "p0") }).await;
+    assert_eq!(parts.iter().flat_map(keys).collect::<Vec<_>>(), ["p/11"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_and_elections_by_name_stand_in_the_line_of_their_keys() {
+    const LOCK: &str = "/v3lockpb.Lock/Lock";
+    let mut cluster = started().await;
+    let (first, second) = (cluster.client_address(1), cluster.client_address(2));
+    let (mut one, mut other) = (Etcd::of(first).await, Etcd::of(second).await);
+    let lease = one.grant(60).await;
+    let ask = |lease| LockRequest { name: bytes("l"), lease };
+    let held: LockResponse = one.call(LOCK, ask(lease)).await.expect("it is free");
+    assert_eq!(held.key, format!("l/{lease:x}"));
+    let again: LockResponse = one.call(LOCK, ask(lease)).await.expect("it has it");
+    assert_eq!(again.key, held.key);
+
+    // Who waits and goes leaves nothing behind; who stays gets it next.
+    let line = async |etcd: &mut Etcd| etcd.range(range("l/", "l0")).await.expect("the line").count;
+    let gone = tokio::spawn(async move { Etcd::of(second).await.call::<_, LockResponse>(LOCK, ask(0)).await });
+    eventually("one waits", PATIENCE, async || match line(&mut Etcd::of(first).await).await {
+        2 => Ok(()),
+        other => Err(other.to_string()),
+    })
+    .await;
+    gone.abort();
+    eventually("it went", PATIENCE, async || match line(&mut Etcd::of(first).await).await {
+        1 => Ok(()),
+        other => Err(other.to_string()),
+    })
+    .await;
+    let waits = tokio::spawn(async move { Etcd::of(second).await.call::<_, LockResponse>(LOCK, ask(0)).await });
+    eventually("one waits", PATIENCE, async || match line(&mut Etcd::of(first).await).await {
+        2 => Ok(()),
+        other => Err(other.to_string()),
+    })
+    .await;
+    let _: UnlockResponse =
+        one.call("/v3lockpb.Lock/Unlock", UnlockRequest { key: held.key.clone() }).await.expect("given back");
+    let next = waits.await.expect("it goes on").expect("it has it");
+    assert_ne!(next.key, held.key);
+
+    // Elections: who leads, what it says, and who comes after.
+    let name = bytes("e");
+    let (asking, mut observed) =
+        other.exchange::<LeaderRequest, LeaderResponse>("/v3electionpb.Election/Observe").await;
+    asking.unbounded_send(LeaderRequest { name: name.clone() }).expect("asked");
+    let nobody =
+        one.call::<_, LeaderResponse>("/v3electionpb.Election/Leader", LeaderRequest { name: name.clone() }).await;
+    assert_eq!(refused(nobody), (Code::Unknown, "election: no leader".to_owned()));
+    let campaign = |lease, value: &str| CampaignRequest { name: bytes("e"), lease, value: bytes(value) };
+    let elected: CampaignResponse =
+        one.call("/v3electionpb.Election/Campaign", campaign(lease, "a")).await.expect("nobody else stands");
+    let leader = elected.leader.expect("a key");
+    let after = tokio::spawn(async move {
+        let mut etcd = Etcd::of(second).await;
+        let lease = etcd.grant(60).await;
+        etcd.call::<_, CampaignResponse>("/v3electionpb.Election/Campaign", campaign(lease, "b")).await
+    });
+    let proclaim = ProclaimRequest { leader: Some(leader.clone()), value: bytes("a2") };
+    let _: ProclaimResponse = one.call("/v3electionpb.Election/Proclaim", proclaim.clone()).await.expect("it leads");
+    for value in ["a", "a2"] {
+        let seen = observed.next().await.expect("an answer").expect("no error");
+        assert_eq!(seen.kv.expect("a leader").value, value);
+    }
+    let resign = ResignRequest { leader: Some(leader) };
+    let _: ResignResponse = one.call("/v3electionpb.Election/Resign", resign).await.expect("it resigns");
+    after.await.expect("it goes on").expect("it is elected");
+    let seen = observed.next().await.expect("an answer").expect("no error");
+    assert_eq!(seen.kv.expect("a leader").value, "b");
+    let late = one.call::<_, ProclaimResponse>("/v3electionpb.Election/Proclaim", proclaim).await;
+    assert_eq!(refused(late), (Code::Unknown, "election: not leader".to_owned()));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_find_what_etcd_has() {
+    let cluster = started().await;
+    let leader = cluster.leader().await;
+    let follower = cluster.ids().into_iter().find(|id| *id != leader).expect("three nodes");
+    let mut etcd = Etcd::of(cluster.client_address(follower)).await;
+    etcd.put("k", "v").await;
+    let alarms: AlarmResponse =
+        etcd.call("/etcdserverpb.Maintenance/Alarm", AlarmRequest::default()).await.expect("alarms");
+    assert!(alarms.alarms.is_empty(), "{alarms:?}");
+    let _: DefragmentResponse =
+        etcd.call("/etcdserverpb.Maintenance/Defragment", DefragmentRequest {}).await.expect("done");
+    let move_to = MoveLeaderRequest { target_id: follower };
+    let no_leader = etcd.call::<_, MoveLeaderResponse>("/etcdserverpb.Maintenance/MoveLeader", move_to).await;
+    assert_eq!(refused(no_leader), (Code::FailedPrecondition, "etcdserver: not leader".to_owned()));
+    let mut of_leader = Etcd::of(cluster.client_address(leader)).await;
+    let nobody = MoveLeaderRequest { target_id: 99 };
+    let nobody = of_leader.call::<_, MoveLeaderResponse>("/etcdserverpb.Maintenance/MoveLeader", nobody).await;
+    assert_eq!(refused(nobody), (Code::FailedPrecondition, "etcdserver: bad leader transferee".to_owned()));
+    let _: MoveLeaderResponse = of_leader
+        .call("/etcdserverpb.Maintenance/MoveLeader", MoveLeaderRequest { target_id: follower })
+        .await
+        .expect("it moves");
+    assert_eq!(cluster.leader().await, follower);
+
+    let (asking, mut pieces) =
+        etcd.exchange::<SnapshotRequest, SnapshotResponse>("/etcdserverpb.Maintenance/Snapshot").await;
+    asking.unbounded_send(SnapshotRequest {}).expect("asked");
+    drop(asking);
+    let mut snapshot = Vec::new();
+    while let Some(piece) = pieces.next().await {
+        snapshot.extend_from_slice(&piece.expect("no error").blob);
+    }
+    let backup = Request::get("/v1/cluster/backup").send(cluster.client_address(follower)).await.expect("an answer");
+    assert_eq!(snapshot.len(), backup.expect_success().body.len(), "a snapshot is a backup");
+    let health: Value = Request::get("/health").send(cluster.client_address(1)).await.expect("an answer").json();
+    assert_eq!(health, json!({"health": "true", "reason": ""}));
+    let gone = etcd
+        .call::<_, MemberRemoveResponse>("/etcdserverpb.Cluster/MemberRemove", MemberRemoveRequest { id: 99 })
+        .await;
+    assert_eq!(refused(gone), (Code::NotFound, "etcdserver: member not found".to_owned()));
 }

@@ -16,6 +16,7 @@ use quorate_store::{background, command_codec};
 use super::clock::wall_now;
 use super::cron;
 use super::proposer::ProposerParts;
+use crate::limits;
 
 /// How often the leader looks at the first deadline. Bounds how late an expiry is.
 const TICK: Duration = Duration::from_millis(50);
@@ -25,8 +26,6 @@ const CLOCK_COMMIT: Duration = Duration::from_secs(1);
 const COMPACT_EVERY: Duration = Duration::from_secs(5);
 /// Entries expired by one command: bounds the time one apply takes.
 const EXPIRE_LIMIT: u32 = 256;
-/// Audit groups dropped by one command, for the same reason.
-const COMPACT_GROUPS: u32 = 64;
 
 /// Recurring tasks planned by one batch.
 const PLANS: usize = 256;
@@ -173,7 +172,7 @@ impl Maintainer {
             self.compacting = self.state().compactable_to(keep_ms, keep_revisions)?.max(too_much);
         }
         if let Some(revision) = self.compacting
-            && !self.work_on(Maintenance::Compact { revision, groups_max: COMPACT_GROUPS }).await
+            && !self.work_on(Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS }).await
         {
             self.compacting = None;
         }

@@ -175,7 +175,7 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Where(op) => op.change != WhereChange::Remove,
         Action::Claim(_) | Action::Numbers(_) => true,
         Action::Rules(op) => op.change != RulesChange::Remove,
-        Action::Session(op) => matches!(op, SessionOp::Create { .. }),
+        Action::Session(op) => matches!(op, SessionOp::Create { .. } | SessionOp::CreateAs { .. }),
         Action::Lock(op) => matches!(op, LockOp::Acquire(_) | LockOp::Proclaim { .. }),
         Action::Barrier(op) => matches!(op, BarrierOp::Enter { .. }),
         Action::Latch(op) => matches!(op, LatchOp::Create { .. }),

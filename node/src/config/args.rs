@@ -214,6 +214,10 @@ pub struct Args {
     #[arg(long, env = "QUORATE_CORS_ORIGINS", value_name = "LIST")]
     pub cors_origins: Option<String>,
 
+    /// Version of etcd that clients of its protocol are told, which turn features on and off by it [default: 3.6.5]
+    #[arg(long, env = "QUORATE_ETCD_VERSION", value_name = "VERSION")]
+    pub etcd_version: Option<String>,
+
     /// PEM file with the certificate of the client port, and those between it and its CA: the port then speaks TLS only. Read again
     /// when it changes [default: none]
     #[arg(long, env = "QUORATE_TLS_CERT", value_name = "FILE")]
@@ -287,7 +291,7 @@ impl Args {
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
-            min_free_bytes backup_dir backup_every_ms backup_keep cors_origins tls_cert tls_key tls_client_ca
+            min_free_bytes backup_dir backup_every_ms backup_keep cors_origins etcd_version tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }
 }

@@ -15,6 +15,7 @@ use super::tls::Security;
 use super::{Args, Config, ConfigError, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::gateway::admission::accounts::AccountLimits;
+use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use quorate_store::level;
 
@@ -148,6 +149,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         ),
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
         cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),
+        etcd_version: args.etcd_version.map_or_else(EtcdVersion::default, |text| etcd_version(&text, faults)),
         tls: security.tls,
         peer_tls: security.peer_tls,
         auth: security.auth,
@@ -172,6 +174,13 @@ fn collector(endpoint: &str, faults: &mut Faults) -> Option<String> {
     }
     let path = if path.is_empty() { "v1/traces" } else { path };
     Some(format!("http://{authority}/{path}"))
+}
+
+fn etcd_version(text: &str, faults: &mut Faults) -> EtcdVersion {
+    EtcdVersion::new(text).unwrap_or_else(|| {
+        faults.add("etcd_version", format!("`{text}` is not three numbers with dots between them, like 3.6.5"));
+        EtcdVersion::default()
+    })
 }
 
 /// Origins as browsers send them, or the star.

@@ -1,19 +1,22 @@
-//! Members and the state of this node: parts of etcd's services `Cluster` and `Maintenance`.
+//! Members and changes of them: etcd's service `Cluster`.
+//!
+//! Owns what a change is called here. Whether it is made, the leader judges, as for an operator who asks over HTTP.
 
 use quorate_api::{MemberView, StatusAnswer};
-use quorate_etcd_api::cluster::{Member, MemberListRequest, MemberListResponse};
-use quorate_etcd_api::maintenance::{StatusRequest, StatusResponse};
-use tonic::Status as GrpcStatus;
+use quorate_etcd_api::Error;
+use quorate_etcd_api::cluster::{
+    Member, MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse, MemberPromoteRequest,
+    MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest, MemberUpdateResponse,
+};
+use tonic::{Code, Status};
 
 use crate::etcd::header::header;
-use crate::etcd::service::{Policy, Unary};
-use crate::gateway::admission::classes::RequestClass;
+use crate::etcd::method::{Policy, Unary};
+use crate::etcd::status::known;
 use crate::gateway::auth::requirement::{Requirement, Visit};
 use crate::gateway::call::Call;
-use crate::gateway::enter::Guard;
-use crate::gateway::versions;
-
-const KNOWN: Policy = Policy { class: RequestClass::Node, guard: Guard::Known, writes: false, is_vital: true };
+use crate::gateway::failure::{Effect, Failure};
+use crate::peer::members::{MemberChange, MemberRequest};
 
 /// Lists the members.
 pub struct MemberList;
@@ -22,16 +25,105 @@ impl Unary for MemberList {
     type Request = MemberListRequest;
     type Response = MemberListResponse;
     const PATH: &'static str = "/etcdserverpb.Cluster/MemberList";
-    const POLICY: Policy = KNOWN;
+    const POLICY: Policy = Policy::KNOWN;
 
-    async fn answer(call: &Call, request: MemberListRequest) -> Result<MemberListResponse, GrpcStatus> {
+    async fn answer(call: &Call, request: MemberListRequest) -> Result<MemberListResponse, Status> {
         if request.linearizable {
             call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
         }
         let status = call.api.backend.status();
-        let members = status.members.iter().map(|member| shown(call, member)).collect();
-        Ok(MemberListResponse { header: Some(header(&call.api, status.revision)), members })
+        Ok(MemberListResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
     }
+}
+
+/// Takes in a node that was started and waits.
+pub struct MemberAdd;
+
+impl Unary for MemberAdd {
+    type Request = MemberAddRequest;
+    type Response = MemberAddResponse;
+    const PATH: &'static str = "/etcdserverpb.Cluster/MemberAdd";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, request: MemberAddRequest) -> Result<MemberAddResponse, Status> {
+        let peer_addr = address(&request.peer_urls)?;
+        let status = call.api.backend.status();
+        if status.members.iter().any(|member| member.peer_addr == peer_addr) {
+            return Err(known(Error::PeerURLExist));
+        }
+        // The next number: those of members that went may be lower, and none is used twice.
+        let id = status.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
+        change(call, MemberChange::Add { id, peer_addr: peer_addr.to_owned(), promote: !request.is_learner }).await?;
+        let status = call.api.backend.status();
+        let members = all(call, &status);
+        let member = members.iter().find(|member| member.id == id).cloned();
+        Ok(MemberAddResponse { header: Some(header(&call.api, status.revision)), member, members })
+    }
+}
+
+/// Lets a member go.
+pub struct MemberRemove;
+
+impl Unary for MemberRemove {
+    type Request = MemberRemoveRequest;
+    type Response = MemberRemoveResponse;
+    const PATH: &'static str = "/etcdserverpb.Cluster/MemberRemove";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, request: MemberRemoveRequest) -> Result<MemberRemoveResponse, Status> {
+        member(call, request.id)?;
+        change(call, MemberChange::Remove { id: request.id }).await?;
+        let status = call.api.backend.status();
+        let mut members = all(call, &status);
+        // This node may hear of it later.
+        members.retain(|member| member.id != request.id);
+        Ok(MemberRemoveResponse { header: Some(header(&call.api, status.revision)), members })
+    }
+}
+
+/// Gives a learner a vote.
+pub struct MemberPromote;
+
+impl Unary for MemberPromote {
+    type Request = MemberPromoteRequest;
+    type Response = MemberPromoteResponse;
+    const PATH: &'static str = "/etcdserverpb.Cluster/MemberPromote";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status> {
+        if member(call, request.id)?.voter {
+            return Err(known(Error::MemberNotLearner));
+        }
+        change(call, MemberChange::Promote { id: request.id }).await?;
+        let status = call.api.backend.status();
+        let mut members = all(call, &status);
+        members.iter_mut().filter(|member| member.id == request.id).for_each(|member| member.is_learner = false);
+        Ok(MemberPromoteResponse { header: Some(header(&call.api, status.revision)), members })
+    }
+}
+
+/// A member keeps its address: the same one again is no change, another is refused.
+pub struct MemberUpdate;
+
+impl Unary for MemberUpdate {
+    type Request = MemberUpdateRequest;
+    type Response = MemberUpdateResponse;
+    const PATH: &'static str = "/etcdserverpb.Cluster/MemberUpdate";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, request: MemberUpdateRequest) -> Result<MemberUpdateResponse, Status> {
+        let peer_addr = address(&request.peer_urls)?;
+        if member(call, request.id)?.peer_addr != peer_addr {
+            let why = "quorate: a member says its address itself: restart it with another --peer-advertise";
+            return Err(Status::new(Code::FailedPrecondition, why));
+        }
+        let status = call.api.backend.status();
+        Ok(MemberUpdateResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
+    }
+}
+
+fn all(call: &Call, status: &StatusAnswer) -> Vec<Member> {
+    status.members.iter().map(|member| shown(call, member)).collect()
 }
 
 fn shown(call: &Call, member: &MemberView) -> Member {
@@ -46,33 +138,23 @@ fn shown(call: &Call, member: &MemberView) -> Member {
     }
 }
 
-/// Tells of this node.
-pub struct Status;
+fn member(call: &Call, id: u64) -> Result<MemberView, Status> {
+    let members = call.api.backend.status().members;
+    members.into_iter().find(|member| member.id == id).ok_or_else(|| known(Error::MemberNotFound))
+}
 
-impl Unary for Status {
-    type Request = StatusRequest;
-    type Response = StatusResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Status";
-    const POLICY: Policy = KNOWN;
+/// The one address of a member, as a URL.
+fn address(urls: &[String]) -> Result<&str, Status> {
+    let [url] = urls else { return Err(known(Error::MemberBadURLs)) };
+    let address = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let has_port = |address: &&str| {
+        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    };
+    address.filter(has_port).ok_or_else(|| known(Error::MemberBadURLs))
+}
 
-    async fn answer(call: &Call, _: StatusRequest) -> Result<StatusResponse, GrpcStatus> {
-        let status: StatusAnswer = call.api.backend.status();
-        let is_learner = status.members.iter().any(|member| member.id == status.node_id && !member.voter);
-        let bytes = (status.stored_bytes + status.history_bytes) as i64;
-        Ok(StatusResponse {
-            header: Some(header(&call.api, status.revision)),
-            version: versions::ETCD_SERVER.to_owned(),
-            db_size: bytes,
-            db_size_in_use: bytes,
-            db_size_quota: status.quota_bytes as i64,
-            leader: status.leader_id.unwrap_or(0),
-            raft_index: status.committed_index,
-            raft_applied_index: status.applied_index,
-            raft_term: status.term,
-            errors: status.warnings,
-            is_learner,
-            storage_version: versions::ETCD_CLUSTER.to_owned(),
-            downgrade_info: None,
-        })
-    }
+async fn change(call: &Call, change: MemberChange) -> Result<(), Status> {
+    let asked = MemberRequest { change, dry_run: false, force: false };
+    let done = call.api.backend.change_members(asked, call.deadline).await;
+    done.map(|_| ()).map_err(|error| Failure::from_app(error, Effect::Write).into())
 }

@@ -1,24 +1,34 @@
 //! Reads and writes of entries: etcd's service `KV`.
 
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::{
-    DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, TxnRequest,
-    TxnResponse,
+    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse,
 };
-use quorate_store::types::{self, Action, Branched, Outcome, Rejection, Reply, Step, StepReply, TxnReply};
+use quorate_store::types::{
+    self, Action, Branched, Command, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
+};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::app::Consistency;
 use crate::etcd::header::header;
-use crate::etcd::service::{Policy, Unary};
+use crate::etcd::method::{Exchange, Policy, Unary};
+use crate::etcd::parts::Parts;
 use crate::etcd::status::{known, of_fault};
-use crate::etcd::txn::Planned;
+use crate::etcd::txn::{Planned, Shows};
 use crate::etcd::{past, range, status, txn};
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
+use crate::gateway::failure::{Effect, Failure};
 use crate::gateway::{freshness, propose, request_ids, text};
+use crate::limits;
 
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
 const PLANS_MAX: usize = 64;
@@ -128,7 +138,8 @@ impl Unary for Txn {
             }
             let done = match only_result(&mut reply)? {
                 StepReply::Branched(Branched { succeeded, results }) => {
-                    shape.answer(succeeded, results, reply.revision)
+                    let mut shows = Shows::of(&results, reply.revision);
+                    shape.answer(succeeded, results, &mut shows)
                 }
                 _ => None,
             };
@@ -136,6 +147,76 @@ impl Unary for Txn {
             return Ok(TxnResponse { header: Some(header(&call.api, reply.revision)), ..done });
         }
         Err(known(Error::RequestTooManyRequests))
+    }
+}
+
+/// Reads a range in parts.
+pub struct RangeStream;
+
+impl Exchange for RangeStream {
+    type Request = RangeRequest;
+    type Response = RangeStreamResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/RangeStream";
+    const POLICY: Policy = Policy::read(RequestClass::Point);
+    const GOES_ON: bool = false;
+
+    fn open(
+        call: Arc<Call>,
+        mut requests: BoxStream<'static, Result<RangeRequest, Status>>,
+        stop: CancellationToken,
+    ) -> BoxStream<'static, Result<RangeStreamResponse, Status>> {
+        let first = async move {
+            let request = requests.next().await.unwrap_or_else(|| Ok(RangeRequest::default()))?;
+            Ok::<_, Status>((call, Parts::new(request)))
+        };
+        let parts = futures::stream::once(first).flat_map(|begun| match begun {
+            Err(status) => futures::stream::iter([Err(status)]).boxed(),
+            Ok((call, parts)) => futures::stream::try_unfold(parts, move |mut parts| {
+                let call = Arc::clone(&call);
+                async move {
+                    let part = parts.next(&call.lasting()).await?;
+                    Ok(part.map(|part| (RangeStreamResponse { range_response: Some(part) }, parts)))
+                }
+            })
+            .boxed(),
+        });
+        parts.take_until(stop.cancelled_owned()).boxed()
+    }
+}
+
+/// Drops all that is older than a revision, and answers once it is gone.
+pub struct Compact;
+
+impl Unary for Compact {
+    type Request = CompactionRequest;
+    type Response = CompactionResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/Compact";
+    const POLICY: Policy = Policy { class: RequestClass::Point, writes: true, ..Policy::ADMIN };
+
+    async fn answer(call: &Call, request: CompactionRequest) -> Result<CompactionResponse, Status> {
+        let backend = &call.api.backend;
+        freshness::refresh(backend, call.deadline).await?;
+        let at = backend.position();
+        let revision = u64::try_from(request.revision).unwrap_or(0);
+        if revision > at.revision {
+            return Err(known(Error::FutureRev));
+        }
+        if revision <= at.oldest_revision {
+            return Err(known(Error::Compacted));
+        }
+        // In steps, as the leader's own, so that other writes go in between. Each is judged anew where it is applied.
+        let step = Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS };
+        loop {
+            let reply = backend.write(Command::unnamed(Action::Maintain(step.clone())), call.deadline).await;
+            let reply = reply.map_err(|error| Failure::from_app(error, Effect::Write))?;
+            match reply.outcome {
+                Outcome::Maintained { more: true, .. } => {}
+                Outcome::Maintained { more: false, .. } => {
+                    return Ok(CompactionResponse { header: Some(header(&call.api, reply.revision)) });
+                }
+                _ => return Err(propose::confused(&reply).into()),
+            }
+        }
     }
 }
 

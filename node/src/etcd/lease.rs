@@ -1,6 +1,6 @@
 //! Leases: etcd's service `Lease`, over sessions.
 //!
-//! A lease is a session, and its id that of the session: the revision at which it began. Times are whole seconds here.
+//! A lease is a session; [`SessionId::lease`] says which. Times are whole seconds here.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use quorate_etcd_api::lease::{
     LeaseTimeToLiveResponse,
 };
 use quorate_store::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
-use quorate_store::types::{Action, Outcome, SessionId, SessionOp, SessionReply};
+use quorate_store::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use crate::etcd::header::header;
-use crate::etcd::service::{Exchange, Policy, Unary};
+use crate::etcd::method::{Exchange, Policy, Unary};
 use crate::etcd::status::{self, known};
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
@@ -47,21 +47,26 @@ impl Unary for LeaseGrant {
         if request.ttl > TTL_MAX {
             return Err(known(Error::LeaseTTLTooLarge));
         }
-        if request.id != 0 {
-            let why = "quorate: a lease gets its id from the cluster; ask for one with the id 0";
-            return Err(Status::new(Code::FailedPrecondition, why));
-        }
         let ttl = request.ttl.clamp(1, (SESSION_TTL_MS_MAX / 1_000) as i64);
         let (owner, labels) = ("etcd lease".to_owned(), Vec::new());
-        let op = SessionOp::Create { ttl_ms: ttl as u64 * 1_000, owner, labels };
+        let ttl_ms = ttl as u64 * 1_000;
+        let op = match request.id {
+            0 => SessionOp::Create { ttl_ms, owner, labels },
+            // What may not be chosen is that of another, now or some day.
+            id => match SessionId::chosen(id) {
+                Some(id) => SessionOp::CreateAs { id, ttl_ms, owner, labels },
+                None => return Err(known(Error::LeaseExist)),
+            },
+        };
         let reply = decide(call, Action::Session(op), false).await?;
         match &reply.outcome {
             Outcome::Session(SessionReply::Created { id, .. }) => Ok(LeaseGrantResponse {
                 header: Some(header(&call.api, reply.revision)),
-                id: id.0 as i64,
+                id: id.lease(),
                 ttl,
                 error: String::new(),
             }),
+            Outcome::Rejected(Rejection::SessionExists(_)) => Err(known(Error::LeaseExist)),
             _ => Err(status::of_reply("", &reply)),
         }
     }
@@ -77,7 +82,7 @@ impl Unary for LeaseRevoke {
     const POLICY: Policy = COORDINATION;
 
     async fn answer(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Status> {
-        let id = session(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
+        let id = SessionId::of_lease(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
         let reply = decide(call, Action::Session(SessionOp::End(id)), false).await?;
         match &reply.outcome {
             Outcome::Session(SessionReply::Ended(_)) => {
@@ -113,11 +118,12 @@ impl Exchange for LeaseKeepAlive {
     }
 }
 
-async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, Status> {
+/// Lets a lease live on; its time is 0 where it is over.
+pub async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, Status> {
     // Read before the renewal: no header may show a revision at which the lease could have been over.
     let revision = call.api.backend.position().revision;
     let gone = |revision| LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: 0 };
-    let Some(session) = session(id) else { return Ok(gone(revision)) };
+    let Some(session) = SessionId::of_lease(id) else { return Ok(gone(revision)) };
     let deadline = std::time::Instant::now() + call.timeout;
     call.caller().admit_renewal(deadline, &[session]).await?;
     let done = call.api.backend.renew(vec![session], deadline).await;
@@ -147,7 +153,7 @@ impl Unary for LeaseTimeToLive {
             ttl: -1,
             ..LeaseTimeToLiveResponse::default()
         };
-        let Some(id) = session(request.id) else { return Ok(over(call.api.backend.position().revision)) };
+        let Some(id) = SessionId::of_lease(request.id) else { return Ok(over(call.api.backend.position().revision)) };
         let seen = call.api.backend.session(id, SESSION_ATTACHED_MAX as usize);
         let seen = seen.map_err(|fault| Failure::from_fault(&fault))?;
         let Some(held) = seen.found else { return Ok(over(seen.at.revision)) };
@@ -179,15 +185,10 @@ impl Unary for LeaseLeases {
         loop {
             let page = scan(call, move |backend| backend.sessions(after, PAGE)).await?;
             after = page.found.items.last().map(|(id, _)| *id);
-            leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.0 as i64 }));
+            leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.lease() }));
             if !page.found.more {
                 return Ok(LeaseLeasesResponse { header: Some(header(&call.api, page.at.revision)), leases });
             }
         }
     }
-}
-
-/// The session of a lease; `None` for an id that none can have.
-fn session(id: i64) -> Option<SessionId> {
-    u64::try_from(id).ok().filter(|id| *id > 0).map(SessionId)
 }

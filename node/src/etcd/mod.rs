@@ -2,20 +2,30 @@
 //!
 //! An adapter over [`gateway`](crate::gateway), beside [`http`](crate::http): the same state, the same way to the log, the same
 //! admission, permissions and audit. Owns what etcd's messages mean in terms of entries, sessions and transactions. What is not the
-//! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `service` (the way of every call), the groups of calls
-//! (`kv`, `lease`, `watch`, `cluster`), then what they use.
+//! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `method` and `service` (the way of every call), the groups of calls
+//! (`kv`, `lease`, `watch`, `cluster`, `maintenance`, `auth`, `users`, `roles`, `lock`, `election`), then what they use.
 
+mod auth;
 mod cluster;
+mod contend;
+mod election;
 mod header;
+mod health;
 mod kv;
 mod lease;
+mod lock;
+mod maintenance;
+mod method;
+mod parts;
 mod past;
 mod range;
+mod roles;
 mod router;
 mod service;
 mod status;
 mod txn;
+mod users;
 mod watch;
 mod watcher;
 
-pub use router::{route_templates, router};
+pub use router::{route_templates, router, unknown};

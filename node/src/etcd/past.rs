@@ -127,6 +127,30 @@ fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<R
     unreachable!("the last try answers")
 }
 
+/// A part of a range, in order of key.
+pub struct Part {
+    /// The revision that it is of.
+    pub at: Revision,
+    /// As many as fit.
+    pub entries: Vec<(Key, Entry)>,
+    /// Whether there are more, up to the limit that was asked for.
+    pub is_cut: bool,
+}
+
+/// Reads a part of a range, as of now or at this revision. Who may read it was judged before.
+pub async fn part(call: &Call, query: ListQuery) -> Result<Part, Status> {
+    call.costs_page(query.limit.min(PAGE_FOR_COST))?;
+    let limit = query.limit;
+    match scan(call, move |backend| backend.list(&query)).await? {
+        ListRead::Page(page) => {
+            let is_cut = page.more && page.entries.len() < limit;
+            Ok(Part { at: page.at.revision, entries: page.entries, is_cut })
+        }
+        ListRead::Compacted(_) => Err(known(Error::Compacted)),
+        ListRead::Future(_) => Err(known(Error::FutureRev)),
+    }
+}
+
 /// The revision that a request names, if it names one of the past.
 pub fn revision_of(asked: i64) -> Option<Revision> {
     u64::try_from(asked).ok().filter(|revision| *revision > 0)

@@ -6,7 +6,7 @@ use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeRequestSortOrder, RangeRequestSortTarget};
 use quorate_store::document::Json;
 use quorate_store::types::{
-    ContentKind, Entry, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, RevisionFilter, Value,
+    ContentKind, Entry, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, RevisionFilter, SessionId, Value,
 };
 use tonic::Status;
 
@@ -56,7 +56,7 @@ pub fn key_value(key: &Key, entry: Entry) -> KeyValue {
         mod_revision: meta.mod_revision as i64,
         version: meta.version as i64,
         value: value.data.into(),
-        lease: meta.session.map_or(0, |id| id.0 as i64),
+        lease: meta.session.map_or(0, SessionId::lease),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn list_step(request: &RangeRequest) -> Result<ListStep, Status> {
     };
     // 0 bounds nothing, at either end.
     let lowest = |bound: i64| u64::try_from(bound).unwrap_or(0);
-    let highest = |bound: i64| u64::try_from(bound).ok().filter(|bound| *bound > 0).unwrap_or(u64::MAX);
+    let highest = |bound: i64| if bound == 0 { u64::MAX } else { u64::try_from(bound).unwrap_or(0) };
     let filter = RevisionFilter {
         min_mod: lowest(request.min_mod_revision),
         max_mod: highest(request.max_mod_revision),

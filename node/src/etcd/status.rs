@@ -4,7 +4,7 @@
 
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
-use quorate_store::types::{Outcome, Reply, TxnFault};
+use quorate_store::types::{Outcome, Rejection, Reply, TxnFault};
 use tonic::{Code, Status};
 
 use crate::gateway::failure::Failure;
@@ -27,6 +27,11 @@ pub fn of_fault(fault: &TxnFault) -> Status {
 /// Why a command did not come to what it should have. `key` is what it was about, for people.
 pub fn of_reply(key: &str, reply: &Reply) -> Status {
     let failure = match &reply.outcome {
+        // Only a put that keeps the value or the lease asks for an entry that is there.
+        Outcome::Rejected(Rejection::NotFound) => return known(Error::KeyNotFound),
+        Outcome::TxnRejected(rejected) if matches!(rejected.why, Rejection::NotFound) => {
+            return known(Error::KeyNotFound);
+        }
         Outcome::Rejected(why) => Failure::from_rejection(key, reply, why),
         Outcome::TxnRejected(rejected) => Failure::from_step(reply, rejected),
         _ => propose::confused(reply),

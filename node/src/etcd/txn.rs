@@ -6,6 +6,7 @@
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
+use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{
     Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion, DeleteRangeRequest, DeleteRangeResponse,
     PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
@@ -26,6 +27,9 @@ use crate::etcd::status::known;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
+
+/// The token of no entry.
+const NO_TOKEN: Revision = 0;
 
 /// A transaction of ours, and what is known of its answer before it is carried out.
 pub struct Planned {
@@ -106,7 +110,7 @@ async fn plan_steps(
     let (mut steps, mut parts) = (Vec::with_capacity(operations.len()), Vec::with_capacity(operations.len()));
     for operation in operations {
         let (step, part) = match operation.request {
-            None => return Err(Status::invalid_argument("quorate: an operation of a transaction says nothing")),
+            None => return Err(known(Error::KeyNotFound)),
             Some(RequestOpRequest::RequestRange(request)) => range(call, &request).await?,
             Some(RequestOpRequest::RequestPut(request)) => {
                 let op = put(call, request, expects)?;
@@ -145,7 +149,10 @@ pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<Write
     if ignore_lease && lease != 0 {
         return Err(known(Error::LeaseProvided));
     }
-    let lease = u64::try_from(lease).map_err(|_negative| known(Error::LeaseNotFound))?;
+    let session = match lease {
+        0 => None,
+        lease => Some(SessionId::of_lease(lease).ok_or_else(|| known(Error::LeaseNotFound))?),
+    };
     let mut op = WriteOp {
         key: name,
         expect: Expect::Any,
@@ -153,13 +160,16 @@ pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<Write
         change: Change::Upsert(value(&data)),
         expiry: Expiry::Usual,
         return_previous: prev_kv,
-        session: (lease > 0).then_some(SessionId(lease)),
+        session,
         guard: None,
     };
     if ignore_value || ignore_lease {
         *expects = true;
         let read = call.api.backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
-        let Some(entry) = read.entry else { return Err(known(Error::KeyNotFound)) };
+        let Some(entry) = read.entry else {
+            // Refused where it is carried out, which a branch that is not taken is not; and planned anew where there is one by then.
+            return Ok(WriteOp { change: Change::Replace(value(&data)), expect: Expect::Cas(NO_TOKEN), ..op });
+        };
         op.expect = Expect::Cas(entry.meta.cas);
         if ignore_value {
             op.change = Change::Upsert(entry.value);
@@ -194,21 +204,54 @@ fn comparison(compare: Compare) -> Result<Comparison, Status> {
             Compared::CreateRevision(number)
         }
         (CompareCompareTarget::Mod, Some(CompareTargetUnion::ModRevision(number))) => Compared::ModRevision(number),
-        (CompareCompareTarget::Lease, Some(CompareTargetUnion::Lease(number))) => Compared::Session(number),
+        (CompareCompareTarget::Lease, Some(CompareTargetUnion::Lease(number))) => Compared::Lease(number),
         (CompareCompareTarget::Value, Some(CompareTargetUnion::Value(value))) => Compared::Value(value.to_vec()),
         // What is not given, or is of another target, is the default of this one.
         (CompareCompareTarget::Version, _) => Compared::Version(0),
         (CompareCompareTarget::Create, _) => Compared::CreateRevision(0),
         (CompareCompareTarget::Mod, _) => Compared::ModRevision(0),
-        (CompareCompareTarget::Lease, _) => Compared::Session(0),
+        (CompareCompareTarget::Lease, _) => Compared::Lease(0),
         (CompareCompareTarget::Value, _) => Compared::Value(Vec::new()),
     };
     Ok(Comparison { range, operator, with })
 }
 
+/// The revisions that the headers within an answer show: the one before the transaction until something of it changed anything, then
+/// its own.
+pub struct Shows {
+    now: Revision,
+    own: Revision,
+}
+
+impl Shows {
+    /// Those of a transaction that was carried out at this revision.
+    pub fn of(results: &[StepReply], revision: Revision) -> Self {
+        let now = if results.iter().any(changes) { revision - 1 } else { revision };
+        Self { now, own: revision }
+    }
+
+    fn header(&mut self, result: &StepReply) -> ResponseHeader {
+        if changes(result) {
+            self.now = self.own;
+        }
+        inner(self.now)
+    }
+}
+
+/// Whether a step changed anything.
+fn changes(result: &StepReply) -> bool {
+    match result {
+        StepReply::Written(_) => true,
+        StepReply::Removed(removed) => removed.count > 0,
+        StepReply::Branched(done) => done.results.iter().any(changes),
+        StepReply::Txn(done) => done.results.iter().any(changes),
+        StepReply::Got(_) | StepReply::Listed(_) => false,
+    }
+}
+
 impl Shape {
     /// The answer; `None` where the results are of something else.
-    pub fn answer(self, succeeded: bool, results: Vec<StepReply>, revision: Revision) -> Option<TxnResponse> {
+    pub fn answer(self, succeeded: bool, results: Vec<StepReply>, shows: &mut Shows) -> Option<TxnResponse> {
         let parts = if succeeded { self.then } else { self.otherwise };
         if parts.len() != results.len() {
             return None;
@@ -216,14 +259,22 @@ impl Shape {
         let responses = parts
             .into_iter()
             .zip(results)
-            .map(|(part, result)| Some(ResponseOp { response: Some(operation(part, result, revision)?) }));
+            .map(|(part, result)| Some(ResponseOp { response: Some(operation(part, result, shows)?) }));
         Some(TxnResponse { header: None, succeeded, responses: responses.collect::<Option<_>>()? })
     }
 }
 
-fn operation(part: Part, result: StepReply, revision: Revision) -> Option<ResponseOpResponse> {
-    let header = Some(inner(revision));
+fn operation(part: Part, result: StepReply, shows: &mut Shows) -> Option<ResponseOpResponse> {
+    let header = match &result {
+        // Those within come first, and have their own.
+        StepReply::Branched(_) => Some(ResponseHeader::default()),
+        other => Some(shows.header(other)),
+    };
     Some(match (part, result) {
+        (Part::Txn(shape), StepReply::Branched(done)) => {
+            let done = shape.answer(done.succeeded, done.results, shows)?;
+            ResponseOpResponse::ResponseTxn(TxnResponse { header, ..done })
+        }
         (Part::Range, StepReply::Listed(listed)) => {
             ResponseOpResponse::ResponseRange(RangeResponse { header, ..range_of(listed) })
         }
@@ -233,10 +284,6 @@ fn operation(part: Part, result: StepReply, revision: Revision) -> Option<Respon
         }
         (Part::Delete, StepReply::Removed(removed)) => {
             ResponseOpResponse::ResponseDeleteRange(DeleteRangeResponse { header, ..delete_of(removed) })
-        }
-        (Part::Txn(shape), StepReply::Branched(done)) => {
-            let done = shape.answer(done.succeeded, done.results, revision)?;
-            ResponseOpResponse::ResponseTxn(TxnResponse { header, ..done })
         }
         _ => return None,
     })

@@ -24,8 +24,8 @@ use tonic::Status;
 
 use crate::app::Consistency;
 use crate::etcd::header::header;
+use crate::etcd::method::{Exchange, Policy};
 use crate::etcd::range;
-use crate::etcd::service::{Exchange, Policy};
 use crate::etcd::status::known;
 use crate::etcd::watcher::{Step, View, Watcher};
 use crate::gateway::admission::accounts::Spender;
@@ -43,7 +43,6 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const NO_WATCH: i64 = -1;
 const EMPTY_RANGE: &str = "mvcc: watcher range is empty";
 const DUPLICATE_ID: &str = "mvcc: duplicate watch ID provided on the WatchStream";
-const NEGATIVE_START: &str = "mvcc: start revision is negative";
 
 /// Watches keys.
 pub struct Watch;
@@ -192,7 +191,6 @@ impl Watches {
             canceled: true,
             // The first from which a watch can begin.
             compact_revision: oldest as i64 + 1,
-            cancel_reason: Error::Compacted.text().to_owned(),
             ..self.response(id, self.now())
         };
         self.answers.push_back(Ok(canceled));
@@ -253,11 +251,20 @@ impl Watches {
         if !self.owes_progress || !self.answers.is_empty() {
             return;
         }
+        if self.watchers.is_empty() {
+            self.owes_progress = false;
+            return;
+        }
+        // One that begins later has nothing of what is told yet.
+        let now = self.now();
+        if self.watchers.values().any(|running| running.watcher.view.first > now) {
+            return;
+        }
         let synced: Option<Vec<Revision>> =
             self.watchers.values_mut().map(|running| running.watcher.synced()).collect();
         let Some(synced) = synced else { return };
         self.owes_progress = false;
-        let revision = synced.into_iter().min().unwrap_or_else(|| self.now());
+        let revision = synced.into_iter().min().unwrap_or(now);
         self.answers.push_back(Ok(self.response(NO_WATCH, revision)));
     }
 
@@ -325,8 +332,8 @@ impl Stream for Watches {
                     Poll::Pending => {}
                 }
             }
-            if !this.is_open && this.creating.is_none() {
-                // The client has ended its side: nobody could cancel what goes on.
+            if !this.is_open && this.creating.is_none() && this.watchers.is_empty() {
+                // The client has ended its side, and nothing goes on.
                 this.is_over = true;
                 return Poll::Ready(None);
             }
@@ -348,11 +355,15 @@ impl Stream for Watches {
 
 /// Finds out whether a watch can begin, and from where.
 async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created, Refused> {
-    let because = |failure: Failure| Refused::Because(Status::from(failure).message().to_owned());
+    let because = |failure: Failure| {
+        let status = Status::from(failure);
+        // As clients written in Go read it.
+        Refused::Because(format!("rpc error: code = {:?} desc = {}", status.code(), status.message()))
+    };
     let id = Some(request.watch_id).filter(|id| *id != 0);
     let range = watched(&request.key, &request.range_end)?;
     let start =
-        u64::try_from(request.start_revision).map_err(|_negative| Refused::Because(NEGATIVE_START.to_owned()))?;
+        u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
     let backend = &call.api.backend;
     if backend.feed().watches() >= limits::WATCHES_MAX {
         return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));

@@ -18,6 +18,7 @@ use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
 use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
+use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;
@@ -52,6 +53,8 @@ pub struct ApiSettings {
     pub traces: Option<Arc<Traces>>,
     /// Origins of web pages that may ask, `*` for every one; none without it.
     pub cors_origins: Vec<String>,
+    /// Which etcd it says that it speaks like.
+    pub etcd_version: EtcdVersion,
     /// Who has to say who they are.
     pub auth: AuthSettings,
     /// Where it is told who did what.

@@ -61,6 +61,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         }
         Rejection::UsedUp => "the sequence has no number left".to_owned(),
         Rejection::SessionExpired(id) => format!("there is no session {id}, or not any more"),
+        Rejection::SessionExists(id) => format!("there is a session {id} already"),
         Rejection::GuardFailed { guard, holder } => guard_failed(guard, *holder),
         Rejection::Held { delay_ms: 0, holders, waiters } => {
             format!("{shown} is held by {holders}, and {waiters} wait for it")
@@ -158,7 +159,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
         Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
         Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
-        Rejection::Overlaps(_) => ErrorCode::AlreadyExists,
+        Rejection::Overlaps(_) | Rejection::SessionExists(_) => ErrorCode::AlreadyExists,
         Rejection::SessionExpired(_) => ErrorCode::SessionExpired,
         Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
         Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,

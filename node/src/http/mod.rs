@@ -23,5 +23,5 @@ mod tasks;
 mod watch;
 
 pub use operator::errors::markdown as error_catalogue;
-pub use router::{all as all_routes, document as openapi_document, router, templates as route_templates};
+pub use router::{all as all_routes, document as openapi_document, nothing, router, templates as route_templates};
 pub use routes::{Operation, Policy, Route};

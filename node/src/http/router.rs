@@ -157,7 +157,8 @@ pub fn unknown() -> &'static Route {
     &TABLE.routes[TABLE.routes.len() - 1]
 }
 
-/// The router of all nodes in this process: which node was asked travels with each request.
+/// The router of all nodes in this process: which node was asked travels with each request. What is at none of its paths goes to
+/// [`nothing`].
 pub fn router() -> Router {
     static ROUTER: LazyLock<Router> = LazyLock::new(|| {
         let mut router = Router::new();
@@ -168,10 +169,15 @@ pub fn router() -> Router {
                 router = router.route(&pattern, handler.clone());
             }
         }
-        let nothing = from_fn(|request, next| service::serve(unknown(), request, next));
-        router.fallback_service(MethodRouter::new().fallback(service::nothing).layer(nothing))
+        router
     });
     ROUTER.clone()
+}
+
+/// Answers that there is nothing at a path.
+pub fn nothing() -> MethodRouter {
+    let unknown = from_fn(|request, next| service::serve(unknown(), request, next));
+    MethodRouter::new().fallback(service::nothing).layer(unknown)
 }
 
 /// The OpenAPI document.

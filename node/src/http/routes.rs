@@ -38,12 +38,21 @@ pub struct Policy {
     pub is_vital: bool,
     /// How long its body may be.
     pub body: BodyLimit,
+    /// Whether a body that it has no use for is passed over; else it is refused.
+    pub passes_over_body: bool,
 }
 
 impl Policy {
     /// Work on data, admitted in this class. The handler judges what the request names.
     pub const fn data(class: RequestClass) -> Self {
-        Self { class, guard: Guard::Judged, is_command: true, is_vital: false, body: BodyLimit::Configured }
+        Self {
+            class,
+            guard: Guard::Judged,
+            is_command: true,
+            is_vital: false,
+            body: BodyLimit::Configured,
+            passes_over_body: false,
+        }
     }
 
     /// About the node or the cluster: never held back, so that an operator learns what is going on.
@@ -59,6 +68,11 @@ impl Policy {
     /// Served whatever its account owes: what hangs on it is worth more than one operation.
     pub const fn vital(self) -> Self {
         Self { is_vital: true, ..self }
+    }
+
+    /// Takes a body that it has no use for.
+    pub const fn passing_over_body(self) -> Self {
+        Self { passes_over_body: true, ..self }
     }
 
     /// With another bound on its body.

@@ -91,7 +91,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
         let configured = api.settings.body_bytes_max;
         let bytes_max = routes::body_bytes_max(&operation.policy, configured, headers::says_stream(head));
         body::check_declared(context, bytes_max)
-    } else if has_body {
+    } else if has_body && !operation.policy.passes_over_body {
         Err(Failure::invalid("header:Content-Length", format!("{} takes no body here", head.method)))
     } else {
         Ok(())

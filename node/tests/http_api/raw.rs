@@ -11,6 +11,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,6 +46,7 @@ pub fn api_settings() -> ApiSettings {
         slow_request: Duration::from_millis(500),
         traces: None,
         cors_origins: Vec::new(),
+        etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,
         audit: None,
     }

@@ -261,6 +261,7 @@ impl Action {
             Self::Where(op) => op.criteria.level_needed().max(op.condition.level_needed()),
             Self::Claim(op) => op.criteria.level_needed().max(op.order.level_needed()),
             Self::Faults(_) => level::HARDENED,
+            Self::Session(SessionOp::CreateAs { .. }) => level::RANGES,
             Self::Maintain(_)
             | Self::Rules(_)
             | Self::Numbers(_)
@@ -494,6 +495,8 @@ pub enum Rejection {
     /// Applying the command faulted: a bug of this software, or a state that contradicts itself. All that it did was taken back;
     /// what it was is kept, see [`crate::keyspace::fault`].
     Internal,
+    /// A session of the id that was chosen lives.
+    SessionExists(SessionId),
 }
 
 /// What there may be only so many of.
@@ -535,6 +538,7 @@ impl Rejection {
             | Self::TooManyToOrder(_)
             | Self::UsedUp
             | Self::SessionExpired(_)
+            | Self::SessionExists(_)
             | Self::GuardFailed { .. }
             | Self::Held { .. }
             | Self::NotHolder
@@ -569,6 +573,7 @@ impl Rejection {
             | Self::TooManyToOrder(_)
             | Self::UsedUp
             | Self::SessionExpired(_)
+            | Self::SessionExists(_)
             | Self::GuardFailed { .. }
             | Self::Held { .. }
             | Self::NotHolder

@@ -13,7 +13,6 @@ use utoipa_axum::routes;
 use crate::app::{AppError, Consistency};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::versions;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::headers;
@@ -27,7 +26,8 @@ pub fn routes() -> Routes {
     Routes::new()
         .add(OPEN, routes!(livez))
         .add(OPEN, routes!(readyz))
-        .add(OPEN, routes!(version))
+        // Patroni asks for it with a body.
+        .add(OPEN.passing_over_body(), routes!(version))
         .add(OPEN, routes!(limits))
         .add(Policy::node(Guard::Known), routes!(metrics))
 }
@@ -90,12 +90,13 @@ pub async fn metrics(context: Context) -> Outcome {
 /// What this node runs.
 #[utoipa::path(get, path = "/version", tag = "node", operation_id = "version",
     responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1", "etcdserver": "3.6.5", "etcdcluster": "3.6.0"})), Common))]
-pub async fn version(_: Context) -> Outcome {
+pub async fn version(context: Context) -> Outcome {
+    let etcd = &context.api.settings.etcd_version;
     ok_json(&VersionAnswer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api: "v1".to_owned(),
-        etcdserver: versions::ETCD_SERVER.to_owned(),
-        etcdcluster: versions::ETCD_CLUSTER.to_owned(),
+        etcdserver: etcd.server.clone(),
+        etcdcluster: etcd.cluster.clone(),
     })
 }
 

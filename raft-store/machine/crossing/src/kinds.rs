@@ -66,7 +66,7 @@ pub const REMOVE_RANGE: &str = "transaction: remove a range";
 pub const COMPARE_RANGE: &str = "transaction: compare a range";
 
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 49] = [
+pub const OTHERS: [(&str, Target); 50] = [
     (LIST_RANGE, Target::Entries),
     (REMOVE_RANGE, Target::Entries),
     (COMPARE_RANGE, Target::Entries),
@@ -77,6 +77,7 @@ pub const OTHERS: [(&str, Target); 49] = [
     ("rules: remove", Target::Collection),
     ("numbers", Target::Sequence),
     ("session: create", Target::Everything),
+    ("session: create as", Target::Session),
     ("session: renew", Target::Session),
     ("session: end", Target::Session),
     ("lock: acquire", Target::Lock),
@@ -134,6 +135,7 @@ pub fn of_other(action: &Action) -> Option<&'static str> {
         Action::Numbers(_) => "numbers",
         Action::Session(op) => match op {
             SessionOp::Create { .. } => "session: create",
+            SessionOp::CreateAs { .. } => "session: create as",
             SessionOp::Renew(_) => "session: renew",
             SessionOp::End(_) => "session: end",
         },

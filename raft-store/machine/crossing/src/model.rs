@@ -7,14 +7,16 @@
 
 mod coordination;
 
+use std::collections::VecDeque;
+
 use quorate_machine::document::{Json, Subject};
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock;
 use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Action, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect, Expiry,
-    Guard, ItemOutcome, Key, KeyRange, Outcome, Rejection, Step, Txn, Value, WriteOp,
+    Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect,
+    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Rejection, Step, Txn, Value, WriteOp,
 };
 
 use crate::names;
@@ -334,10 +336,22 @@ impl Model {
                 .and_then(|()| self.condition(&check.key, &check.condition, current))
         };
         let hold = txn.checks.iter().all(|check| holds(check).is_ok());
-        self.steps(txn.branch(hold))
+        self.steps(txn.branch(hold), &mut VecDeque::new())
     }
 
-    fn steps(&mut self, steps: &[Step]) -> Result<(), Refusal> {
+    /// How a branch is decided, and those within it that are reached by that.
+    fn decide(&self, branch: &Branch) -> VecDeque<bool> {
+        let holds = branch.comparisons.iter().all(|comparison| self.compares(comparison));
+        let mut decided = VecDeque::from([holds]);
+        for step in branch.branch(holds) {
+            if let Step::Branch(within) = step {
+                decided.extend(self.decide(within));
+            }
+        }
+        decided
+    }
+
+    fn steps(&mut self, steps: &[Step], decided: &mut VecDeque<bool>) -> Result<(), Refusal> {
         steps.iter().try_for_each(|step| match step {
             Step::Get(_) | Step::List(_) => Ok(()),
             Step::Write(op) => self.write(op).map(|_| ()),
@@ -347,8 +361,11 @@ impl Model {
                 keys.iter().try_for_each(|key| self.write(&WriteOp::removal(key.clone(), false)).map(|_| ()))
             }
             Step::Branch(branch) => {
-                let holds = branch.comparisons.iter().all(|comparison| self.compares(comparison));
-                self.steps(if holds { &branch.then } else { &branch.otherwise })
+                if decided.is_empty() {
+                    *decided = self.decide(branch);
+                }
+                let holds = decided.pop_front().expect("it is decided");
+                self.steps(branch.branch(holds), decided)
             }
         })
     }
@@ -370,7 +387,9 @@ impl Model {
                 Compared::Version(wanted) => (meta.map_or(0, |meta| meta.version), *wanted),
                 Compared::CreateRevision(wanted) => (meta.map_or(0, |meta| meta.create_revision), *wanted),
                 Compared::ModRevision(wanted) => (meta.map_or(0, |meta| meta.mod_revision), *wanted),
-                Compared::Session(wanted) => (meta.and_then(|meta| meta.session).map_or(0, |id| id.0), *wanted),
+                Compared::Lease(wanted) => {
+                    (meta.and_then(|meta| meta.session).map_or(0, |id| id.lease() as u64), *wanted)
+                }
             };
             stands(comparison.operator, &(actual as i64), &wanted)
         };

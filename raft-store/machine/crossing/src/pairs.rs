@@ -249,6 +249,7 @@ fn of_session(picture: &Picture, op: &quorate_machine::types::SessionOp) -> Vec<
         SessionOp::Create { .. } => states::of_everything(picture),
         SessionOp::Renew(ids) => ids.iter().flat_map(|id| states::of_session(picture, *id)).collect(),
         SessionOp::End(id) => states::of_session(picture, *id),
+        SessionOp::CreateAs { id, .. } => states::of_session(picture, *id),
     }
 }
 

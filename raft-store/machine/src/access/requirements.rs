@@ -173,7 +173,7 @@ fn of_rules(op: &RulesOp, visit: &mut Visit<'_>) {
 
 fn of_session(op: &SessionOp, visit: &mut Visit<'_>) {
     match op {
-        SessionOp::Create { .. } => visit(Requirement::Something),
+        SessionOp::Create { .. } | SessionOp::CreateAs { .. } => visit(Requirement::Something),
         SessionOp::Renew(sessions) => sessions.iter().for_each(|session| visit(Requirement::Session(*session))),
         SessionOp::End(session) => visit(Requirement::Session(*session)),
     }

@@ -251,6 +251,8 @@ pub enum Refusal {
     Access,
     /// See [`crate::types::Rejection::Internal`].
     Internal,
+    /// See [`crate::types::Rejection::SessionExists`].
+    SessionExists,
 }
 
 /// Encodes a group, in one allocation.

@@ -446,6 +446,7 @@ impl From<&Rejection> for Refusal {
             Rejection::TooManyToOrder(_) => Self::TooManyToOrder,
             Rejection::UsedUp => Self::UsedUp,
             Rejection::SessionExpired(_) => Self::SessionExpired,
+            Rejection::SessionExists(_) => Self::SessionExists,
             Rejection::GuardFailed { .. } => Self::GuardFailed,
             Rejection::Held { .. } => Self::Held,
             Rejection::NotHolder => Self::NotHolder,

@@ -22,7 +22,10 @@ impl<V: View> Applier<'_, V> {
     /// Begins, renews or ends.
     pub(super) fn session(&mut self, op: SessionOp, caller: Caller) -> Result<Outcome, Fault> {
         match op {
-            SessionOp::Create { ttl_ms, owner, labels } => self.create_session(ttl_ms, owner, labels, caller),
+            SessionOp::Create { ttl_ms, owner, labels } => self.create_session(None, ttl_ms, owner, labels, caller),
+            SessionOp::CreateAs { id, ttl_ms, owner, labels } => {
+                self.create_session(Some(id), ttl_ms, owner, labels, caller)
+            }
             SessionOp::Renew(ids) => self.renew_sessions(&ids),
             SessionOp::End(id) => match self.session_row(id)? {
                 Some(row) => {
@@ -46,19 +49,24 @@ impl<V: View> Applier<'_, V> {
 
     fn create_session(
         &mut self,
+        chosen: Option<SessionId>,
         ttl_ms: u64,
         owner: String,
         labels: Vec<(String, String)>,
         caller: Caller,
     ) -> Result<Outcome, Fault> {
-        let fault = session_fault(ttl_ms, &owner, &labels).map(Rejection::Unsupported);
+        let fault = session_fault(chosen, ttl_ms, &owner, &labels).map(Rejection::Unsupported);
         let limit = limits::SESSIONS_MAX;
         let full = (self.vars.sessions >= limit).then_some(Rejection::TooMany { what: Bounded::Sessions, limit });
-        if let Some(rejection) = fault.or(full) {
-            return Ok(self.refuse_in(AuditOp::SessionCreate, None, caller, rejection));
+        let taken = match chosen {
+            Some(id) if fault.is_none() => self.session_row(id)?.map(|_| Rejection::SessionExists(id)),
+            _ => None,
+        };
+        if let Some(rejection) = fault.or(taken).or(full) {
+            return Ok(self.refuse_in(AuditOp::SessionCreate, chosen.map(waker), caller, rejection));
         }
         self.take_revision()?;
-        let id = SessionId(self.vars.revision);
+        let id = chosen.unwrap_or(SessionId(self.vars.revision));
         let expires_at = self.vars.clock.saturating_add(ttl_ms);
         let created = self.vars.wall;
         let (principal, armed_at) = (caller.principal.clone(), expires_at);
@@ -316,7 +324,7 @@ fn waker(id: SessionId) -> Key {
 }
 
 /// What is wrong with a new session whatever the state.
-fn session_fault(ttl_ms: u64, owner: &str, labels: &[(String, String)]) -> Option<String> {
+fn session_fault(chosen: Option<SessionId>, ttl_ms: u64, owner: &str, labels: &[(String, String)]) -> Option<String> {
     let (min, max) = (limits::SESSION_TTL_MS_MIN, limits::SESSION_TTL_MS_MAX);
     let longest = labels.iter().map(|(name, value)| name.len().max(value.len())).max().unwrap_or(0);
     if !(min..=max).contains(&ttl_ms) {
@@ -329,6 +337,8 @@ fn session_fault(ttl_ms: u64, owner: &str, labels: &[(String, String)]) -> Optio
         Some(format!("a label of {longest} bytes; at most {}", limits::SESSION_LABEL_BYTES_MAX))
     } else if !labels.is_sorted_by(|a, b| a.0 < b.0) {
         Some("labels that are not in order of their names, or twice the same".into())
+    } else if let Some(id) = chosen.filter(|id| !id.is_chosen()) {
+        Some(format!("the id {id} is not one to choose"))
     } else {
         None
     }

@@ -3,7 +3,7 @@
 //! Owns the order of checks and steps, what "all or nothing" undoes, and that all writes share one revision. What each
 //! write means is `write`'s.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::collections::understood;
 use super::current::decode_current;
@@ -119,18 +119,43 @@ impl<V: View> Applier<'_, V> {
                 break;
             }
         }
-        let steps = self.steps(&txn.then, &txn.otherwise, failed.is_none(), place, caller, taken_before)?;
+        let succeeded = failed.is_none();
+        let steps = (succeeded, txn.branch(succeeded));
+        let steps = self.steps(steps, &mut VecDeque::new(), place, caller, taken_before)?;
         Ok(steps.map(|results| TxnReply { failed, results }))
     }
 
-    /// Judges the comparisons and takes the steps that follow. `place` points to the branch.
+    /// Takes the steps of a branch. `place` points to it. It is decided with all branches within it before any of their steps; where
+    /// it is within one, that was done.
     fn fork(
         &mut self,
         branch: &Branch,
+        decided: &mut VecDeque<bool>,
         place: &str,
         caller: &Caller,
         taken_before: usize,
     ) -> Result<Stepped<Branched>, Fault> {
+        let succeeded = match decided.pop_front() {
+            Some(succeeded) => succeeded,
+            None => {
+                if let Err(rejected) = self.decide(branch, decided, taken_before)? {
+                    return Ok(Err(rejected));
+                }
+                decided.pop_front().expect("it was decided")
+            }
+        };
+        let steps = (succeeded, branch.branch(succeeded));
+        let steps = self.steps(steps, decided, place, caller, taken_before)?;
+        Ok(steps.map(|results| Branched { succeeded, results }))
+    }
+
+    /// Judges the comparisons of a branch, and of those within that are reached by that, in the order in which they will be.
+    fn decide(
+        &mut self,
+        branch: &Branch,
+        decided: &mut VecDeque<bool>,
+        taken_before: usize,
+    ) -> Result<Stepped<()>, Fault> {
         let mut succeeded = true;
         for comparison in &branch.comparisons {
             succeeded = self.compare(comparison)?;
@@ -141,25 +166,31 @@ impl<V: View> Applier<'_, V> {
                 break;
             }
         }
-        let steps = self.steps(&branch.then, &branch.otherwise, succeeded, place, caller, taken_before)?;
-        Ok(steps.map(|results| Branched { succeeded, results }))
+        decided.push_back(succeeded);
+        for step in branch.branch(succeeded) {
+            if let Step::Branch(within) = step
+                && let Err(rejected) = self.decide(within, decided, taken_before)?
+            {
+                return Ok(Err(rejected));
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// Takes the steps of the one or the other branch.
     fn steps(
         &mut self,
-        then: &[Step],
-        otherwise: &[Step],
-        succeeded: bool,
+        (succeeded, steps): (bool, &[Step]),
+        decided: &mut VecDeque<bool>,
         place: &str,
         caller: &Caller,
         taken_before: usize,
     ) -> Result<Stepped<Vec<StepReply>>, Fault> {
-        let (name, steps) = if succeeded { ("then", then) } else { ("else", otherwise) };
+        let name = if succeeded { "then" } else { "else" };
         let mut results = Vec::with_capacity(steps.len());
         for (at, step) in steps.iter().enumerate() {
             let place = format!("{place}/{name}/{at}");
-            match self.step(step, &place, caller, taken_before)? {
+            match self.step(step, decided, &place, caller, taken_before)? {
                 Ok(result) => results.push(result),
                 Err(rejected) => return Ok(Err(rejected)),
             }
@@ -173,6 +204,7 @@ impl<V: View> Applier<'_, V> {
     fn step(
         &mut self,
         step: &Step,
+        decided: &mut VecDeque<bool>,
         place: &str,
         caller: &Caller,
         taken_before: usize,
@@ -196,7 +228,9 @@ impl<V: View> Applier<'_, V> {
             Step::Txn(txn) => Ok(self.branch(txn, place, caller, taken_before)?.map(StepReply::Txn)),
             Step::List(step) => Ok(Ok(StepReply::Listed(self.list(step)?))),
             Step::Remove(step) => Ok(self.remove_range(step, place, caller)?.map(StepReply::Removed)),
-            Step::Branch(branch) => Ok(self.fork(branch, place, caller, taken_before)?.map(StepReply::Branched)),
+            Step::Branch(branch) => {
+                Ok(self.fork(branch, decided, place, caller, taken_before)?.map(StepReply::Branched))
+            }
         }
     }
 

@@ -24,6 +24,18 @@ pub enum SessionOp {
     Renew(Vec<SessionId>),
     /// Ends one, with all that hangs on it.
     End(SessionId),
+    /// Begins one under an id of its maker's choice, of which none may live. From feature level
+    /// [`RANGES`](crate::level::RANGES) on.
+    CreateAs {
+        /// That of a lease, see [`SessionId::chosen`].
+        id: SessionId,
+        /// As of [`Self::Create`].
+        ttl_ms: u64,
+        /// As of [`Self::Create`].
+        owner: String,
+        /// As of [`Self::Create`].
+        labels: Vec<(String, String)>,
+    },
 }
 
 /// What came of a [`SessionOp`].

@@ -125,7 +125,8 @@ pub enum Step {
     Branch(Branch),
 }
 
-/// Steps that are taken where all comparisons hold, and others where one does not. As [`Txn`], but for what decides.
+/// Steps that are taken where all comparisons hold, and others where one does not. As [`Txn`], but for what decides, and when: a branch
+/// and those that stand in it are decided together, before any of their steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode)]
 pub struct Branch {
     /// What must hold for `then`.

@@ -82,8 +82,8 @@ pub enum Compared {
     CreateRevision(i64),
     /// Revision of its last change.
     ModRevision(i64),
-    /// The session that it goes with; 0 for none.
-    Session(i64),
+    /// The session that it goes with, as [`SessionId::lease`](super::SessionId::lease) has it; 0 for none.
+    Lease(i64),
     /// The bytes of its value.
     Value(Vec<u8>),
 }
@@ -98,7 +98,9 @@ impl Compared {
             Self::Version(wanted) => against(number(|meta| meta.version), wanted),
             Self::CreateRevision(wanted) => against(number(|meta| meta.create_revision), wanted),
             Self::ModRevision(wanted) => against(number(|meta| meta.mod_revision), wanted),
-            Self::Session(wanted) => against(number(|meta| meta.session.map_or(0, |id| id.0)), wanted),
+            Self::Lease(wanted) => {
+                against(number(|meta| meta.session.map_or(0, |id| id.lease().unsigned_abs())), wanted)
+            }
             Self::Value(wanted) => entry?.1.cmp(wanted.as_slice()),
         })
     }

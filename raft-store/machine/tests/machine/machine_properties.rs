@@ -164,7 +164,7 @@ fn comparisons() -> impl Strategy<Value = Comparison> {
         (-1..4i64).prop_map(Compared::Version),
         (-1..20i64).prop_map(Compared::CreateRevision),
         (-1..20i64).prop_map(Compared::ModRevision),
-        (-1..2i64).prop_map(Compared::Session),
+        (-1..4i64).prop_map(|near| Compared::Lease(if near > 0 { (1 << 62) + near } else { near })),
         values().prop_map(|value| Compared::Value(value.data)),
     ];
     let operator = prop_oneof![

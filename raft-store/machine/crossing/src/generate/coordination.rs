@@ -1,9 +1,9 @@
 //! Sessions, locks, elections, barriers and latches.
 
-use quorate_machine::limits;
 use quorate_machine::types::{
     Acquire, BarrierOp, LatchOp, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
 };
+use quorate_machine::{level, limits};
 
 use super::Generator;
 use crate::names;
@@ -26,7 +26,15 @@ impl Generator<'_> {
     pub(super) fn new_session(&mut self) -> SessionOp {
         let short = *self.chance.pick(&[1_000, 1_000, 1_000, 1_000, limits::SESSION_TTL_MS_MIN, 5]);
         let ttl_ms = if self.chance.percent(self.theme.long_sessions()) { 60_000 } else { short };
-        SessionOp::Create { ttl_ms, owner: "o".into(), labels: Vec::new() }
+        let (owner, labels) = ("o".into(), Vec::new());
+        if self.picture.level() < level::RANGES || self.chance.percent(70) {
+            return SessionOp::Create { ttl_ms, owner, labels };
+        }
+        // Of few, so that some are taken; and now and then one that nobody may choose.
+        let number = self.chance.between(1, 3);
+        let is_plain = self.chance.percent(5);
+        let id = if is_plain { SessionId(number) } else { SessionId::chosen(number as i64).expect("it is small") };
+        SessionOp::CreateAs { id, ttl_ms, owner, labels }
     }
 
     /// About a lock or an election.

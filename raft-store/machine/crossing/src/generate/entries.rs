@@ -102,10 +102,12 @@ impl Generator<'_> {
     /// A session that lives, or one that is over or never was.
     pub(super) fn some_session(&mut self) -> SessionId {
         let living: Vec<_> = self.picture.sessions.keys().copied().collect();
-        let other = 1 + self.chance.below(self.picture.vars.revision + 2);
+        let number = 1 + self.chance.below(self.picture.vars.revision + 2);
+        let chosen = SessionId::chosen(number as i64 % 4).filter(|_| self.chance.percent(30));
+        let other = chosen.unwrap_or(SessionId(number));
         match self.chance.percent(90) {
-            true => self.chance.maybe(&living).copied().unwrap_or(SessionId(other)),
-            false => SessionId(other),
+            true => self.chance.maybe(&living).copied().unwrap_or(other),
+            false => other,
         }
     }
 
@@ -273,7 +275,7 @@ impl Generator<'_> {
             0 => Compared::Version(near(meta.map(|meta| meta.version))),
             1 => Compared::CreateRevision(near(meta.map(|meta| meta.create_revision))),
             2 => Compared::ModRevision(near(meta.map(|meta| meta.mod_revision))),
-            3 => Compared::Session(near(meta.and_then(|meta| meta.session).map(|id| id.0))),
+            3 => Compared::Lease(near(meta.and_then(|meta| meta.session).map(|id| id.lease() as u64))),
             _ => Compared::Value(self.value().data),
         };
         Comparison { range, operator: *self.chance.pick(&operators), with }

@@ -17,18 +17,8 @@ impl Model {
     pub(super) fn session(&mut self, op: &SessionOp) -> Applied {
         let clock = self.clock();
         match op {
-            SessionOp::Create { ttl_ms, owner, labels } => {
-                if !(limits::SESSION_TTL_MS_MIN..=limits::SESSION_TTL_MS_MAX).contains(ttl_ms) {
-                    return Err(Refusal::Unsupported);
-                }
-                let id = SessionId(self.take_revision());
-                let (ttl_ms, expires_at, armed_at) = (*ttl_ms, clock + ttl_ms, clock + ttl_ms);
-                let (owner, labels, created, principal) = (owner.clone(), labels.clone(), 0, String::new());
-                let (attached, bytes) = (0, 0);
-                let row =
-                    SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes, principal };
-                self.now.sessions.insert(id, row);
-            }
+            SessionOp::Create { ttl_ms, owner, labels } => self.create(None, *ttl_ms, owner, labels)?,
+            SessionOp::CreateAs { id, ttl_ms, owner, labels } => self.create(Some(*id), *ttl_ms, owner, labels)?,
             SessionOp::Renew(ids) => {
                 for id in ids {
                     if let Some(row) = self.now.sessions.get_mut(id) {
@@ -43,6 +33,23 @@ impl Model {
                 self.end(*id);
             }
         }
+        Ok(())
+    }
+
+    fn create(&mut self, chosen: Option<SessionId>, ttl_ms: u64, owner: &str, labels: &[(String, String)]) -> Applied {
+        let is_choice = chosen.is_none_or(SessionId::is_chosen);
+        if !(limits::SESSION_TTL_MS_MIN..=limits::SESSION_TTL_MS_MAX).contains(&ttl_ms) || !is_choice {
+            return Err(Refusal::Unsupported);
+        }
+        if chosen.is_some_and(|id| self.now.sessions.contains_key(&id)) {
+            return Err(Refusal::SessionExists);
+        }
+        let id = SessionId(self.take_revision());
+        let (expires_at, armed_at) = (self.clock() + ttl_ms, self.clock() + ttl_ms);
+        let (owner, labels, created, principal) = (owner.to_owned(), labels.to_vec(), 0, String::new());
+        let (attached, bytes) = (0, 0);
+        let row = SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes, principal };
+        self.now.sessions.insert(chosen.unwrap_or(id), row);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Shares no code with the machine but the vocabulary and the parser of JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
@@ -173,12 +173,27 @@ impl Model {
     fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnReply, Box<StepRejected>> {
         let checked = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, self.check(check)?)));
         let failed = checked.map(|(at, why)| CheckFailed { at: at as u32, why });
-        let results =
-            self.steps(if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) }, place)?;
+        let results = self.steps((failed.is_none(), txn.branch(failed.is_none())), &mut VecDeque::new(), place)?;
         Ok(TxnReply { failed, results })
     }
 
-    fn steps(&mut self, (name, steps): (&str, &[Step]), place: &str) -> Result<Vec<StepReply>, Box<StepRejected>> {
+    fn decide(&self, branch: &Branch, decided: &mut VecDeque<bool>) {
+        let holds = branch.comparisons.iter().all(|comparison| self.compares(comparison));
+        decided.push_back(holds);
+        for step in branch.branch(holds) {
+            if let Step::Branch(within) = step {
+                self.decide(within, decided);
+            }
+        }
+    }
+
+    fn steps(
+        &mut self,
+        (succeeded, steps): (bool, &[Step]),
+        decided: &mut VecDeque<bool>,
+        place: &str,
+    ) -> Result<Vec<StepReply>, Box<StepRejected>> {
+        let name = if succeeded { "then" } else { "else" };
         let mut results = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let pointer = format!("{place}/{name}/{at}");
@@ -193,9 +208,12 @@ impl Model {
                 Step::List(step) => StepReply::Listed(self.list(step)),
                 Step::Remove(step) => StepReply::Removed(self.remove(step, &pointer)?),
                 Step::Branch(branch) => {
-                    let succeeded = branch.comparisons.iter().all(|comparison| self.compares(comparison));
-                    let steps = if succeeded { ("then", &branch.then[..]) } else { ("else", &branch.otherwise[..]) };
-                    StepReply::Branched(Branched { succeeded, results: self.steps(steps, &pointer)? })
+                    if decided.is_empty() {
+                        self.decide(branch, decided);
+                    }
+                    let succeeded = decided.pop_front().unwrap();
+                    let results = self.steps((succeeded, branch.branch(succeeded)), decided, &pointer)?;
+                    StepReply::Branched(Branched { succeeded, results })
                 }
             });
         }

@@ -163,6 +163,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::TooManyToOrder(max) => format!("more than {max} to order"),
         Rejection::UsedUp => "used up".into(),
         Rejection::SessionExpired(id) => format!("session {id} expired"),
+        Rejection::SessionExists(id) => format!("session {id} exists"),
         Rejection::GuardFailed { guard, holder } => format!("guard failed, token {} against {holder:?}", guard.token),
         Rejection::Held { holders, waiters, delay_ms } => {
             format!("held by {holders}, {waiters} wait, delay {delay_ms}")
