@@ -1,0 +1,72 @@
+# Shared by suites that run against a whole cluster; sourced after lib.sh, never run.
+#
+# Owns the servers that such a suite takes: a Quorate cluster of its own, an etcd of its own, or one that runs already.
+
+# shellcheck shell=bash
+
+cluster_usage() {
+    cat <<'EOF'
+Without an option the suite starts three nodes of Quorate.
+
+--etcd               starts three nodes of etcd instead, to tell a mistake of the suite from one of Quorate
+--against ADDRESSES  takes servers that run already, HOST:PORT with commas between; what has to kill nodes is left out
+EOF
+}
+
+# Takes the options above from the arguments. Sets `endpoints`, `kind` (quorate, etcd or given), `servers`, the directory for
+# servers.py, empty where the servers are not the suite's, and `rest`, an array of the other arguments.
+take_servers() {
+    local program
+    kind=quorate endpoints='' servers='' rest=()
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            -h | --help) usage; exit 0 ;;
+            --etcd) kind=etcd ;;
+            --against)
+                kind=given endpoints=${2:-}
+                [[ $endpoints =~ ^[^,]+:[0-9]+(,[^,]+:[0-9]+)*$ ]] || die_usage "--against takes HOST:PORT with commas between"
+                shift
+                ;;
+            *) rest+=("$1") ;;
+        esac
+        shift
+    done
+    [[ $kind != given ]] || return 0
+    if [[ $kind == etcd ]]; then
+        program=$("$repo/cluster-tests/etcd/server/build")
+    else
+        program=${QUORATE_NODE:?is set by scripts/conformance}
+    fi
+    servers=$work/servers
+    endpoints=$("$repo/cluster-tests/etcd/servers.py" up "$kind" "$program" "$servers")
+    "$repo/cluster-tests/etcd/servers.py" hold "$servers" &
+    started+=("$!")
+}
+
+# What the suite runs against, for the first line of its answer.
+say_servers() {
+    local version
+    version=$(curl -fsS --max-time 5 "http://${endpoints%%,*}/version") || die "nothing answers at ${endpoints%%,*}"
+    if [[ $kind == quorate ]]; then
+        version="$("$QUORATE_NODE" --version), $version"
+    fi
+    say "Against $kind at $endpoints: $version"
+}
+
+# Builds the Go program of package $2 in module $1, where it is not there yet for the sources of the module, and prints its path.
+# What follows goes to `go build`.
+build_go() {
+    local module=$1 package=$2 mark program
+    shift 2
+    command -v go >/dev/null || die "needs Go"
+    mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-12)
+    program=$cache_dir/conformance/$(basename "$module")/$mark/program
+    if [[ ! -x $program ]]; then
+        say "Building $package."
+        mkdir -p "$(dirname "$program")"
+        (cd "$module" && go build -p 1 -trimpath -ldflags '-s -w' -o "$program.new" "$@" "$package") >&2 ||
+            die "$package did not build, see above"
+        mv "$program.new" "$program"
+    fi
+    printf '%s\n' "$program"
+}
