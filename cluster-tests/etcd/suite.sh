@@ -1,8 +1,9 @@
 # Shared by suites that run against a whole cluster; sourced after lib.sh, never run.
 #
-# Owns the servers that such a suite takes: a Quorate cluster of its own, an etcd of its own, or one that runs already.
+# Owns the servers that such a suite takes: a Quorate cluster of its own, an etcd of its own, or one that runs already; and how
+# programs in Go are built and their tests judged.
 
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 
 cluster_usage() {
     cat <<'EOF'
@@ -53,20 +54,32 @@ say_servers() {
     say "Against $kind at $endpoints: $version"
 }
 
-# Builds the Go program of package $2 in module $1, where it is not there yet for the sources of the module, and prints its path.
-# What follows goes to `go build`.
+# Builds with Go in module $1, where what comes out is not there yet for the sources of the module, and prints its path.
+# What follows goes to `go`, but for -o.
 build_go() {
-    local module=$1 package=$2 mark program
-    shift 2
+    local module=$1 mark program
+    shift
     command -v go >/dev/null || die "needs Go"
-    mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-12)
-    program=$cache_dir/conformance/$(basename "$module")/$mark/program
+    mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | cat - <(echo "$*") | sha256sum | cut -c 1-12)
+    program=$cache_dir/conformance/$(basename "$module")/$mark
     if [[ ! -x $program ]]; then
-        say "Building $package."
+        say "Building with go $*."
         mkdir -p "$(dirname "$program")"
-        (cd "$module" && go build -p 1 -trimpath -ldflags '-s -w' -o "$program.new" "$@" "$package") >&2 ||
-            die "$package did not build, see above"
+        (cd "$module" && go "$1" -p 1 -trimpath -ldflags '-s -w' -o "$program.new" "${@:2}") >&2 ||
+            die "go $* failed in $module, see above"
+        # Of an older state of the module.
+        find "$(dirname "$program")" -maxdepth 1 -type f -mtime +7 -delete
         mv "$program.new" "$program"
     fi
     printf '%s\n' "$program"
+}
+
+# Runs the Go tests in program $1 against the servers that were taken, with the arguments that follow, and judges them by
+# expected.txt of the suite in directory $2.
+run_go_tests() {
+    local program=$1 directory=$2 expected=/dev/null
+    shift 2
+    [[ $kind != quorate ]] || expected=$directory/expected.txt
+    CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_SERVERS=$servers CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py \
+        "$program" -test.v "$@" 2>&1 | "$repo/cluster-tests/etcd/verdict.py" "$expected"
 }
