@@ -15,10 +15,10 @@ EOF
 }
 
 # Takes the options above from the arguments. Sets `endpoints`, `kind` (quorate, etcd or given), `servers`, the directory for
-# servers.py, empty where the servers are not the suite's, and `rest`, an array of the other arguments.
+# servers.py, and `program`, what runs there, both empty where the servers are not the suite's, and `rest`, an array of the other
+# arguments.
 take_servers() {
-    local program
-    kind=quorate endpoints='' servers='' rest=()
+    kind=quorate endpoints='' servers='' program='' rest=()
     while [[ $# -gt 0 ]]; do
         case $1 in
             -h | --help) usage; exit 0 ;;
@@ -57,29 +57,30 @@ say_servers() {
 # Builds with Go in module $1, where what comes out is not there yet for the sources of the module, and prints its path.
 # What follows goes to `go`, but for -o.
 build_go() {
-    local module=$1 mark program
+    local module=$1 mark built
     shift
     command -v go >/dev/null || die "needs Go"
     mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | cat - <(echo "$*") | sha256sum | cut -c 1-12)
-    program=$cache_dir/conformance/$(basename "$module")/$mark
-    if [[ ! -x $program ]]; then
+    built=$cache_dir/conformance/$(basename "$module")/$mark
+    if [[ ! -x $built ]]; then
         say "Building with go $*."
-        mkdir -p "$(dirname "$program")"
-        (cd "$module" && go "$1" -p 1 -trimpath -ldflags '-s -w' -o "$program.new" "${@:2}") >&2 ||
+        mkdir -p "$(dirname "$built")"
+        (cd "$module" && go "$1" -p 1 -trimpath -ldflags '-s -w' -o "$built.new" "${@:2}") >&2 ||
             die "go $* failed in $module, see above"
         # Of an older state of the module.
-        find "$(dirname "$program")" -maxdepth 1 -type f -mtime +7 -delete
-        mv "$program.new" "$program"
+        find "$(dirname "$built")" -maxdepth 1 -type f -mtime +7 -delete
+        mv "$built.new" "$built"
     fi
-    printf '%s\n' "$program"
+    printf '%s\n' "$built"
 }
 
 # Runs the Go tests in program $1 against the servers that were taken, with the arguments that follow, and judges them by
-# expected.txt of the suite in directory $2.
+# expected.txt of the suite in directory $2, or expected-etcd.txt where that is about etcd.
 run_go_tests() {
-    local program=$1 directory=$2 expected=/dev/null
+    local tests=$1 expected=$2/expected.txt
+    if [[ $kind != quorate ]]; then expected=$2/expected-$kind.txt; fi
+    if [[ ! -f $expected ]]; then expected=/dev/null; fi
     shift 2
-    [[ $kind != quorate ]] || expected=$directory/expected.txt
-    CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_SERVERS=$servers CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py \
-        "$program" -test.v "$@" 2>&1 | "$repo/cluster-tests/etcd/verdict.py" "$expected"
+    CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_KIND=$kind CONFORMANCE_PROGRAM=$program CONFORMANCE_SERVERS=$servers \
+        CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py "$tests" -test.v "$@" 2>&1 | "$repo/cluster-tests/etcd/verdict.py" "$expected"
 }
