@@ -163,15 +163,24 @@ class Servers:
 
 
 def alive(pid):
+    """Whether a thread of the process runs: its first may be over while others still hold its ports."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         pass
     try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
         return False
+    return any(state(f"/proc/{pid}/task/{thread}/stat") not in "ZX" for thread in threads)
+
+
+def state(path):
+    try:
+        with open(path) as stat:
+            return stat.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 def end(pid):

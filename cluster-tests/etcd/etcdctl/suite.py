@@ -727,6 +727,38 @@ def roles(ctl, at):
 
 
 @case()
+def roles_of_prefixes(ctl, at):
+    ctl.ok("role", "add", "reader")
+    try:
+        ctl.ok("role", "grant-permission", "reader", "read", at + "r", "--prefix=true")
+        ctl.ok("role", "grant-permission", "reader", "readwrite", at + "p", "--prefix=true")
+        found = [line.strip() for line in ctl.lines("role", "get", "reader")]
+        for line, times in ((f"[{at}r, {at}s) (prefix {at}r)", 1), (f"[{at}p, {at}q) (prefix {at}p)", 2)):
+            check(found.count(line), times, f"{line} in {found}")
+        ctl.ok("role", "revoke-permission", "reader", at + "p", "--prefix=true")
+        check(any(at + "p" in line for line in ctl.lines("role", "get", "reader")), False, "role revoke-permission")
+    finally:
+        ctl.ok("role", "delete", "reader")
+    check("reader" in ctl.lines("role", "list"), False, "role delete")
+
+
+@case()
+def users_without_password(ctl, at):
+    check(ctl.ok("user", "add", "carol", "--no-password"), "User carol created\n", "user add --no-password")
+    ctl.ok("role", "add", "writer")
+    try:
+        ctl.refused("user name already exists", "user", "add", "carol", "--no-password")
+        check(ctl.ok("user", "grant-role", "carol", "writer"), "Role writer is granted to user carol\n", "grant-role")
+        check(ctl.lines("user", "get", "carol"), ["User: carol", "Roles: writer"], "user get")
+        check(ctl.ok("user", "revoke-role", "carol", "writer"), "Role writer is revoked from user carol\n", "revoke-role")
+        check_in("carol", ctl.lines("user", "list"), "user list")
+    finally:
+        ctl.ok("role", "delete", "writer")
+        check(ctl.ok("user", "delete", "carol"), "User carol deleted\n", "user delete")
+    ctl.refused("user name not found", "user", "get", "carol")
+
+
+@case()
 def users(ctl, at):
     check(ctl.ok("user", "add", "alice:secret"), "User alice created\n", "user add")
     ctl.ok("role", "add", "writer")
