@@ -38,7 +38,7 @@ take_servers() {
     else
         program=${QUORATE_NODE:?is set by scripts/conformance}
     fi
-    servers=$work/servers
+    servers=$work/servers-$kind
     endpoints=$("$repo/cluster-tests/etcd/servers.py" up "$kind" "$program" "$servers")
     "$repo/cluster-tests/etcd/servers.py" hold "$servers" &
     started+=("$!")
