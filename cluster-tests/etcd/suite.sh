@@ -60,7 +60,8 @@ build_go() {
     local module=$1 mark built
     shift
     command -v go >/dev/null || die "needs Go"
-    mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | cat - <(echo "$*") | sha256sum | cut -c 1-12)
+    mark=$(find "$module" -type f \( -name '*.go' -o -name 'go.*' \) | LC_ALL=C sort | xargs cat | cat - <(echo "$*") |
+        sha256sum | cut -c 1-12)
     built=$cache_dir/conformance/$(basename "$module")/$mark
     if [[ ! -x $built ]]; then
         say "Building with go $*."
@@ -82,5 +83,6 @@ run_go_tests() {
     if [[ ! -f $expected ]]; then expected=/dev/null; fi
     shift 2
     CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_KIND=$kind CONFORMANCE_PROGRAM=$program CONFORMANCE_SERVERS=$servers \
-        CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py "$tests" -test.v "$@" 2>&1 | "$repo/cluster-tests/etcd/verdict.py" "$expected"
+        CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py "$tests" -test.v "$@" 2>&1 |
+        "$repo/cluster-tests/etcd/verdict.py" "$expected"
 }

@@ -19,7 +19,8 @@ RUNS = [
     ("mixed txn, 50 clients", ["--clients=50", "--conns=5", "txn-mixed", "--key-size=32", "--val-size=256", "--key-space-size=1000",
                                "--limit=100", "--total=4000"]),
     ("put, 1 client", ["put", "--key-size=32", "--val-size=256", "--sequential-keys", "--key-space-size=100000", "--total=400"]),
-    ("put, 100 clients", [*MANY, "put", "--key-size=32", "--val-size=256", "--sequential-keys", "--key-space-size=100000", "--total=10000"]),
+    ("put, 100 clients", [*MANY, "put", "--key-size=32", "--val-size=256", "--sequential-keys", "--key-space-size=100000",
+                          "--total=10000"]),
     ("txn of 8 puts, 100 clients", [*MANY, "txn-put", "--key-size=32", "--val-size=256", "--key-space-size=100000", "--txn-ops=8",
                                     "--total=3000"]),
     ("get, linearizable, 100 clients", [*MANY, "range", "bench/0500", "--total=20000"]),
@@ -37,7 +38,8 @@ RUNS = [
 def seed(address):
     """The entries that reads read: the benchmark's own keys cannot be given as arguments."""
     for start in range(0, 1000, 100):
-        puts = [{"request_put": {"key": encoded(f"bench/{number:04}"), "value": encoded("x" * 256)}} for number in range(start, start + 100)]
+        puts = [{"request_put": {"key": encoded(f"bench/{number:04}"), "value": encoded("x" * 256)}}
+                for number in range(start, start + 100)]
         request = urllib.request.Request(f"http://{address}/v3/kv/txn", json.dumps({"success": puts}).encode())
         with urllib.request.urlopen(request, timeout=10) as answer:
             json.load(answer)
@@ -51,7 +53,8 @@ def run(program, addresses, scale, file):
     seed(addresses.split(",")[0])
     numbers, failed = {}, False
     for name, arguments in RUNS:
-        arguments = [re.sub(r"^(--(?:put-)?total=)(\d+)$", lambda found: found[1] + str(int(found[2]) * int(scale)), each) for each in arguments]
+        arguments = [re.sub(r"^(--(?:put-)?total=)(\d+)$", lambda found: found[1] + str(int(found[2]) * int(scale)), each)
+                     for each in arguments]
         done = subprocess.run([program, f"--endpoints={addresses}", "--precise", *arguments], capture_output=True, text=True, timeout=600)
         said = done.stdout + done.stderr
         numbers[name] = read(said)
