@@ -82,7 +82,8 @@ run_go_tests() {
     if [[ $kind != quorate ]]; then expected=$2/expected-$kind.txt; fi
     if [[ ! -f $expected ]]; then expected=/dev/null; fi
     shift 2
-    CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_KIND=$kind CONFORMANCE_PROGRAM=$program CONFORMANCE_SERVERS=$servers \
-        CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py "$tests" -test.v "$@" 2>&1 |
-        "$repo/cluster-tests/etcd/verdict.py" "$expected"
+    export CONFORMANCE_ENDPOINTS=$endpoints CONFORMANCE_KIND=$kind CONFORMANCE_PROGRAM=$program CONFORMANCE_SERVERS=$servers
+    export CONFORMANCE_KEEPER=$repo/cluster-tests/etcd/servers.py
+    # Its exit code says nothing where some are expected to fail.
+    { "$tests" -test.v "$@" 2>&1 || true; } | "$repo/cluster-tests/etcd/verdict.py" "$expected"
 }
