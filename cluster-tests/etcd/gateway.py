@@ -71,8 +71,9 @@ class Gateway:
         return {decoded(each["key"]) for each in answer.get("kvs", [])}
 
     def get(self, key):
-        """The value of a key that is there."""
-        return decoded(self.call("/v3/kv/range", {"key": encoded(key)})["kvs"][0]["value"])
+        """The value of a key, None where it is not there."""
+        entries = self.call("/v3/kv/range", {"key": encoded(key)}).get("kvs")
+        return decoded(entries[0].get("value", "")) if entries else None
 
     def log_in(self, root_password):
         self.root_password = root_password
