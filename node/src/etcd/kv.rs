@@ -207,7 +207,7 @@ impl Unary for Compact {
         // In steps, as the leader's own, so that other writes go in between. Each is judged anew where it is applied.
         let step = Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS };
         loop {
-            let reply = backend.write(Command::unnamed(Action::Maintain(step.clone())), call.deadline).await;
+            let reply = backend.write(Command::unnamed(Action::Maintain(step)), call.deadline).await;
             let reply = reply.map_err(|error| Failure::from_app(error, Effect::Write))?;
             match reply.outcome {
                 Outcome::Maintained { more: true, .. } => {}

@@ -70,7 +70,7 @@ impl Parts {
         if !is_in_order(&step) {
             return past::read(call, step, revision).await;
         }
-        let left = usize::try_from(step.limit()).unwrap_or(usize::MAX);
+        let left = step.limit();
         let part = past::part(call, query(&step, step.range.clone(), revision, left)).await?;
         let at = part.at;
         let all = query(&step, step.range.clone(), Some(at), usize::MAX);

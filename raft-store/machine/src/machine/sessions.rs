@@ -337,9 +337,7 @@ fn session_fault(chosen: Option<SessionId>, ttl_ms: u64, owner: &str, labels: &[
         Some(format!("a label of {longest} bytes; at most {}", limits::SESSION_LABEL_BYTES_MAX))
     } else if !labels.is_sorted_by(|a, b| a.0 < b.0) {
         Some("labels that are not in order of their names, or twice the same".into())
-    } else if let Some(id) = chosen.filter(|id| !id.is_chosen()) {
-        Some(format!("the id {id} is not one to choose"))
     } else {
-        None
+        chosen.filter(|id| !id.is_chosen()).map(|id| format!("the id {id} is not one to choose"))
     }
 }
