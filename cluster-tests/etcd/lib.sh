@@ -75,16 +75,26 @@ start_quorate() {
     quorate=$(IFS=, && echo "${quorate_nodes[*]}")
 }
 
-# Starts an etcd of one member with the flags given. Sets `etcd`, its address, and `etcd_pid`.
+# Starts an etcd of $1 members (default 1) with the flags that follow. Sets `etcd`, the addresses of their clients with commas between,
+# `etcd_nodes`, an array of the same, and `etcd_pids`.
 start_etcd() {
-    local program ports
+    local count=${1:-1} program ports id peer members=()
+    shift || true
     program=$("$repo/cluster-tests/etcd/server/build")
-    read -ra ports <<<"$(free_ports 2)"
-    etcd=127.0.0.1:${ports[0]}
-    "$program" --name one --data-dir "$work/etcd" --listen-client-urls "http://$etcd" --advertise-client-urls "http://$etcd" \
-        --listen-peer-urls "http://127.0.0.1:${ports[1]}" --initial-advertise-peer-urls "http://127.0.0.1:${ports[1]}" \
-        --initial-cluster "one=http://127.0.0.1:${ports[1]}" "$@" </dev/null >"$work/etcd.log" 2>&1 &
-    etcd_pid=$!
-    started+=("$etcd_pid")
-    wait_until "$work/etcd.log" "$etcd_pid" curl -fsS --max-time 2 "http://$etcd/health"
+    read -ra ports <<<"$(free_ports $((count * 2)))"
+    etcd_nodes=() etcd_pids=()
+    for ((id = 1; id <= count; id++)); do members+=("m$id=http://127.0.0.1:${ports[count + id - 1]}"); done
+    for ((id = 1; id <= count; id++)); do
+        etcd_nodes+=("127.0.0.1:${ports[id - 1]}")
+        peer=${members[id - 1]#*=}
+        "$program" --name "m$id" --data-dir "$work/etcd-$id" --initial-cluster "$(IFS=, && echo "${members[*]}")" \
+            --listen-client-urls "http://${etcd_nodes[id - 1]}" --advertise-client-urls "http://${etcd_nodes[id - 1]}" \
+            --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" "$@" </dev/null >"$work/etcd-$id.log" 2>&1 &
+        etcd_pids+=("$!")
+        started+=("$!")
+    done
+    for ((id = 1; id <= count; id++)); do
+        wait_until "$work/etcd-$id.log" "${etcd_pids[id - 1]}" curl -fsS --max-time 2 "http://${etcd_nodes[id - 1]}/health"
+    done
+    etcd=$(IFS=, && echo "${etcd_nodes[*]}")
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use etcd_conformance::cases;
+use etcd_conformance::compare::{compare as compare_cases, flat, kept};
 use futures::StreamExt;
 use futures::channel::mpsc;
 use hyper::body::Incoming;
@@ -866,4 +868,34 @@ async fn operators_find_what_etcd_has() {
         .call::<_, MemberRemoveResponse>("/etcdserverpb.Cluster/MemberRemove", MemberRemoveRequest { id: 99 })
         .await;
     assert_eq!(refused(gone), (Code::NotFound, "etcdserver: member not found".to_owned()));
+}
+
+/// Each answer is the one that a real etcd gave to the same call, but for the differences that are known. `scripts/conformance etcd` runs
+/// all groups, and etcd beside; here are those that are quick.
+async fn answers_are_those_of_etcd(groups: &[&str]) {
+    let cluster = started().await;
+    let nodes: Vec<SocketAddr> = cluster.ids().into_iter().map(|id| cluster.client_address(id)).collect();
+    let (kept, known) = kept();
+    for group in groups {
+        let did = flat(cases::run(&nodes, group).await);
+        assert!(!did.is_empty(), "{group} has cases");
+        let surprises: Vec<String> =
+            compare_cases(&kept, &did, &known).into_iter().map(|surprise| surprise.text).collect();
+        assert!(surprises.is_empty(), "{}", surprises.join("\n\n"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transactions_answer_as_those_of_etcd() {
+    answers_are_those_of_etcd(&["txn/"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_and_writes_answer_as_those_of_etcd() {
+    answers_are_those_of_etcd(&["range/", "put/", "delete/"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_locks_and_elections_answer_as_those_of_etcd() {
+    answers_are_those_of_etcd(&["lease/", "lock/", "election/"]).await;
 }
