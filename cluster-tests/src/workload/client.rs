@@ -1,7 +1,7 @@
 //! A client that records all it does.
 //!
 //! Owns sending an operation, again where that makes sense, and what is known of it afterwards. Every try of an operation has
-//! the same request id. Goes over one HTTP connection to each node, whose addresses may as well be those of proxies.
+//! the same request id, where the protocol has one. Goes over one HTTP connection to each node, whose addresses may as well be those of proxies.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,12 +15,12 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinSet;
 
-use super::wire::{outcome_of, request_of};
+use super::{etcd_wire, wire};
 use crate::cluster::Cluster;
 use crate::history::Recorder;
 use crate::history::operation::Operation;
 use crate::history::record::{Outcome, Record, Try};
-use crate::http::{Connection, Request};
+use crate::http::{Answer, Connection, Request};
 
 /// How long one try may take.
 const TRY_MAX: Duration = Duration::from_millis(1_000);
@@ -84,6 +84,25 @@ pub enum Manner {
     Persistent,
     /// Sends each write several times at once, to different nodes, and again later.
     Storming,
+    /// Asks over etcd's JSON gateway, which knows no request ids: goes on at the next node, but never asks again for what may have
+    /// been carried out.
+    Etcd,
+}
+
+impl Manner {
+    fn request_of(self, operation: &Operation, request_id: Option<&str>) -> Request {
+        match self {
+            Self::Etcd => etcd_wire::request_of(operation),
+            _ => wire::request_of(operation, request_id),
+        }
+    }
+
+    fn outcome_of(self, operation: &Operation, answer: &Answer) -> Outcome {
+        match self {
+            Self::Etcd => etcd_wire::outcome_of(operation, answer),
+            _ => wire::outcome_of(operation, answer),
+        }
+    }
 }
 
 /// A client.
@@ -107,9 +126,9 @@ impl Process {
     /// Does something, records it, and gives the record.
     pub async fn perform(&mut self, operation: Operation, dice: &mut StdRng) -> Record {
         let id = self.recorder.next_record();
-        let request_id = operation.is_kept().then(|| format!("h{id}"));
+        let request_id = (operation.is_kept() && self.manner != Manner::Etcd).then(|| format!("h{id}"));
         let call = self.recorder.now();
-        let request = request_of(&operation, request_id.as_deref());
+        let request = self.manner.request_of(&operation, request_id.as_deref());
         let tries = match self.manner {
             Manner::Storming if operation.is_kept() => self.storm(&operation, &request, dice).await,
             _ => self.insist(&operation, &request).await,
@@ -124,9 +143,10 @@ impl Process {
         record
     }
 
-    /// Asks again for what became of an operation of unknown outcome, until it is known. Gives the record as it is then.
+    /// Asks again for what became of an operation of unknown outcome, under its request id, until it is known. Gives the record as it
+    /// is then.
     pub async fn resolve(&mut self, mut record: Record) -> Record {
-        let request = request_of(&record.operation, record.request_id.as_deref());
+        let request = self.manner.request_of(&record.operation, record.request_id.as_deref());
         record.tries.extend(self.insist(&record.operation, &request).await);
         record.outcome = Outcome::of(&record.tries, true);
         record.end = end_of(&record);
@@ -141,18 +161,20 @@ impl Process {
         loop {
             let to = self.nodes.at(self.next);
             let (node, open) = (to.0, self.connections.remove(&to.0));
-            let (connection, tried) = send(&self.recorder, &self.nodes, to, open, operation, request).await;
+            let way = (&self.recorder, &self.nodes, self.manner);
+            let (connection, tried) = send(way, to, open, operation, request).await;
             if let Some(connection) = connection {
                 self.connections.insert(node, connection);
             }
             let is_known = matches!(tried.outcome, Outcome::Decided(_) | Outcome::Absurd(_));
             let is_open = matches!(tried.outcome, Outcome::Unknown(_));
             tries.push(tried);
-            if is_known || begun.elapsed() > OPERATION_MAX || (is_open && self.manner == Manner::Pinned) {
-                return tries;
-            }
-            if self.manner != Manner::Pinned {
+            if !is_known && self.manner != Manner::Pinned {
                 self.next += 1;
+            }
+            let has_one_try = matches!(self.manner, Manner::Pinned | Manner::Etcd);
+            if is_known || begun.elapsed() > OPERATION_MAX || (is_open && has_one_try) {
+                return tries;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -164,11 +186,11 @@ impl Process {
         for turn in 0..dice.random_range(1..=4) {
             let to = self.nodes.at(dice.random_range(0..self.nodes.count()));
             let (recorder, nodes) = (self.recorder.clone(), self.nodes.clone());
-            let (operation, request) = (operation.clone(), request.clone());
+            let (operation, request, manner) = (operation.clone(), request.clone(), self.manner);
             let delay = Duration::from_millis(dice.random_range(0..=turn * 15));
             sending.spawn(async move {
                 tokio::time::sleep(delay).await;
-                send(&recorder, &nodes, to, None, &operation, &request).await.1
+                send((&recorder, &nodes, manner), to, None, &operation, &request).await.1
             });
         }
         let mut tries = sending.join_all().await;
@@ -188,8 +210,7 @@ fn end_of(record: &Record) -> u64 {
 
 /// Sends a request once. Gives the connection back where it can be used again.
 async fn send(
-    recorder: &Recorder,
-    nodes: &Nodes,
+    (recorder, nodes, manner): (&Recorder, &Nodes, Manner),
     (node, address): (u64, SocketAddr),
     connection: Option<Connection>,
     operation: &Operation,
@@ -207,7 +228,7 @@ async fn send(
         match connection.exchange(request).await {
             Ok(answer) => {
                 let closes = answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-                ((!closes).then_some(connection), outcome_of(operation, &answer))
+                ((!closes).then_some(connection), manner.outcome_of(operation, &answer))
             }
             Err(error) => (None, Outcome::Unknown(format!("the connection broke: {error}"))),
         }

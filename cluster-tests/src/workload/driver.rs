@@ -225,10 +225,10 @@ pub fn employ(all: &[Staff], shift: &Shift, nodes: &Nodes, dice: &mut StdRng) ->
     clients
 }
 
-/// Asks once more for what is not known, until it is.
+/// Asks once more for what is not known, until it is; without a request id that would be done again.
 pub async fn resolve_unknown(recorder: &Recorder, hand: &mut Process) {
     let history = recorder.history().expect("a history can be read back");
-    for record in history.records.into_iter().filter(|record| record.is_unknown() && record.operation.is_kept()) {
+    for record in history.records.into_iter().filter(|record| record.is_unknown() && record.request_id.is_some()) {
         hand.resolve(record).await;
     }
 }

@@ -11,6 +11,8 @@ pub mod counters;
 pub mod crossing;
 pub mod disk_faults;
 pub mod driver;
+pub mod etcd_registers;
+pub mod etcd_wire;
 mod fault_targets;
 pub mod fleeting;
 pub mod locks;

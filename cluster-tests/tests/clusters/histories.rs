@@ -21,6 +21,11 @@ async fn locks_sessions_and_tasks_hold_what_they_promise_while_leaders_are_pause
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_etcd_find_the_same_order_as_those_of_http() {
+    run("etcd").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_stale_behind_partitions_one_way_cuts_and_slow_links() {
     run("partitions").await;
 }

@@ -4,12 +4,13 @@
 
 use super::{Scenario, staff};
 use crate::workload::accounts::Accounts;
-use crate::workload::client::Manner::{Persistent, Pinned, Storming};
+use crate::workload::client::Manner::{Etcd, Persistent, Pinned, Storming};
 use crate::workload::clock_faults::ClockFault::{AllStrobe, FollowerJumps, LeaderJumps};
 use crate::workload::counters::Counters;
 use crate::workload::disk_faults::DiskFault::{
     Full, NoRoom, ShortWrites, SlowAll, SlowFollower, SlowLeader, SyncFails, SyncFailsOnce, WriteFails,
 };
+use crate::workload::etcd_registers::EtcdRegisters;
 use crate::workload::fleeting::Fleeting;
 use crate::workload::locks::Locks;
 use crate::workload::member_faults::MemberFault::{
@@ -125,7 +126,7 @@ pub const SLICES: [Scenario; 3] = [
 ];
 
 /// All of the soak.
-pub const SCENARIOS: [Scenario; 13] = [
+pub const SCENARIOS: [Scenario; 14] = [
     Scenario {
         name: "registers",
         staff: || {
@@ -191,6 +192,24 @@ pub const SCENARIOS: [Scenario; 13] = [
         watches: &[],
         requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
         faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
+        ..QUIET
+    },
+    Scenario {
+        name: "etcd",
+        staff: || {
+            let accounts = [staff(Accounts, 2, Persistent), staff(Accounts, 3, Etcd)];
+            [staff(EtcdRegisters, 5, Etcd)].into_iter().chain(accounts).collect()
+        },
+        watches: &["", "etcd/one/", "accounts/"],
+        requirements: &[("get", 5), ("local", 2), ("put", 5), ("cas", 3), ("insert", 3), ("txn", 10), ("list", 3)],
+        faults: &[
+            Process(KillLeader),
+            Process(PauseLeader),
+            Process(HandOver),
+            Process(KillAll),
+            Network(IsolateLeader),
+            Network(AnswersLost),
+        ],
         ..QUIET
     },
     Scenario {
