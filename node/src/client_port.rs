@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection::gather::Gathering;
 use crate::connection::handshake::Handshake;
 use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
@@ -360,7 +361,8 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stop: &CancellationToken,
 ) -> ConnectionEnd {
     let patience = Patience { head: None, idle: settings.idle_timeout, stall: settings.write_stall_timeout };
-    let io = TokioIo::new(stream);
+    // Many answers share this connection.
+    let io = TokioIo::new(Gathering::new(stream));
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder

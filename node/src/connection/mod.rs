@@ -2,6 +2,7 @@
 //!
 //! Owns sockets and their deadlines. Never knows what is asked on them.
 
+pub mod gather;
 pub mod handshake;
 pub mod mismatch;
 pub mod monitor;

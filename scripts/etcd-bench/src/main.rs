@@ -1,15 +1,27 @@
 //! Drives an etcd cluster as `quorate bench` drives Quorate: closed loop, the same keys, values and clients, the same JSON.
 //!
-//! Owns the comparison's other side, and nothing else: it measures, `scripts/bench` starts and judges.
+//! Owns the comparison's other side, and nothing else: it measures, `scripts/bench` starts and judges. Its connections gather what their
+//! clients write at about the same time, as those of gRPC's Go library do: or it would take more of the machine than what it measures.
+
+#[path = "../../../node/src/connection/gather.rs"]
+mod gather;
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use etcd_client::{Client, Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Channel, Client, Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
+use gather::Gathering;
 use hdrhistogram::Histogram;
+use http::uri::{Authority, Scheme};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::net::TcpStream;
+use tonic::body::Body;
+use tower::service_fn;
+use tower::util::BoxCloneSyncService;
 
 /// Measures an etcd cluster and prints one JSON object.
 #[derive(Debug, Clone, Parser)]
@@ -97,14 +109,36 @@ async fn connect(args: &Args) -> Result<Vec<KvClient>, Failure> {
     let wanted = args.clients.div_ceil(args.clients_per_connection.max(1)).max(1);
     let mut connections = Vec::new();
     for endpoint in endpoints.iter().cycle().take(wanted) {
-        connections.push(Client::connect([endpoint], None).await?.kv_client());
+        connections.push(open(endpoint).await?.kv_client());
     }
     Ok(connections)
 }
 
+/// A connection of its own, with nothing between the calls of a client and HTTP/2.
+async fn open(endpoint: &str) -> Result<Client, Failure> {
+    let stream = TcpStream::connect(endpoint).await?;
+    stream.set_nodelay(true)?;
+    let io = TokioIo::new(Gathering::new(stream));
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+    tokio::spawn(connection);
+    let authority: Authority = endpoint.parse()?;
+    let service = service_fn(move |mut request: http::Request<Body>| {
+        let (mut sender, authority) = (sender.clone(), authority.clone());
+        async move {
+            let mut uri = std::mem::take(request.uri_mut()).into_parts();
+            (uri.scheme, uri.authority) = (Some(Scheme::HTTP), Some(authority));
+            *request.uri_mut() = uri.try_into()?;
+            sender.ready().await?;
+            let answer = sender.send_request(request).await?;
+            Ok::<_, Failure>(answer.map(Body::new))
+        }
+    });
+    Ok(Client::from_channel(Channel::Custom(BoxCloneSyncService::new(service)), None).await?)
+}
+
 async fn leader<'a>(endpoints: &[&'a str]) -> Result<&'a str, Failure> {
     for endpoint in endpoints {
-        let status = Client::connect([endpoint], None).await?.status().await?;
+        let status = open(endpoint).await?.status().await?;
         if status.header().is_some_and(|header| header.member_id() == status.leader()) {
             return Ok(endpoint);
         }
