@@ -16,8 +16,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{App, AppError};
 
-/// From one command to the next: who comes in between shares it. A lone renewal does not wait.
-const BETWEEN_COMMANDS: Duration = Duration::from_millis(20);
+/// From one command to the next for each session in it, and at most: who comes in between shares the next one. So few renewals wait
+/// for nobody, and many cost little.
+const EACH_SESSION: Duration = Duration::from_micros(250);
+const BETWEEN_COMMANDS_MAX: Duration = Duration::from_millis(20);
+/// Sessions that are enough for a command: to wait for more would save nothing.
+const ENOUGH: usize = 128;
 
 /// Requests that wait for a command.
 const QUEUE_MAX: usize = 16_384;
@@ -120,10 +124,42 @@ pub async fn run(app: App, mut renewals: RenewalQueue) {
         let begun = Instant::now();
         waiting.retain(|asked| !asked.answer.is_closed());
         let round = take_round(&mut waiting);
+        let pause = pause_after(round.iter().map(|asked| asked.sessions.len()).sum());
         let left = renew_once(&app, &renewals.counts, round).await;
         waiting.splice(0..0, left);
-        tokio::time::sleep_until((begun + BETWEEN_COMMANDS).into()).await;
+        let until = (begun + pause).into();
+        if tokio::time::timeout_at(until, gather(&mut renewals.queue, &mut waiting)).await == Ok(Gathered::All) {
+            if waiting.is_empty() {
+                return;
+            }
+            tokio::time::sleep_until(until).await;
+        }
     }
+}
+
+/// How long the next command is at most behind the begin of one with so many sessions.
+fn pause_after(sessions: usize) -> Duration {
+    BETWEEN_COMMANDS_MAX.min(EACH_SESSION * u32::try_from(sessions).unwrap_or(u32::MAX))
+}
+
+/// Whether more sessions can come.
+#[derive(Debug, PartialEq, Eq)]
+enum Gathered {
+    /// Enough have come for a command.
+    Enough,
+    /// No more will come.
+    All,
+}
+
+/// Waits until enough sessions have come for a command.
+async fn gather(queue: &mut mpsc::Receiver<Asked>, waiting: &mut Vec<Asked>) -> Gathered {
+    let mut came = 0;
+    while came < ENOUGH {
+        let Some(next) = queue.recv().await else { return Gathered::All };
+        came += next.sessions.len();
+        waiting.push(next);
+    }
+    Gathered::Enough
 }
 
 /// Takes as many requests as one command has room for.
@@ -209,6 +245,28 @@ mod tests {
         assert_eq!(take_round(&mut waiting).len(), 2);
         assert_eq!(take_round(&mut waiting).len(), 1);
         assert!(waiting.is_empty() && take_round(&mut waiting).is_empty());
+    }
+
+    #[test]
+    fn few_renewals_wait_for_nobody_and_many_for_each_other() {
+        assert_eq!(pause_after(1), Duration::from_micros(250));
+        assert_eq!(pause_after(1_000), BETWEEN_COMMANDS_MAX);
+        assert_eq!(pause_after(usize::MAX), BETWEEN_COMMANDS_MAX);
+    }
+
+    #[tokio::test]
+    async fn who_gathers_stops_when_there_are_enough_or_no_more_come() {
+        let (sender, mut queue) = mpsc::channel(8);
+        let many: Vec<u64> = (0..ENOUGH as u64).collect();
+        for ids in [&[1][..], &many, &[2]] {
+            sender.try_send(asked(ids, Duration::ZERO).0).unwrap_or_else(|_| panic!("there is room"));
+        }
+        drop(sender);
+        let mut waiting = Vec::new();
+        assert_eq!(gather(&mut queue, &mut waiting).await, Gathered::Enough);
+        assert_eq!(waiting.len(), 2);
+        assert_eq!(gather(&mut queue, &mut waiting).await, Gathered::All);
+        assert_eq!(waiting.len(), 3);
     }
 
     #[test]
