@@ -861,7 +861,9 @@ async fn operators_find_what_etcd_has() {
         snapshot.extend_from_slice(&piece.expect("no error").blob);
     }
     let backup = Request::get("/v1/cluster/backup").send(cluster.client_address(follower)).await.expect("an answer");
-    assert_eq!(snapshot.len(), backup.expect_success().body.len(), "a snapshot is a backup");
+    let bytes = backup.expect_success().body.len();
+    assert_eq!(snapshot.len(), bytes.next_multiple_of(512) + 32, "a backup, whole sectors and a checksum");
+    quorate_store::backup::BackupReader::open(&snapshot[..]).and_then(|it| it.verify(|_| ())).expect("a backup");
     let health: Value = Request::get("/health").send(cluster.client_address(1)).await.expect("an answer").json();
     assert_eq!(health, json!({"health": "true", "reason": ""}));
     let gone = etcd

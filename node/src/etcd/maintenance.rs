@@ -1,9 +1,12 @@
 //! The state of this node, and what an operator asks of it: etcd's service `Maintenance`.
 //!
-//! Alarms follow from what is so, and end with it: nobody raises or lowers one. A snapshot has the form of our backups.
+//! Alarms follow from what is so, and end with it: nobody raises or lowers one. A snapshot has the form of our backups, and
+//! behind it what tools of etcd look for.
 
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use quorate_api::{MemberView, StatusAnswer};
@@ -13,8 +16,10 @@ use quorate_etcd_api::maintenance::{
     DefragmentResponse, HashKVRequest, HashKVResponse, HashRequest, HashResponse, MoveLeaderRequest,
     MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
+use quorate_store::backup::sector_rest;
 use quorate_store::state::{ListQuery, ListRead};
 use quorate_store::types::{Entry, Key, Revision};
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status as GrpcStatus};
 use xxhash_rust::xxh3::Xxh3;
@@ -249,11 +254,48 @@ async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
     call.caller().admit_read(Consistency::Linearizable, call.deadline, &all).await?;
     let (revision, mut pieces) = backup::begin(&call, place).await?;
     let (header, version) = (header(&call.api, revision), call.api.settings.etcd_version.cluster.clone());
-    let pieces = futures::stream::poll_fn(move |cx| pieces.poll_recv(cx)).map(move |piece| {
-        let blob = piece.map_err(|error| GrpcStatus::internal(format!("quorate: {error}")))?;
-        // How much is left is known when there is no more: the end of the stream says that.
-        let (header, version) = (Some(header.clone()), version.clone());
-        Ok(SnapshotResponse { header, remaining_bytes: 0, blob, version })
-    });
-    Ok(pieces.boxed())
+    // How much is left is known when there is no more: the end of the stream says that.
+    let message = move |blob: Bytes| SnapshotResponse {
+        header: Some(header.clone()),
+        remaining_bytes: 0,
+        blob,
+        version: version.clone(),
+    };
+    let mut trailer = Some(Trailer::default());
+    Ok(futures::stream::poll_fn(move |cx| {
+        let piece = ready!(pieces.poll_recv(cx));
+        Poll::Ready(match piece {
+            Some(Ok(blob)) => {
+                trailer.iter_mut().for_each(|trailer| trailer.add(&blob));
+                Some(Ok(message(blob)))
+            }
+            Some(Err(error)) => {
+                trailer = None;
+                Some(Err(GrpcStatus::internal(format!("quorate: {error}"))))
+            }
+            None => trailer.take().map(|trailer| Ok(message(trailer.end()))),
+        })
+    })
+    .boxed())
+}
+
+/// What tools of etcd look for behind a snapshot: a whole number of sectors, and their SHA-256.
+#[derive(Default)]
+struct Trailer {
+    bytes: u64,
+    hash: Sha256,
+}
+
+impl Trailer {
+    fn add(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        self.hash.update(piece);
+    }
+
+    fn end(mut self) -> Bytes {
+        let mut end = vec![0; sector_rest(self.bytes)];
+        self.hash.update(&end);
+        end.extend_from_slice(&self.hash.finalize());
+        end.into()
+    }
 }

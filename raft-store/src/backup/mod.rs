@@ -18,7 +18,7 @@ use std::io;
 use bincode::{Decode, Encode};
 
 pub use crate::keyspace::backed_up::is_kept;
-pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX};
+pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX, sector_rest};
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
 pub use writer::BackupWriter;

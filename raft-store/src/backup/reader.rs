@@ -123,10 +123,12 @@ impl<R: Read> BackupReader<R> {
         if end != self.counted {
             return Err(damaged(start, format!("the end says {end:?}, and it holds {:?}", self.counted)));
         }
-        match read_some(&mut self.source, &mut [0])? {
-            0 => self.end = Some(end),
-            _ => return Err(damaged(self.at, "bytes behind its end".to_owned())),
+        let mut behind = Vec::new();
+        (&mut self.source).take(frame::TRAILER_BYTES_MAX as u64 + 1).read_to_end(&mut behind)?;
+        if !behind.is_empty() && !frame::is_trailer(self.at, &behind) {
+            return Err(damaged(self.at, "bytes behind its end".to_owned()));
         }
+        self.end = Some(end);
         Ok(())
     }
 }

@@ -109,6 +109,23 @@ fn what_follows_the_end_or_is_something_else_is_refused() {
 }
 
 #[test]
+fn what_tools_of_etcd_want_behind_the_end_may_stand_there() {
+    let rows = small();
+    let mut bytes = written(&rows);
+    bytes.resize(bytes.len() + frame::sector_rest(bytes.len() as u64), 0);
+    assert_eq!(bytes.len() % 512, 0);
+    let zeros_only = bytes.clone();
+    bytes.extend([7; 32]);
+    assert_eq!(read(&bytes).expect("it is whole"), rows);
+    let more = [&bytes[..], &[0]].concat();
+    let mut no_zeros = bytes.clone();
+    no_zeros[zeros_only.len() - 1] = 1;
+    for other in [zeros_only, more, no_zeros] {
+        assert!(read(&other).unwrap_err().to_string().contains("bytes behind its end"));
+    }
+}
+
+#[test]
 fn another_format_is_refused_by_its_number() {
     let bytes = written(&small());
     for (at, words) in [(8, "the backup has format 8"), (12, "the rows of the backup have format 8")] {
