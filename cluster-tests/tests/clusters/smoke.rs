@@ -68,6 +68,7 @@ impl Node<'_> {
         let version: VersionAnswer = self.ok(Request::get("/version")).await.json();
         assert!(!version.version.is_empty());
         let limits: LimitsAnswer = self.ok(Request::get("/v1/limits")).await.json();
+        assert_eq!(limits.bulk_operations, quorate_client::api::BULK_OPS_MAX as u64);
         let long = |bytes: u64| format!("/v1/kv/{}", "k".repeat(bytes as usize));
         let read =
             async |key| Request::get(key).send(self.cluster.client_address(self.id)).await.expect("an answer").status;

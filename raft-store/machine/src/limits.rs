@@ -12,7 +12,7 @@ pub const VALUE_BYTES_MAX: usize = 1_536 * 1024;
 pub const EXPECT_TOKENS_MAX: usize = 16;
 
 /// Most writes in one command for many: as many as a batch may have commands, and for the same reason.
-pub const BULK_OPS_MAX: usize = BATCH_COMMANDS_MAX;
+pub const COMMAND_WRITES_MAX: usize = BATCH_COMMANDS_MAX;
 
 /// Most checks and steps of a transaction, those of nested ones too: nothing else is applied meanwhile.
 pub const TXN_STEPS_MAX: usize = 1_024;

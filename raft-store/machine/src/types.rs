@@ -222,7 +222,7 @@ pub enum Action {
     /// The leader's own housekeeping.
     Maintain(Maintenance),
     /// Several writes, each on its own, in order, as if they had come one after the other: at most
-    /// [`limits::BULK_OPS_MAX`].
+    /// [`limits::COMMAND_WRITES_MAX`].
     Bulk(Vec<WriteOp>),
     /// Several writes, all or none.
     Txn(Txn),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
-use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BULK_OPS_MAX};
+use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, COMMAND_WRITES_MAX};
 use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
 use utoipa_axum::routes;
 
@@ -77,7 +77,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     context.take_request_id(parsed.request_id)?;
     let minimal = prefer::wants_minimal(&context.head);
     // Its parts go through the log one after the other.
-    context.costs(parsed.ops.len().min(BULK_OPS_MAX), parsed.ops.len())?;
+    context.costs(parsed.ops.len().min(COMMAND_WRITES_MAX), parsed.ops.len())?;
     let course = Course::new(parsed.ops, minimal);
     let course = match dry_run || parsed.dry_run {
         true => rehearse(&context, course).await?,
@@ -157,7 +157,7 @@ impl Course {
             bytes <= BATCH_BYTES_SOFT_MAX
         };
         // The first one goes however large it is.
-        let count = 1 + left[1..].iter().take(BULK_OPS_MAX - 1).take_while(fits).count();
+        let count = 1 + left[1..].iter().take(COMMAND_WRITES_MAX - 1).take_while(fits).count();
         Some(Action::Bulk(left[..count].iter().map(|op| op.op.clone()).collect()))
     }
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use quorate_api::{Applied, ErrorCode, LimitsAnswer, VersionAnswer};
+use quorate_api::{Applied, BULK_OPS_MAX, ErrorCode, LimitsAnswer, VersionAnswer};
 use quorate_store::background;
 use quorate_store::limits::{
-    BULK_OPS_MAX, KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
+    KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
 };
 use utoipa_axum::routes;
 
@@ -102,7 +102,7 @@ pub async fn version(context: Context) -> Outcome {
 
 /// What this node takes at most. The same on all nodes of one version, but for `body_bytes`.
 #[utoipa::path(get, path = "/v1/limits", tag = "node", operation_id = "limits",
-    responses((status = 200, description = "The limits.", body = LimitsAnswer, example = json!({"key_bytes": 4096, "value_bytes": 1572864, "body_bytes": 2162688, "bulk_body_bytes": 16777216, "bulk_operations": 1024, "txn_steps": 1024, "list_entries": 1000, "find_entries": 10000, "lock_ms": 30000, "session_ttl_ms": 86400000, "ttl_ms": 3153600000000u64})), Common))]
+    responses((status = 200, description = "The limits.", body = LimitsAnswer, example = json!({"key_bytes": 4096, "value_bytes": 1572864, "body_bytes": 2162688, "bulk_body_bytes": 16777216, "bulk_operations": 10000, "txn_steps": 1024, "list_entries": 1000, "find_entries": 10000, "lock_ms": 30000, "session_ttl_ms": 86400000, "ttl_ms": 3153600000000u64})), Common))]
 pub async fn limits(context: Context) -> Outcome {
     ok_json(&LimitsAnswer {
         key_bytes: KEY_BYTES_MAX as u64,

@@ -11,8 +11,8 @@ use crate::types::{BulkItem, ItemOutcome, Outcome, Rejection, WriteOp};
 impl<V: View> Applier<'_, V> {
     /// Carries out the writes in order, until the batch has taken all that it may; the first one always.
     pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, caller: Caller) -> Result<Outcome, Fault> {
-        if ops.len() > limits::BULK_OPS_MAX {
-            let (given, max) = (ops.len(), limits::BULK_OPS_MAX);
+        if ops.len() > limits::COMMAND_WRITES_MAX {
+            let (given, max) = (ops.len(), limits::COMMAND_WRITES_MAX);
             let rejection = Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"));
             self.record(AuditOp::Unknown, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));

@@ -264,8 +264,8 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
     };
     let command = |action| Command { request_id: None, principal: String::new(), action, access_revision: None };
     let entries = limits::COMMAND_ENTRIES_MAX + 10;
-    for first in (0..entries).step_by(limits::BULK_OPS_MAX) {
-        let ops = (first..entries.min(first + limits::BULK_OPS_MAX as u64)).map(insert).collect();
+    for first in (0..entries).step_by(limits::COMMAND_WRITES_MAX) {
+        let ops = (first..entries.min(first + limits::COMMAND_WRITES_MAX as u64)).map(insert).collect();
         store.apply(&[batch(1, &[command(Action::Bulk(ops))])]).unwrap();
     }
     let due = OrderField { field: Field::parse("due").unwrap(), descending: true };
