@@ -17,6 +17,7 @@ pub struct List<'a> {
     prefix: String,
     limit: Option<u32>,
     revision: Option<u64>,
+    part: Option<(u32, u32)>,
     keys_only: bool,
     reverse: bool,
     local: bool,
@@ -36,7 +37,16 @@ impl Client {
     /// ```
     pub fn list(&self, prefix: impl Into<String>) -> List<'_> {
         let prefix = prefix.into();
-        List { client: self, prefix, limit: None, revision: None, keys_only: false, reverse: false, local: false }
+        List {
+            client: self,
+            prefix,
+            limit: None,
+            revision: None,
+            part: None,
+            keys_only: false,
+            reverse: false,
+            local: false,
+        }
     }
 }
 
@@ -50,6 +60,13 @@ impl<'a> List<'a> {
     /// As it was at this revision.
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = Some(revision);
+        self
+    }
+
+    /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix list, each its own part. A page looks at
+    /// as many entries as without, and shows those of the part. Which part a key is in never changes, and is the same for watches.
+    pub fn part(mut self, index: u32, of: u32) -> Self {
+        self.part = Some((index, of));
         self
     }
 
@@ -114,6 +131,10 @@ impl<'a> List<'a> {
         push_query(&mut target, "prefix", &self.prefix);
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
+        }
+        if let Some((index, of)) = self.part {
+            push_query(&mut target, "part", index);
+            push_query(&mut target, "of", of);
         }
         if self.reverse {
             push_query(&mut target, "reverse", true);

@@ -33,6 +33,7 @@ pub struct WatchSetup {
     keys: Keys,
     criteria: Criteria,
     kind: Option<WatchEventKind>,
+    part: Option<(u32, u32)>,
     prev: bool,
     keys_only: bool,
     local: bool,
@@ -84,6 +85,7 @@ impl Client {
             keys: Keys::Prefix(prefix.into()),
             criteria: Criteria::default(),
             kind: None,
+            part: None,
             prev: false,
             keys_only: false,
             local: false,
@@ -134,6 +136,13 @@ impl WatchSetup {
     /// Only events of this kind.
     pub fn only(mut self, kind: WatchEventKind) -> Self {
         self.kind = Some(kind);
+        self
+    }
+
+    /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix watch, each its own part. Which part a key
+    /// is in never changes, and is the same for listings.
+    pub fn part(mut self, index: u32, of: u32) -> Self {
+        self.part = Some((index, of));
         self
     }
 
@@ -199,6 +208,10 @@ impl WatchSetup {
                     push_query(&mut target, "end", end);
                 }
             }
+        }
+        if let Some((index, of)) = self.part {
+            push_query(&mut target, "part", index);
+            push_query(&mut target, "of", of);
         }
         if let Some(criteria) = self.criteria.checked()? {
             let text = serde_json::to_string(criteria);

@@ -8,6 +8,7 @@ use crate::Context;
 use crate::cas_text;
 use crate::fail::Failed;
 use crate::output;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -33,6 +34,9 @@ pub struct Args {
     /// From the end backwards.
     #[arg(long)]
     reverse: bool,
+    /// Only the keys of one of several parts, for workers that share a prefix: 0/4, 1/4, 2/4, 3/4.
+    #[arg(long, value_name = "I/N", value_parser = parse::part, conflicts_with = "count")]
+    part: Option<(u32, u32)>,
     /// As it was at this revision.
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
@@ -79,6 +83,9 @@ fn list<'a>(context: &'a Context, args: &Args) -> List<'a> {
     }
     if let Some(revision) = args.revision {
         list = list.revision(revision);
+    }
+    if let Some((index, of)) = args.part {
+        list = list.part(index, of);
     }
     if args.keys {
         list = list.keys_only();

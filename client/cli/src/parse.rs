@@ -35,6 +35,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(EXPECTED.into()) } else { Ok(total) }
 }
 
+/// `0/4`: one of several parts, from 0, and how many there are.
+pub fn part(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((index, of)) if index < of => Ok((index, of)),
+        _ => Err("expected a part like 0/4, from 0/4 to 3/4".into()),
+    }
+}
+
 /// A duration that is not zero.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {

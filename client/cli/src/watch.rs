@@ -12,6 +12,7 @@ use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
+use crate::parse;
 use crate::watch_run;
 
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,7 @@ Examples:
   quorate watch --prefix orders/ --initial
   quorate watch --prefix orders/ --where 'status eq paid' --events put
   quorate watch --prefix orders/ --from 4711 --output json
+  quorate watch --prefix orders/ --part 0/4 --initial
   quorate watch --prefix jobs/ --count 1 && echo something happened
   quorate watch config/nginx --initial -- ./reload-nginx")]
 pub struct Args {
@@ -50,6 +52,9 @@ pub struct Args {
     from: Option<u64>,
     #[command(flatten)]
     criteria: Where,
+    /// Only the keys of one of several parts, for workers that share a prefix: 0/4, 1/4, 2/4, 3/4.
+    #[arg(long, value_name = "I/N", value_parser = parse::part, conflicts_with = "key")]
+    part: Option<(u32, u32)>,
     /// With the entry as it was before each change.
     #[arg(long)]
     prev: bool,
@@ -128,6 +133,9 @@ async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
     }
     for criterion in args.criteria.iter() {
         setup = setup.filter_json(criterion);
+    }
+    if let Some((index, of)) = args.part {
+        setup = setup.part(index, of);
     }
     if args.prev {
         setup = setup.prev();

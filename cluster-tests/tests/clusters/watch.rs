@@ -9,6 +9,7 @@ use cluster_tests::cluster::PATIENCE;
 use cluster_tests::feed::{Acknowledged, Feed};
 use cluster_tests::seed::seeded;
 use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
+use futures::TryStreamExt;
 use quorate_client::api::{ErrorCode, ListAnswer, WriteAnswer};
 use quorate_client::{Client, Error, Op, Value, Watch, Watched};
 use rand::RngExt;
@@ -184,6 +185,78 @@ async fn initial_entries_and_what_follows_are_all_there_is() {
         assert_eq!(feed.outcome(), listed);
     }
     cluster.assert_agreement().await;
+}
+
+/// The keys of events until revision `last` was shown, each as often as it was.
+async fn keys_until(mut watch: Watch, last: u64) -> Vec<String> {
+    let mut keys = Vec::new();
+    while watch.revision().is_none_or(|revision| revision < last) {
+        let watched = tokio::time::timeout(PATIENCE, watch.next()).await.expect("in time").expect("nothing breaks");
+        keys.extend(watched.event().map(|event| event.key));
+    }
+    keys
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_share_a_prefix_watch_and_list_each_its_part() {
+    const PARTS: u32 = 3;
+    let mut cluster = Cluster::start().await;
+    let client = client_of(&cluster, None);
+    let key_of = |number: usize| format!("p/{number}");
+    let put = async |number| client.put(key_of(number), Value::json_text("1")).await.expect("it is written").revision;
+    let first = put(0).await;
+    for number in 1..30 {
+        put(number).await;
+    }
+    let setup = |client: &Client, part| client.watch("p/").part(part, PARTS).heartbeat(Duration::from_millis(500));
+    let mut watches = Vec::new();
+    for part in 0..PARTS {
+        watches.push(setup(&client, part).initial().start().await.expect("it begins"));
+    }
+    // One transaction over all parts, and removals.
+    let txn = (0..30).fold(client.txn(), |txn, number| txn.then(Op::put(key_of(number), Value::json_text("2"))));
+    txn.await.expect("it is carried out");
+    for number in 0..10 {
+        client.remove(key_of(number)).await.expect("it is removed");
+    }
+    let last = put(29).await;
+
+    let mut shown: BTreeMap<String, (u32, usize)> = BTreeMap::new();
+    for (part, watch) in (0..).zip(watches) {
+        for key in keys_until(watch, last).await {
+            let (of, count) = shown.entry(key).or_insert((part, 0));
+            assert_eq!(*of, part, "a key is in one part");
+            *count += 1;
+        }
+    }
+    let counts: BTreeMap<_, _> = shown.iter().map(|(key, (_, count))| (key.clone(), *count)).collect();
+    let expected = |number: usize| 2 + usize::from(number < 10) + usize::from(number == 29);
+    assert_eq!(counts, (0..30).map(|number| (key_of(number), expected(number))).collect());
+    let parts: std::collections::BTreeSet<_> = shown.values().map(|(part, _)| *part).collect();
+    assert_eq!(parts.len(), PARTS as usize);
+
+    // A node that has just started reads what is past from its disk, and lists agree on the parts.
+    cluster.kill(1).await;
+    cluster.bring_up(1).await;
+    let started = client_of(&cluster, None);
+    for part in 0..PARTS {
+        let watch = setup(&started, part).from(first).start().await.expect("it begins");
+        let mut seen = BTreeMap::new();
+        for key in keys_until(watch, last).await {
+            *seen.entry(key).or_insert(0) += 1;
+        }
+        let of_part = shown.iter().filter(|(_, (of, _))| *of == part);
+        assert_eq!(seen, of_part.map(|(key, (_, count))| (key.clone(), *count)).collect());
+        let pages: Vec<ListAnswer> =
+            started.list("p/").part(part, PARTS).limit(4).pages().try_collect().await.expect("it is listed");
+        let listed: Vec<_> = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.key).collect();
+        let left = shown.iter().filter(|(key, (of, _))| *of == part && !(0..10).any(|gone| **key == key_of(gone)));
+        assert_eq!(listed, left.map(|(key, _)| key.clone()).collect::<Vec<_>>());
+    }
+    for query in ["part=3&of=3", "part=0", "of=2", "count_only&part=0&of=2"] {
+        let refused = Request::get(format!("/v1/kv?prefix=p/&{query}")).send(cluster.client_address(1)).await;
+        assert_eq!(refused.expect("an answer").status, 400, "{query}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

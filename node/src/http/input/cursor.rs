@@ -12,6 +12,8 @@ use quorate_store::state::{AuditPlace, FindPin};
 use quorate_store::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::http::input::part::Part;
+
 /// Keep checksums of other things from passing for ours, and one kind of cursor from passing for another.
 const SEED: u64 = 0x7175_6f72_6375_7273;
 const FIND_SEED: u64 = 0x7175_6f72_6669_6e64;
@@ -33,6 +35,8 @@ pub struct Cursor {
     pub revision: Revision,
     /// From the end backwards.
     pub reverse: bool,
+    /// Only the keys of this part.
+    pub part: Option<Part>,
 }
 
 impl Cursor {
@@ -151,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_cursor_survives_and_a_changed_one_does_not() {
-        let cursor = Cursor { start: b"a\0".to_vec(), end: Some(b"b".to_vec()), revision: 12, reverse: false };
+        let cursor =
+            Cursor { start: b"a\0".to_vec(), end: Some(b"b".to_vec()), revision: 12, reverse: false, part: None };
         let text = cursor.encode();
         assert_eq!(Cursor::decode(&text), Some(cursor));
         for at in 0..text.len() {

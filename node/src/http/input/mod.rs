@@ -13,3 +13,4 @@ pub mod headers;
 pub mod json;
 pub mod json_body;
 pub mod key;
+pub mod part;

@@ -6,7 +6,7 @@ use hyper::body::Bytes;
 use quorate_api::{ListAnswer, Problem};
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
-use quorate_store::types::Revision;
+use quorate_store::types::{Key, Revision};
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
@@ -20,6 +20,7 @@ use crate::http::described::Common;
 use crate::http::input::cursor::Cursor;
 use crate::http::input::extract::Query;
 use crate::http::input::headers;
+use crate::http::input::part::Part;
 use crate::http::keys::read;
 use crate::http::output::render;
 use crate::http::output::response::{Answer, Outcome, ok};
@@ -40,10 +41,12 @@ pub fn routes() -> Routes {
         ("start" = Option<String>, Query, description = "First key, inclusive; not with `prefix`."),
         ("end" = Option<String>, Query, description = "End key, exclusive; not with `prefix`."),
         ("limit" = Option<u64>, Query, description = "Most entries in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before; stands for the range, the order and the revision."),
+        ("cursor" = Option<String>, Query, description = "Of the page before; stands for the range, the order, the part and the revision."),
         ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
         ("count_only" = Option<bool>, Query, description = "Only count the whole range."),
         ("reverse" = Option<bool>, Query, description = "From the end backwards."),
+        ("part" = Option<u64>, Query, description = "Only the keys of this part, from 0; with `of`. A page looks at `limit` entries and shows those of the part, so it may be empty and have a `cursor` all the same.", example = 0),
+        ("of" = Option<u64>, Query, description = "Of so many parts, 1 to 1024; a key is in the part that the XXH3-64 of its bytes says, modulo their number.", example = 4),
         ("revision" = Option<u64>, Query, description = "As it was at this revision."),
         ("consistency" = Option<String>, Query, description = "`linearizable` (default) or `local`."),
         ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
@@ -62,11 +65,16 @@ pub async fn get(context: Context) -> Outcome {
     let wanted = requirement::on_range(Permission::Read, &parsed.query.start, parsed.query.end.as_deref());
     context.caller().admit_read(parsed.consistency, context.deadline, &wanted).await?;
     drop(wanted);
-    if parsed.count_only { count(&context, parsed.query).await } else { page(&context, parsed.query).await }
+    if parsed.count_only {
+        count(&context, parsed.query).await
+    } else {
+        page(&context, parsed.query, parsed.part).await
+    }
 }
 
 struct ListParams {
     query: ListQuery,
+    part: Option<Part>,
     consistency: Consistency,
     count_only: bool,
 }
@@ -81,8 +89,8 @@ impl ListParams {
         }
         let keys_only = query.flag("keys_only");
         let count_only = query.flag("count_only");
-        if count_only && (range.from_cursor || keys_only) {
-            query.faults.add("query:count_only", "counts a whole range; leave out cursor and keys_only");
+        if count_only && (range.from_cursor || keys_only || range.part.is_some()) {
+            query.faults.add("query:count_only", "counts a whole range; leave out cursor, keys_only and part");
         }
         let consistency = read::consistency(&mut query);
         query.finish()?;
@@ -96,7 +104,7 @@ impl ListParams {
             keys_only,
             reverse: range.reverse,
         };
-        Ok(Self { query, consistency, count_only })
+        Ok(Self { query, part: range.part, consistency, count_only })
     }
 }
 
@@ -106,6 +114,7 @@ struct Range {
     end: Option<Vec<u8>>,
     revision: Option<Revision>,
     reverse: bool,
+    part: Option<Part>,
     from_cursor: bool,
 }
 
@@ -116,9 +125,11 @@ fn range(query: &mut Query<'_>) -> Range {
     let (start, end) = (query.text("start"), query.text("end"));
     let revision = query.number("revision");
     let reverse = query.flag("reverse");
+    let part = Part::read(query);
     if let Some(cursor) = cursor {
-        if prefix.is_some() || start.is_some() || end.is_some() || revision.is_some() || reverse {
-            query.faults.add("query:cursor", "stands for range, order and revision; leave those out");
+        let is_range = prefix.is_some() || start.is_some() || end.is_some();
+        if is_range || revision.is_some() || reverse || part.is_some() {
+            query.faults.add("query:cursor", "stands for range, order, part and revision; leave those out");
         }
         return resume(&cursor, query);
     }
@@ -130,13 +141,13 @@ fn range(query: &mut Query<'_>) -> Range {
     let Some(prefix) = prefix else {
         let start = start.map_or_else(Vec::new, |text| text.into_owned().into_bytes());
         let end = end.map(|text| text.into_owned().into_bytes());
-        return Range { start, end, revision, reverse, from_cursor: false };
+        return Range { start, end, revision, reverse, part, from_cursor: false };
     };
     if start.is_some() || end.is_some() {
         query.faults.add("query:prefix", "cannot be combined with start or end");
     }
     let start = prefix.into_owned().into_bytes();
-    Range { end: after_prefix(&start), start, revision, reverse, from_cursor: false }
+    Range { end: after_prefix(&start), start, revision, reverse, part, from_cursor: false }
 }
 
 fn resume(text: &str, query: &mut Query<'_>) -> Range {
@@ -146,15 +157,15 @@ fn resume(text: &str, query: &mut Query<'_>) -> Range {
             .add("query:cursor", "not a cursor of this API; give back the one of the page before, or start anew");
         return Range::default();
     };
-    let Cursor { start, end, revision, reverse } = cursor;
-    Range { start, end, revision: Some(revision), reverse, from_cursor: true }
+    let Cursor { start, end, revision, reverse, part } = cursor;
+    Range { start, end, revision: Some(revision), reverse, part, from_cursor: true }
 }
 
-async fn page(context: &RequestContext, query: ListQuery) -> Outcome {
+async fn page(context: &RequestContext, query: ListQuery, part: Option<Part>) -> Outcome {
     let asked = query.revision.unwrap_or(0);
     let rendered = scan(context, move |backend| {
         Ok(match backend.list(&query)? {
-            ListRead::Page(page) => Ok((render_page(&query, &page), page.at)),
+            ListRead::Page(page) => Ok((render_page(&query, part, &page), page.at)),
             ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
             ListRead::Future(at) => Err(Failure::future(asked, at)),
         })
@@ -163,14 +174,17 @@ async fn page(context: &RequestContext, query: ListQuery) -> Outcome {
     Ok(answer(bytes, at))
 }
 
-fn render_page(query: &ListQuery, page: &ListPage) -> Vec<u8> {
-    let cursor = if page.more { next(query, page) } else { None };
-    let entries = page.entries.iter().map(|(key, entry)| (text::shown(key), entry));
-    render::page(entries, !query.keys_only, page.entries.len() as u64, cursor.as_deref(), page.at)
+fn render_page(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Vec<u8> {
+    let cursor = if page.more { next(query, part, page) } else { None };
+    let is_shown = |key: &Key| part.is_none_or(|part| part.has(key.as_bytes()));
+    let shown: Vec<_> = page.entries.iter().filter(|(key, _)| is_shown(key)).collect();
+    let count = shown.len() as u64;
+    let entries = shown.into_iter().map(|(key, entry)| (text::shown(key), entry));
+    render::page(entries, !query.keys_only, count, cursor.as_deref(), page.at)
 }
 
 /// The cursor to what comes after this page.
-fn next(query: &ListQuery, page: &ListPage) -> Option<String> {
+fn next(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Option<String> {
     let (last, _) = page.entries.last()?;
     let last = last.as_bytes();
     let (start, end) = if query.reverse {
@@ -179,7 +193,7 @@ fn next(query: &ListQuery, page: &ListPage) -> Option<String> {
         // The smallest key after `last`.
         ([last, b"\0"].concat(), query.end.clone())
     };
-    Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse }.encode())
+    Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse, part }.encode())
 }
 
 async fn count(context: &RequestContext, query: ListQuery) -> Outcome {

@@ -42,6 +42,8 @@ pub fn routes() -> Routes {
         ("prefix" = Option<String>, Query, description = "Only keys that begin with this; with an empty one all.", example = "orders/"),
         ("start" = Option<String>, Query, description = "First key, inclusive."),
         ("end" = Option<String>, Query, description = "End key, exclusive; with `start`."),
+        ("part" = Option<u64>, Query, description = "Only the keys of this part, from 0; with `of`. Workers that share a prefix watch one part each.", example = 0),
+        ("of" = Option<u64>, Query, description = "Of so many parts, 1 to 1024; a key is in the part that the XXH3-64 of its bytes says, modulo their number.", example = 4),
         ("from" = Option<u64>, Query, description = "First revision wanted; without it only what changes from now on."),
         ("initial" = Option<bool>, Query, description = "First all entries as they are, then what changes; not with `from`."),
         ("where" = Option<String>, Query, description = "Only changes of entries of which this holds, after the change, or before it where they are gone: criteria as in a find, as JSON."),

@@ -17,6 +17,7 @@ use crate::app::Consistency;
 use crate::gateway::failure::Failure;
 use crate::http::input::criteria::criteria;
 use crate::http::input::extract::Query;
+use crate::http::input::part::Part;
 use crate::http::input::{headers, key};
 use crate::http::keys::read;
 use crate::limits;
@@ -58,6 +59,8 @@ pub struct WatchView {
     pub keys_only: bool,
     /// With the entry before.
     pub prev: bool,
+    /// Only of keys of this part.
+    part: Option<Part>,
     /// What must hold of an entry.
     criteria: Criteria,
     /// How the collection of the keys understands that.
@@ -159,9 +162,10 @@ impl WatchView {
     fn of(query: &mut Query<'_>) -> Self {
         let (puts, deletes) = events(query);
         let (keys_only, prev) = (query.flag("keys_only"), query.flag("prev"));
+        let part = Part::read(query);
         let text = query.text("where");
         let criteria = text.and_then(|text| criteria(text.as_bytes(), "query:where", &mut query.faults));
-        Self { puts, deletes, keys_only, prev, criteria: criteria.unwrap_or_default(), rules: None }
+        Self { puts, deletes, keys_only, prev, part, criteria: criteria.unwrap_or_default(), rules: None }
     }
 
     /// From now on its criteria are understood as this collection does.
@@ -177,6 +181,11 @@ impl WatchView {
     /// Which of the forms of a change it shows.
     pub fn form(&self) -> usize {
         usize::from(self.keys_only) + 2 * usize::from(self.prev)
+    }
+
+    /// Whether changes of this key are shown.
+    pub fn has(&self, key: &Key) -> bool {
+        self.part.is_none_or(|part| part.has(key.as_bytes()))
     }
 
     /// Whether what is asked for holds of an entry.

@@ -118,7 +118,7 @@ fn events(page: &ChangesPage, view: &WatchView) -> Vec<Event> {
         let change = &full.change;
         let subject = if change.cause.is_removal() { &full.before } else { &full.entry };
         let holds = |entry| view.holds(&full.key, entry, change.locks, (change.clock, change.wall));
-        if !subject.as_ref().is_none_or(holds) {
+        if !view.has(&full.key) || !subject.as_ref().is_none_or(holds) {
             continue;
         }
         let before = full.before.as_ref().filter(|_| view.prev);
@@ -157,7 +157,7 @@ pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Readi
         let (mut bytes, mut count) = (Vec::with_capacity(limits::WATCH_CHUNK_BYTES), 0);
         for (key, entry) in &page.entries {
             let now = (page.at.clock, initial.wall);
-            if view.holds(key, entry, entry.meta.is_locked_at(page.at.clock), now) {
+            if view.has(key) && view.holds(key, entry, entry.meta.is_locked_at(page.at.clock), now) {
                 event::initial(&mut bytes, key, entry, initial.revision, page.at.clock, view.keys_only);
                 count += 1;
             }

@@ -87,7 +87,10 @@ impl WatchBody {
         }
         self.release(out);
         let view = &self.view;
-        let wanted = |change: &RecentChange| if change.change.cause.is_removal() { view.deletes } else { view.puts };
+        let wanted = |change: &RecentChange| {
+            let is_kind = if change.change.cause.is_removal() { view.deletes } else { view.puts };
+            is_kind && view.has(&change.key)
+        };
         match self.watch.pull(wanted) {
             Pulled::Changes(changes) => self.pulled = changes.into(),
             Pulled::NothingYet => {}
