@@ -1,0 +1,339 @@
+"""The way of every call from its first attempt to its final answer.
+
+Owns the loops over attempts, for answers and for streams. What they decide with is pure: `_endpoints` (which node), `_retry` (whether
+again). A write carries one request id over all its attempts, so whatever happens it is applied at most once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import weakref
+from typing import Any, NoReturn, TypeVar
+
+from quorate import _codec
+from quorate import types as wire
+from quorate._async._io import now, sleep, spawn
+from quorate._async._transport import AsyncBody, AsyncLine
+from quorate._credentials import Credentials
+from quorate._endpoints import Endpoint, Endpoints, LeaderHint, is_reachable, parse_endpoint, parse_endpoints
+from quorate._http import Answer
+from quorate._requests import Call, Preference, get
+from quorate._retry import Attempts, Failure, is_final
+from quorate._settings import WRITE_PATIENCE_MAX, Settings
+from quorate._values import AttemptError
+from quorate.errors import (
+    InvalidRequestError,
+    ProtocolError,
+    QuorateError,
+    UnavailableError,
+    UnknownOutcomeError,
+    rejected,
+)
+
+T = TypeVar("T")
+# How long a node may take to say who it is.
+INTRODUCTION_TIMEOUT = 1.0
+
+
+class AgainError(Exception):
+    """The attempt is to be made again, with newer credentials."""
+
+
+class AsyncWay:
+    """The attempts of one call."""
+
+    def __init__(self, core: AsyncCore, call: Call) -> None:
+        self.core = core
+        self.call = call
+        self.attempts = Attempts(call.intent, core.settings.retry)
+        self.started = now()
+        self.started_wall = time.time()
+        # The node that failed last.
+        self.failed: int | None = None
+        # Whether it was refused for old credentials once.
+        self.is_refreshed = False
+        # The generation of the credentials of the attempt that is under way.
+        self.generation = 0
+
+    def pick(self) -> int:
+        """The node of the next attempt."""
+        self.generation = self.core.credentials.shown().generation
+        preference = self.core.reads if self.call.preference == "read" else self.call.preference
+        with self.core.lock:
+            return self.core.endpoints.pick(preference, self.failed, now())
+
+    def shows_newer_credentials(self, problem: wire.Problem) -> bool:
+        """Whether to make a refused attempt again: what says who we are was exchanged, and we were late to see it. Once."""
+        is_late = not self.is_refreshed and problem.code == "unauthenticated" and self.core.credentials.is_newer_than(self.generation)
+        self.is_refreshed = self.is_refreshed or is_late
+        return is_late
+
+    def on_failure(self, node: int, failure: Failure) -> float | None:
+        """The pause after an attempt that brought no final answer; `None`: no further one."""
+        with self.core.lock:
+            self.core.endpoints.on_failure(node, now())
+            nodes = len(self.core.lines)
+        self.failed = node
+        return self.attempts.on_failure(failure, nodes, random.random())
+
+    def time_left(self) -> float:
+        """Seconds until the deadline of the call."""
+        call, settings = self.call, self.core.settings
+        timeout = call.timeout if call.timeout is not None else settings.timeout
+        left = timeout + call.hold - (now() - self.started)
+        if call.intent != "write":
+            return left
+        # While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
+        elapsed = max(now() - self.started, time.time() - self.started_wall)
+        return min(left, WRITE_PATIENCE_MAX + call.hold - elapsed)
+
+    def give_up(self, failure: Failure, *, fate_open: bool, attempts: int) -> NoReturn:
+        """Raises what a call ends with that no node decided."""
+        kind = UnknownOutcomeError if fate_open else UnavailableError
+        elapsed = now() - self.started
+        request_id = self.call.request_id
+        raise kind(str(failure), request_id=request_id, attempts=attempts, elapsed=elapsed, problem=failure.problem) from None
+
+
+class AsyncCore:
+    """What all parts of a client share: the nodes, the connections to them, the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.credentials = Credentials(settings.sources)
+        self.given = parse_endpoints(settings.endpoints, settings.sources.has_ca)
+        self.lines = [AsyncLine(endpoint, self.credentials) for endpoint in self.given]
+        self.endpoints = Endpoints(len(self.given), random.randrange(1 << 16))
+        self.lock = threading.Lock()
+        self.is_closed = False
+        # Answers that are taken as they come, to be closed with the client.
+        self._open: weakref.WeakSet[AsyncBody] = weakref.WeakSet()
+        is_clear = not all(endpoint.is_tls for endpoint in self.given)
+        # A token is never sent in clear to an address that was not given.
+        if settings.discover_members and not (is_clear and self.credentials.has_token):
+            self.endpoints.discover(now())
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether any node is reached by TLS."""
+        return any(endpoint.is_tls for endpoint in self.given)
+
+    @property
+    def reads(self) -> Preference:
+        """Where a linearizable read goes."""
+        return "leader" if self.settings.reads == "leader" else "any"
+
+    def close(self) -> None:
+        """Closes all kept connections; calls are refused from then on."""
+        self.is_closed = True
+        for line in self.lines:
+            line.close()
+        for body in list(self._open):
+            body.close()
+
+    async def fetch(self, kind: type[T], call: Call) -> T:
+        """Makes the call, decodes the answer."""
+        address, answer = await self.send(call)
+        try:
+            return _codec.decode(kind, answer.body)
+        except ValueError as error:
+            raise self._undecodable(call, address, answer, error) from error
+
+    async def fetch_json(self, call: Call) -> Any:
+        """Makes the call, gives the JSON of the answer."""
+        address, answer = await self.send(call)
+        try:
+            return json.loads(answer.body)
+        except ValueError as error:
+            raise self._undecodable(call, address, answer, error) from error
+
+    async def send(self, call: Call) -> tuple[str, Answer]:
+        """Makes the call: attempts it until it is decided or its time is up."""
+        self._check_open()
+        way = AsyncWay(self, call)
+        while True:
+            node = way.pick()
+            line = self.lines[node]
+            attempt = call.attempt if call.attempt is not None else self.settings.attempt_timeout
+            try:
+                answer = await line.send(call, max(min(way.time_left(), attempt + call.hold), 0.001))
+                failure = await self._judge(way, node, answer)
+                if failure is None:
+                    return line.address, answer
+            except AgainError:
+                continue
+            except AttemptError as error:
+                failure = error.failure
+            pause = way.on_failure(node, failure)
+            if pause is None or pause >= way.time_left():
+                way.give_up(failure, fate_open=way.attempts.fate_open, attempts=way.attempts.failures)
+            if pause > 0:
+                await sleep(pause)
+
+    async def open(self, call: Call, kind: str, until: float | None) -> tuple[int, AsyncBody]:
+        """Opens an answer of this content type that is taken as it comes.
+
+        Tries one node after the other until one has it, refuses for good, or the time is up; without a time for ever.
+        """
+        way = AsyncWay(self, call)
+        while True:
+            self._check_open()
+            node = way.pick()
+            left = self.settings.attempt_timeout if until is None else until - now()
+            try:
+                opened = await self.lines[node].open(call, kind, max(min(left, self.settings.attempt_timeout), 0.001))
+                if isinstance(opened, AsyncBody):
+                    self.learn(node, opened.head.hint)
+                    self._open.add(opened)
+                    return node, opened
+                failure = await self._judge(way, node, opened)
+                if failure is None:
+                    raise self.strange(node, f"status {opened.status} without {kind}; is this a Quorate node?")
+            except AgainError:
+                continue
+            except AttemptError as error:
+                failure = error.failure
+            pause = way.on_failure(node, failure)
+            if pause is None and until is None:
+                # Tries are bounded for calls. A watch goes on as long as its time does.
+                pause = self.settings.retry.backoff_max
+            if pause is None or (until is not None and now() + pause >= until):
+                way.give_up(failure, fate_open=False, attempts=way.attempts.failures)
+            if pause > 0:
+                await sleep(pause)
+
+    async def fetch_from(self, kind: type[T], line: AsyncLine, call: Call, budget: float) -> T:
+        """One attempt at one node, whatever is known of it."""
+        try:
+            answer = await line.send(call, budget)
+        except AttemptError as error:
+            raise UnavailableError(str(error.failure), request_id=None, attempts=1, elapsed=0.0, problem=None) from error
+        problem = problem_of(answer)
+        if problem is not None:
+            raise rejected(problem)
+        if not 200 <= answer.status < 300:
+            raise ProtocolError(line.address, strange_status(answer.status), applied="no", request_id=None)
+        try:
+            return _codec.decode(kind, answer.body)
+        except ValueError as error:
+            raise self._undecodable(call, line.address, answer, error) from error
+
+    def node_failed(self, node: int) -> None:
+        """A node that was well is not any more."""
+        with self.lock:
+            self.endpoints.on_failure(node, now())
+
+    def strange(self, node: int, detail: str) -> ProtocolError:
+        """An error about what a node sent in a stream."""
+        return ProtocolError(self.lines[node].address, detail, applied="no", request_id=None)
+
+    def learn(self, node: int, hint: LeaderHint) -> None:
+        """A node answered; what it said of the cluster may be a reason to look at the others."""
+        with self.lock:
+            self.endpoints.on_answer(node, hint)
+            is_stranger = self.endpoints.begin_introduction(now())
+            is_due = self.endpoints.begin_discovery(now()) or is_stranger
+        if is_due and not self.is_closed:
+            spawn(self._introduce_all)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise InvalidRequestError("the client is closed")
+
+    async def _judge(self, way: AsyncWay, node: int, answer: Answer) -> Failure | None:
+        """What an answer means for the call: `None` where it is good, a failure where another attempt may do better."""
+        call, address = way.call, self.lines[node].address
+        # What HEAD is answered has no problem document, so only a node may say that there is no entry.
+        is_missing = call.method == "HEAD" and answer.status == 404 and answer.head.hint.term > 0
+        if 200 <= answer.status < 300 or answer.status == 304 or is_missing:
+            self.learn(node, answer.head.hint)
+            return None
+        problem = problem_of(answer)
+        if problem is None:
+            detail = strange_status(answer.status)
+            if answer.status >= 500 or answer.status == 429:
+                return Failure(address, "strange", detail)
+            applied = "unknown" if way.attempts.fate_open else "no"
+            raise ProtocolError(address, detail, applied=applied, request_id=call.request_id)
+        if not is_final(problem):
+            return Failure(address, "problem", f"{problem.title}: {problem.detail}", problem)
+        self.learn(node, answer.head.hint)
+        if way.shows_newer_credentials(problem):
+            raise AgainError
+        if way.attempts.settled_by(problem):
+            raise rejected(problem)
+        failure = Failure(address, "problem", f"{problem.title}: {problem.detail}", problem)
+        return way.give_up(failure, fate_open=True, attempts=way.attempts.failures + 1)
+
+    @staticmethod
+    def _undecodable(call: Call, address: str, answer: Answer, error: ValueError) -> ProtocolError:
+        detail = f"the body of status {answer.status} is not what {call.method} {call.target} answers: {error}"
+        # The status says it worked, the body does not say what.
+        applied = "no" if call.intent == "read" else "unknown"
+        return ProtocolError(address, detail, applied=applied, request_id=call.request_id)
+
+    async def _introduce_all(self) -> None:
+        """Asks every node who it is, and from what they say finds members that are not among them."""
+        statuses = [await self._introduce(node) for node in range(len(self.lines))]
+        known = [status for status in statuses if status is not None and status.cluster_id]
+        if known and self.endpoints.discovers:
+            await self._discover(max(known, key=lambda status: status.applied_index))
+
+    async def _introduce(self, node: int) -> wire.StatusAnswer | None:
+        """One that does not answer stays unknown until the next round."""
+        try:
+            call = get("/v1/cluster/status")
+            status = await self.fetch_from(wire.StatusAnswer, self.lines[node], call, INTRODUCTION_TIMEOUT)
+        except QuorateError:
+            return None
+        with self.lock:
+            self.endpoints.introduce(node, status.node_id, LeaderHint(status.term, status.leader_id))
+        return status
+
+    async def _discover(self, view: wire.StatusAnswer) -> None:
+        """Asks the members that are not known for who they are, and adds those that answer as they should."""
+        with self.lock:
+            self.endpoints.retain([member.id for member in view.members])
+            unknown = [member for member in view.members if not self.endpoints.is_known(member.id)]
+        for member in unknown:
+            if is_reachable(member.client_addr, self.given):
+                await self._make_acquaintance(member, view.cluster_id)
+
+    async def _make_acquaintance(self, member: wire.MemberView, cluster_id: str) -> None:
+        """Adds the member, if it is there and is who the others say."""
+        try:
+            line = AsyncLine(parse_endpoint(member.client_addr, self.is_tls), self.credentials)
+            call = get("/v1/cluster/status")
+            status = await self.fetch_from(wire.StatusAnswer, line, call, INTRODUCTION_TIMEOUT)
+        except QuorateError:
+            return
+        if status.node_id != member.id or status.cluster_id != cluster_id:
+            return
+        with self.lock:
+            # Another round may have been faster.
+            if not self.endpoints.is_known(member.id):
+                self.lines.append(line)
+                self.endpoints.add(member.id)
+
+
+def problem_of(answer: Answer) -> wire.Problem | None:
+    """The problem document of an answer, if it is one."""
+    if answer.status < 400:
+        return None
+    try:
+        return _codec.decode(wire.Problem, answer.body)
+    except ValueError:
+        return None
+
+
+def strange_status(status: int) -> str:
+    """A status that a node would explain."""
+    return f"status {status} without a problem document; is this a Quorate node?"
+
+
+def known_endpoints(core: AsyncCore) -> list[Endpoint]:
+    """All nodes that calls may go to: those given, and members that were discovered."""
+    return [line.endpoint for line in core.lines]

@@ -1,0 +1,127 @@
+"""The renewals of all sessions of one client: background work that lives as long as there is one.
+
+Owns when it wakes, and that sessions which are due about the same time go in one request. When a session is due, and what an answer
+means for it, is its lease's. Holds no session: one that nobody else holds is not renewed any more.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from quorate import types as wire
+from quorate._async._core import AsyncCore
+from quorate._async._io import AsyncSignal, AsyncTask, now, spawn
+from quorate._lease import Lease
+from quorate._requests import post
+from quorate.errors import QuorateError
+
+# Sessions of one request.
+SESSIONS_RENEWED_MAX = 1_000
+
+
+class AsyncRenewed:
+    """What is known of a session that is renewed."""
+
+    def __init__(self, id: str, lease: Lease) -> None:
+        self.id = id
+        self.lease = lease
+        # Told after each change of the lease.
+        self.changed = AsyncSignal()
+
+
+class AsyncRenewals:
+    """The sessions of a client that are renewed."""
+
+    def __init__(self, core: AsyncCore) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._members: list[weakref.ref[AsyncRenewed]] = []
+        self._task: AsyncTask | None = None
+        self._news = AsyncSignal()
+
+    def add(self, session: AsyncRenewed) -> None:
+        """Renews this session from now on."""
+        with self._lock:
+            self._members.append(weakref.ref(session))
+            is_running = self._task is not None and not self._task.is_done
+            if not is_running:
+                self._task = spawn(self._run)
+        self._news.notify()
+
+    def look(self) -> None:
+        """Looks at the sessions again: one is over."""
+        self._news.notify()
+
+    def close(self) -> None:
+        """Renews nothing any more."""
+        with self._lock:
+            self._members.clear()
+            task, self._task = self._task, None
+        self._news.notify()
+        if task is not None:
+            task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            seen = self._news.count
+            live = self._live()
+            if not live:
+                return
+            due, wake_at = choose(live, now())
+            del live
+            for start in range(0, len(due), SESSIONS_RENEWED_MAX):
+                await self._renew(due[start : start + SESSIONS_RENEWED_MAX])
+            if not due:
+                # Not to keep alive until then what nobody else holds.
+                await self._news.wait(seen, None if wake_at is None else wake_at - now())
+
+    def _live(self) -> list[AsyncRenewed]:
+        """The sessions that are not lost; without any the work ends, under the lock, so that the next session begins it anew."""
+        with self._lock:
+            held = [session for session in (member() for member in self._members) if session is not None]
+            live = [session for session in held if session.lease.loss(now()) is None]
+            self._members = [weakref.ref(session) for session in live]
+            if not live:
+                self._task = None
+        for session in held:
+            if session not in live:
+                session.changed.notify()
+        return live
+
+    async def _renew(self, batch: list[AsyncRenewed]) -> None:
+        """One request. Whatever comes of it, all its sessions hear."""
+        sent = now()
+        try:
+            expired = await self._ask([session.id for session in batch], min(one.lease.round() for one in batch))
+        except QuorateError:
+            expired = None
+        for session in batch:
+            if expired is None:
+                session.lease.on_failed(now())
+            elif session.id in expired:
+                session.lease.on_over("expired", now())
+            else:
+                session.lease.on_confirmed(sent, now())
+            session.changed.notify()
+
+    async def _ask(self, ids: list[str], round_time: float) -> set[str]:
+        """Renews these once, and says which are over; half of the time for one node, so that another can be asked."""
+        # To renew twice is as good as once.
+        call = post("/v1/sessions/renew", {"sessions": ids}, intent="read", timeout=round_time)
+        call.preference, call.attempt = "leader", round_time / 2
+        answer = await self._core.fetch(wire.RenewAnswer, call)
+        return {renewal.session for renewal in answer.sessions if isinstance(renewal, wire.SessionExpired)}
+
+
+def choose(live: list[AsyncRenewed], at: float) -> tuple[list[AsyncRenewed], float | None]:
+    """Which sessions to renew: if one is due, with it those that soon will be; and when to look again."""
+    renewals = [session.lease.renewal_at() for session in live]
+    if not any(due is not None and due <= at for due in renewals):
+        # Also to notice in time that one is lost.
+        wakes = [due if due is not None else one.lease.changes_at(at) for due, one in zip(renewals, live, strict=True)]
+        return [], min((wake for wake in wakes if wake is not None), default=None)
+    due = [session for session in live if session.lease.may_join(at)]
+    for session in due:
+        session.lease.on_sent()
+    return due, None

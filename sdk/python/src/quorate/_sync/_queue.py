@@ -1,0 +1,353 @@
+# Written by scripts/generate_sync.py out of quorate._async; do not edit.
+"""Places in the queues of locks and elections: asked for, waited in, held, given up.
+
+Owns the loop that waits, and the handles of what is held. A place belongs to the session: whichever node a question reaches, it finds
+the same place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quorate import types as wire
+from quorate._lease import Loss
+from quorate._requests import Call, Seconds, checked_request_id, get, post, query, seconds
+from quorate._retry import WAIT_PAUSE
+from quorate._sync._base import Base
+from quorate._sync._core import Core
+from quorate._sync._io import now, opening, sleep
+from quorate._sync._observe import Observation
+from quorate._values import Place
+from quorate.errors import (
+    AlreadyQueuedError,
+    DifferentSettingsError,
+    GaveUpError,
+    InvalidRequestError,
+    LockedError,
+    NotAcquiredError,
+    NotLockHolderError,
+    QuorateError,
+    SessionExpiredError,
+)
+from quorate.ops import Guard
+
+if TYPE_CHECKING:
+    from quorate._sync._session import Session
+
+# Longest wait that nodes take.
+WAIT_MAX = 24 * 3600.0
+# A node holds a question back for a third of the session's time to live, but never longer: if the node has died silently, another is
+# to be asked while what was granted meanwhile still lives. And never shorter, since each question is an entry in the log.
+POLL_MIN = 0.5
+POLL_MAX = 10.0
+# A node that is silent for so long is left for another, unless a sixth of the session's time to live is longer.
+ATTEMPT_MIN = 0.25
+ATTEMPT_MAX = 3.0
+# At the end of a wait the node is to say so, not to send us back once more.
+POLL_BEYOND = 1.0
+
+
+def take_place(session: Session, place: Place, request: dict[str, Any], wait: Seconds | None) -> int:
+    """Waits for a place until it holds, and gives its token; for the parts of the client."""
+    session.check_alive()
+    if not session.take(place.path()):
+        raise InvalidRequestError(
+            f"this session has `{place.name}` or waits for it already: give that up first, or ask with another session"
+        )
+    waiting = Waiting(session, place, request, None if wait is None else seconds(wait))
+    is_held = False
+    try:
+        session.left(place.path())
+        token = session.or_lost(waiting.rounds())
+        is_held = True
+        return token
+    except BaseException as error:
+        if not leaves_nothing(error):
+            # With any other error the place of an earlier answer may still be there, or the last question on its way.
+            session.give_up(place.path(), waiting.asked, place.leave(session.id))
+        raise
+    finally:
+        if not is_held:
+            session.leave(place.path())
+
+
+def leaves_nothing(error: BaseException) -> bool:
+    """Whether an error says that there is no place of this question, or one that is another handle's."""
+    kinds = (InvalidRequestError, LockedError, AlreadyQueuedError, DifferentSettingsError, SessionExpiredError)
+    return isinstance(error, kinds)
+
+
+class Waiting:
+    """Questions for a place until the answer is final."""
+
+    def __init__(self, session: Session, place: Place, request: dict[str, Any], wait: float | None) -> None:
+        self._session = session
+        self._place = place
+        self._request = request
+        self._wait = wait
+        self._started = now()
+        # The question that is on its way, under its own request id but without a wait: to repeat it is to learn its outcome.
+        self.asked: Call | None = None
+
+    def rounds(self) -> int:
+        """Asks until the place holds; its token."""
+        undecided: tuple[float, str] | None = None
+        while True:
+            # What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice.
+            left, request_id = undecided or (self._left(), checked_request_id(None))
+            undecided = None
+            self.asked = self._call(left, 0.0, request_id)
+            self._session.check_alive()
+            try:
+                answer = self._session.core.fetch_json(self._call(left, self._poll(left), request_id))
+            except GaveUpError:
+                # No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
+                if self._left() <= 0:
+                    raise
+                undecided = (left, request_id)
+                sleep(WAIT_PAUSE)
+                continue
+            token = answer.get("token") or answer.get("term")
+            if token is not None:
+                return int(token)
+            if left <= 0:
+                raise NotAcquiredError(f"`{self._place.name}` was not got in time")
+            self.asked = None
+
+    def _left(self) -> float:
+        if self._wait is None:
+            return WAIT_MAX
+        return min(max(self._wait - (now() - self._started), 0.0), WAIT_MAX)
+
+    def _poll(self, left: float) -> float:
+        """How long the node is to hold its answer back."""
+        poll = min(max(self._session.ttl / 3, POLL_MIN), POLL_MAX)
+        if left <= 0:
+            return 0.0
+        return left + POLL_BEYOND if left <= poll else poll
+
+    def _call(self, left: float, poll: float, request_id: str) -> Call:
+        body = {**self._request, "wait_ms": round(left * 1000), "poll_ms": round(poll * 1000)}
+        call = post(self._place.path(self._place.ask_verb), body, request_id=request_id)
+        call.hold = poll
+        call.attempt = min(max(self._session.ttl / 6, ATTEMPT_MIN), ATTEMPT_MAX)
+        return call
+
+
+class Held:
+    """What is held until it is given up, or its session is lost.
+
+    Locally nobody can be sure of it: we may be stopped for a minute after we looked. What must not happen after it is lost has to say
+    the token to whoever does it: to the cluster with `guard=`, to others with the token, which is greater than that of every holder
+    before.
+    """
+
+    def __init__(self, session: Session, place: Place, token: int) -> None:
+        self._session = session
+        self._place = place
+        self._token = token
+        self._is_given_up = False
+
+    @property
+    def name(self) -> str:
+        """The name of the lock or the election."""
+        return self._place.name
+
+    @property
+    def session(self) -> Session:
+        """The session that holds it."""
+        return self._session
+
+    @property
+    def guard(self) -> Guard:
+        """For writes that are applied only while it is held, which the cluster decides when it applies them."""
+        if self._place.kind == "lock":
+            return Guard(self._token, lock=self.name)
+        return Guard(self._token, election=self.name)
+
+    def wait_lost(self, timeout: Seconds | None = None) -> Loss | None:
+        """Waits until it is lost with its session, and tells why; `None` when the time is over before."""
+        return self._session.wait_lost(timeout)
+
+    def _certain_token(self) -> int:
+        self._session.check()
+        return self._token
+
+    def _give_up(self) -> None:
+        try:
+            self._session.core.send(self._place.release(self._token))
+        except QuorateError as error:
+            if isinstance(error, NotLockHolderError | SessionExpiredError):
+                self._on_given_up()
+            raise
+        self._on_given_up()
+
+    def _on_given_up(self) -> None:
+        if not self._is_given_up:
+            self._is_given_up = True
+            self._session.leave(self._place.path())
+
+    def _exit(self) -> None:
+        """At the end of a block: what is lost has gone already."""
+        if self._is_given_up or self._session.loss is not None:
+            self._on_given_up()
+            return
+        try:
+            self._give_up()
+        except (NotLockHolderError, SessionExpiredError):
+            # It was taken from us, which a guard has told whoever wrote.
+            return
+        except GaveUpError:
+            self._session.give_up(self._place.path(), None, self._place.release(self._token))
+            self._on_given_up()
+
+
+class Lock(Held):
+    """A lock that is held until it is released, its `with` is left, or its session is lost."""
+
+    @property
+    def token(self) -> int:
+        """The fencing token.
+
+        Raises:
+            SessionLostError: The lock is not certainly held at this moment.
+        """
+        return self._certain_token()
+
+    def release(self) -> None:
+        """Gives it up; the next in the queue has it at once.
+
+        Raises:
+            NotLockHolderError: It was lost before.
+        """
+        self._give_up()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._exit()
+
+
+class Leadership(Held):
+    """A leadership, until it is resigned, its `with` is left, or its session is lost."""
+
+    @property
+    def term(self) -> int:
+        """The term: a fencing token, greater than that of every leader before.
+
+        Raises:
+            SessionLostError: We do not certainly lead at this moment.
+        """
+        return self._certain_token()
+
+    def proclaim(self, value: Any) -> wire.ProclaimAnswer:
+        """Says something else of ourselves."""
+        call = post(self._place.path("/proclaim"), {"term": str(self._token), "value": value})
+        return self._session.core.fetch(wire.ProclaimAnswer, call)
+
+    def resign(self) -> None:
+        """Gives it up; the next candidate leads at once.
+
+        Raises:
+            NotLockHolderError: It was lost before.
+        """
+        self._give_up()
+
+    def __enter__(self) -> Leadership:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._exit()
+
+
+class NamedLock:
+    """A lock by its name, whoever holds it: looked at, checked, and released for others."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        self._core = core
+        self._place = Place("lock", name)
+
+    def get(self) -> wire.LockAnswer:
+        """Who holds it, and who waits for it."""
+        return self._core.fetch(wire.LockAnswer, get(self._place.path()))
+
+    def check(self, token: int) -> wire.CheckAnswer:
+        """Whether this token holds it.
+
+        Raises:
+            GuardFailedError: It does not.
+        """
+        return self._core.fetch(wire.CheckAnswer, get(query(self._place.path("/check"), token=token)))
+
+    def release(self, token: int, *, request_id: str | None = None) -> wire.ReleaseAnswer:
+        """Takes it from the holder of this token, who is not asked and not told: its guarded writes are refused from now on."""
+        return self._core.fetch(wire.ReleaseAnswer, self._place.release(token, request_id))
+
+    def release_session(self, session: str, *, request_id: str | None = None) -> wire.ReleaseAnswer:
+        """Gives up whatever this session has there, a place in the queue too."""
+        return self._core.fetch(wire.ReleaseAnswer, self._place.leave(session, request_id))
+
+
+class Election:
+    """An election by its name."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        self._core = core
+        self._place = Place("election", name)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._place.name
+
+    def get(self) -> wire.ElectionAnswer:
+        """Who leads, and who stands."""
+        return self._core.fetch(wire.ElectionAnswer, get(self._place.path()))
+
+    def leader(self) -> wire.LeaderView | None:
+        """Who leads, if anybody does."""
+        return (self.get()).leader
+
+    def proclaim(self, term: int, value: Any, *, request_id: str | None = None) -> wire.ProclaimAnswer:
+        """Lets the leader of this term say something else of itself."""
+        body = {"term": str(term), "value": value}
+        return self._core.fetch(wire.ProclaimAnswer, post(self._place.path("/proclaim"), body, request_id=request_id))
+
+    def resign(self, term: int, *, request_id: str | None = None) -> wire.ResignAnswer:
+        """Takes leadership from the leader of this term, who is not asked and not told."""
+        return self._core.fetch(wire.ResignAnswer, self._place.release(term, request_id))
+
+    def resign_session(self, session: str, *, request_id: str | None = None) -> wire.ResignAnswer:
+        """Gives up whatever this session has there."""
+        return self._core.fetch(wire.ResignAnswer, self._place.leave(session, request_id))
+
+    def observe(self) -> Observation:
+        """Observes it: first who leads now, then each change."""
+
+        def begin() -> Observation:
+            observation = Observation(self._core, self._place.path("/observe"))
+            observation.connect(self._core.settings.timeout)
+            return observation
+
+        return opening(begin)
+
+
+class Queues(Base):
+    """The part of a client that looks at locks and elections."""
+
+    def lock(self, name: str) -> NamedLock:
+        """The lock of this name, whoever holds it. To acquire it: `session.lock`."""
+        return NamedLock(self._core, name)
+
+    def locks(self, *, limit: int | None = None, cursor: str | None = None) -> wire.LockList:
+        """A page of all locks that somebody holds or waits for, by name."""
+        return self._core.fetch(wire.LockList, get(query("/v1/locks", limit=limit, cursor=cursor)))
+
+    def election(self, name: str) -> Election:
+        """The election of this name. To stand in it: `session.campaign`."""
+        return Election(self._core, name)
+
+    def elections(self, *, limit: int | None = None, cursor: str | None = None) -> wire.ElectionList:
+        """A page of all elections in which somebody leads or stands, by name."""
+        return self._core.fetch(wire.ElectionList, get(query("/v1/elections", limit=limit, cursor=cursor)))
