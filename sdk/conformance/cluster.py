@@ -52,6 +52,8 @@ class Faults:
     def __init__(self) -> None:
         self.answers_lost = 0
         self.connections_refused = 0
+        # What was done since the last reset.
+        self.used = {"answers_lost": 0, "connections_refused": 0}
         self.flows = asyncio.Event()
         self.flows.set()
         self._release: asyncio.TimerHandle | None = None
@@ -61,6 +63,7 @@ class Faults:
         if self.answers_lost == 0:
             return False
         self.answers_lost -= 1
+        self.used["answers_lost"] += 1
         return True
 
     def take_refusal(self) -> bool:
@@ -68,6 +71,7 @@ class Faults:
         if self.connections_refused == 0:
             return False
         self.connections_refused -= 1
+        self.used["connections_refused"] += 1
         return True
 
     def block(self, seconds: float) -> None:
@@ -87,6 +91,7 @@ class Faults:
         """Nothing goes wrong any more."""
         self.answers_lost = 0
         self.connections_refused = 0
+        self.used = dict.fromkeys(self.used, 0)
         self.unblock()
 
 
@@ -393,6 +398,8 @@ class Cluster:
                 self.faults.answers_lost = int(body.get("times", 1))
             case "refuse":
                 self.faults.connections_refused = int(body.get("times", 1))
+            case "used":
+                return self.faults.used
             case "block":
                 self.faults.block(int(body["ms"]) / 1000)
             case "kill_leader":
