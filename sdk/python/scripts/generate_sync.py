@@ -15,6 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src/quorate/_async"
 TARGET = HERE.parent / "src/quorate/_sync"
+# Tests of both clients, written once.
+TESTS = [HERE.parent / "tests" / name for name in ("unit/test_calls_async.py", "node/test_node_async.py")]
 BY_HAND = {"_io.py", "__init__.py"}
 
 # One level of brackets within brackets.
@@ -30,7 +32,7 @@ RULES = [
     (r"__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\bAsync([A-Z])", r"\1"),
     (r"\b_async\b", "_sync"),
-    (r"\baclose\b", "close"),
+    (r"\basync_client\b", "client"),
 ]
 # What is only needed for types that are no more.
 UNUSED = re.compile(r"^(from collections\.abc import .*|from quorate\._sync\._io import .*)$", re.MULTILINE)
@@ -39,7 +41,9 @@ UNUSED = re.compile(r"^(from collections\.abc import .*|from quorate\._sync\._io
 def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
     target.mkdir(exist_ok=True)
-    written = [generate(source, target) for source in sorted(SOURCE.glob("*.py")) if source.name not in BY_HAND]
+    written = [generate(source, target / source.name) for source in sorted(SOURCE.glob("*.py")) if source.name not in BY_HAND]
+    if target == TARGET:
+        written += [generate(source, source.with_name(source.name.replace("_async", "_sync"))) for source in TESTS]
     for verb in (["check", "--fix-only", "--quiet", "--select", "F401,I"], ["format", "--quiet"]):
         command = [
             str(Path(sys.executable).with_name("ruff")),
@@ -53,9 +57,10 @@ def main() -> None:
             stale.unlink()
 
 
-def generate(source: Path, target: Path) -> Path:
+def generate(source: Path, path: Path) -> Path:
     text = transform(source.read_text())
-    path = target / source.name
+    if source in TESTS:
+        text = text.replace("out of quorate._async", f"out of {source.name}")
     path.write_text(text)
     return path
 

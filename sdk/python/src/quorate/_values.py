@@ -322,3 +322,18 @@ class Place:
         """Gives up whatever this session has there, a place too."""
         verb = "/release" if self.kind == "lock" else "/resign"
         return post(self.path(verb), {"session": session}, request_id=request_id)
+
+
+def problem_here(code: str, status: int, detail: str, current: AnyEntry | None = None) -> wire.Problem:
+    """What a node would say, of something that a client sees by itself. It was not applied."""
+    return wire.Problem(
+        applied="no",
+        code=code,
+        detail=detail,
+        request_id="",
+        retry="after_reading",
+        status=status,
+        title=code.replace("_", " ").capitalize(),
+        type=f"/errors/{code}",
+        current=current,
+    )

@@ -252,25 +252,6 @@ class ContendedError(QuorateError):
         self.code, self.status, self.problem, self.current = last.code, last.status, last.problem, last.current
 
 
-class EntryLockedError(QuorateError):
-    """An update found its entry locked by somebody else. Not applied; may be tried again once the lock has ended."""
-
-    code = "locked"
-    retry = "after_reading"
-
-    def __init__(self, key: str, lock_ms: int | None) -> None:
-        left = "" if lock_ms is None else f" for {lock_ms} ms"
-        super().__init__(f"`{key}` is locked by somebody else{left}")
-        self.key, self.lock_ms = key, lock_ms
-
-
-class NotAcquiredError(QuorateError):
-    """A lock was not got, or an election not won, in time."""
-
-    code = "locked"
-    retry = "after_reading"
-
-
 class SessionLostError(QuorateError):
     """A session is lost, or no renewal of it was confirmed lately: what it holds is not certain. Nothing was done.
 

@@ -14,9 +14,7 @@ from quorate._entry import AnyEntry
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerLine:
-    """
-    What `POST /v1/ops` answers.
-    """
+    """What `POST /v1/ops` answers."""
 
     answer: dict[str, Any]
     leader: int | None
@@ -30,9 +28,7 @@ Applied: TypeAlias = Literal["no", "yes", "unknown"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditView:
-    """
-    Part of others: `AuditView`.
-    """
+    """Part of others: `AuditView`."""
 
     effect: str
     index: int
@@ -55,9 +51,7 @@ CampaignState: TypeAlias = Literal["leader", "candidate"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionRemoved:
-    """
-    What `DELETE /v1/collections/{name}` answers.
-    """
+    """What `DELETE /v1/collections/{name}` answers."""
 
     index: int
     name: str
@@ -70,9 +64,7 @@ ContentType: TypeAlias = Literal["json", "bytes"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountAnswer:
-    """
-    What `POST /v1/count` answers.
-    """
+    """What `POST /v1/count` answers."""
 
     count: int
     examined: int
@@ -87,9 +79,7 @@ DeleteCause: TypeAlias = Literal["removed", "expired", "session_ended"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DigestAnswer:
-    """
-    What `GET /v1/cluster/digest` answers.
-    """
+    """What `GET /v1/cluster/digest` answers."""
 
     digest: str
     index: int
@@ -99,9 +89,7 @@ class DigestAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectionSummary:
-    """
-    Part of others: `ElectionSummary`.
-    """
+    """Part of others: `ElectionSummary`."""
 
     candidate_count: int
     election: str
@@ -113,9 +101,7 @@ ErrorCode: TypeAlias = str
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failed:
-    """
-    Part of others: `Failed`.
-    """
+    """Part of others: `Failed`."""
 
     detail: str
     pointer: str
@@ -126,9 +112,7 @@ class Failed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultedCommand:
-    """
-    Part of others: `FaultedCommand`.
-    """
+    """Part of others: `FaultedCommand`."""
 
     at: str
     cluster_clock_ms: int
@@ -141,9 +125,7 @@ class FaultedCommand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultsReply:
-    """
-    What `POST /v1/cluster/faults` answers.
-    """
+    """What `POST /v1/cluster/faults` answers."""
 
     count: int
     index: int
@@ -156,9 +138,7 @@ FieldType: TypeAlias = Literal["any", "boolean", "long", "double", "varchar", "d
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FindAnswer:
-    """
-    What `POST /v1/find` answers.
-    """
+    """What `POST /v1/find` answers."""
 
     entries: list[AnyEntry]
     examined: int
@@ -170,9 +150,7 @@ class FindAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FullIndexRule:
-    """
-    Part of others: `FullIndexRule`.
-    """
+    """Part of others: `FullIndexRule`."""
 
     fields: list[str]
     unique: bool = False
@@ -186,9 +164,7 @@ IndexState: TypeAlias = Literal["building", "ready", "failed"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexView:
-    """
-    Part of others: `IndexView`.
-    """
+    """Part of others: `IndexView`."""
 
     fields: list[str]
     state: IndexState
@@ -198,9 +174,7 @@ class IndexView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputFault:
-    """
-    Part of others: `InputFault`.
-    """
+    """Part of others: `InputFault`."""
 
     detail: str
     pointer: str
@@ -208,9 +182,7 @@ class InputFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatchAnswer:
-    """
-    What `GET /v1/latches/{name}` answers.
-    """
+    """What `GET /v1/latches/{name}` answers."""
 
     count: int
     index: int
@@ -224,9 +196,7 @@ class LatchAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatchRemoved:
-    """
-    What `DELETE /v1/latches/{name}` answers.
-    """
+    """What `DELETE /v1/latches/{name}` answers."""
 
     index: int
     latch: str
@@ -236,18 +206,14 @@ class LatchRemoved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderAnswer:
-    """
-    What `POST /v1/cluster/leader` answers.
-    """
+    """What `POST /v1/cluster/leader` answers."""
 
     leader_id: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderEvent:
-    """
-    What `GET /v1/elections/{name}/observe` answers.
-    """
+    """What `GET /v1/elections/{name}/observe` answers."""
 
     election: str
     owner: str
@@ -260,9 +226,7 @@ class LeaderEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeaderView:
-    """
-    Part of others: `LeaderView`.
-    """
+    """Part of others: `LeaderView`."""
 
     age_ms: int
     owner: str
@@ -274,9 +238,7 @@ class LeaderView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LimitsAnswer:
-    """
-    What `GET /v1/limits` answers.
-    """
+    """What `GET /v1/limits` answers."""
 
     body_bytes: int
     bulk_body_bytes: int
@@ -293,9 +255,7 @@ class LimitsAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ListAnswer:
-    """
-    What `GET /v1/kv` answers.
-    """
+    """What `GET /v1/kv` answers."""
 
     count: int
     entries: list[AnyEntry]
@@ -312,9 +272,7 @@ LockState: TypeAlias = Literal["held", "waiting"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockSummary:
-    """
-    Part of others: `LockSummary`.
-    """
+    """Part of others: `LockSummary`."""
 
     holder_count: int
     lock: str
@@ -324,9 +282,7 @@ class LockSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockWaiter:
-    """
-    Part of others: `LockWaiter`.
-    """
+    """Part of others: `LockWaiter`."""
 
     age_ms: int
     mode: LockMode
@@ -341,9 +297,7 @@ MemberRole: TypeAlias = Literal["voter", "learner"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemberView:
-    """
-    Part of others: `MemberView`.
-    """
+    """Part of others: `MemberView`."""
 
     client_addr: str
     id: int
@@ -355,9 +309,7 @@ class MemberView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MembersChanged:
-    """
-    What `POST /v1/cluster/members` answers.
-    """
+    """What `POST /v1/cluster/members` answers."""
 
     changed: bool
     dry_run: bool
@@ -384,9 +336,7 @@ OpKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParkedWork:
-    """
-    Part of others: `ParkedWork`.
-    """
+    """Part of others: `ParkedWork`."""
 
     at: str
     index: int
@@ -401,9 +351,7 @@ Permission: TypeAlias = Literal["read", "write", "lock", "admin"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProclaimAnswer:
-    """
-    What `POST /v1/elections/{name}/proclaim` answers.
-    """
+    """What `POST /v1/elections/{name}/proclaim` answers."""
 
     election: str
     index: int
@@ -414,9 +362,7 @@ class ProclaimAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueStats:
-    """
-    What `GET /v1/tasks/{queue}/stats` answers.
-    """
+    """What `GET /v1/tasks/{queue}/stats` answers."""
 
     cancelled_total: int
     claimed: int
@@ -435,9 +381,7 @@ class QueueStats:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseAnswer:
-    """
-    What `POST /v1/locks/{name}/release` answers.
-    """
+    """What `POST /v1/locks/{name}/release` answers."""
 
     index: int
     lock: str
@@ -448,9 +392,7 @@ class ReleaseAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenewedAnswer:
-    """
-    What `POST /v1/sessions/{session}/renew` answers.
-    """
+    """What `POST /v1/sessions/{session}/renew` answers."""
 
     expires_in_ms: int
     index: int
@@ -462,9 +404,7 @@ class RenewedAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepairAnswer:
-    """
-    What `POST /v1/cluster/members/{id}/repair` answers.
-    """
+    """What `POST /v1/cluster/members/{id}/repair` answers."""
 
     node_id: int
     repaired: bool
@@ -475,9 +415,7 @@ RequestState: TypeAlias = Literal["applied", "rejected"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResignAnswer:
-    """
-    What `POST /v1/elections/{name}/resign` answers.
-    """
+    """What `POST /v1/elections/{name}/resign` answers."""
 
     election: str
     index: int
@@ -494,9 +432,7 @@ Role: TypeAlias = Literal["leader", "follower", "candidate", "learner", "outside
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleRemoved:
-    """
-    What `DELETE /v1/access/roles/{name}` answers.
-    """
+    """What `DELETE /v1/access/roles/{name}` answers."""
 
     index: int
     revision: int
@@ -506,9 +442,7 @@ class RoleRemoved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceAnswer:
-    """
-    What `GET /v1/sequences/{name}` answers.
-    """
+    """What `GET /v1/sequences/{name}` answers."""
 
     index: int
     name: str
@@ -518,9 +452,7 @@ class SequenceAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SequenceNext:
-    """
-    What `POST /v1/sequences/{name}` answers.
-    """
+    """What `POST /v1/sequences/{name}` answers."""
 
     first: int
     index: int
@@ -532,9 +464,7 @@ class SequenceNext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionAnswer:
-    """
-    What `POST /v1/sessions` answers.
-    """
+    """What `POST /v1/sessions` answers."""
 
     expires_in_ms: int
     index: int
@@ -549,9 +479,7 @@ class SessionAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionEnded:
-    """
-    What `DELETE /v1/sessions/{session}` answers.
-    """
+    """What `DELETE /v1/sessions/{session}` answers."""
 
     count: int
     ended: bool
@@ -563,9 +491,7 @@ class SessionEnded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionExpired:
-    """
-    Part of others: `SessionExpired`.
-    """
+    """Part of others: `SessionExpired`."""
 
     expired: bool
     session: str
@@ -573,9 +499,7 @@ class SessionExpired:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionHold:
-    """
-    Part of others: `SessionHold`.
-    """
+    """Part of others: `SessionHold`."""
 
     name: str
     state: LockState
@@ -585,9 +509,7 @@ class SessionHold:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionHolds:
-    """
-    Part of others: `SessionHolds`.
-    """
+    """Part of others: `SessionHolds`."""
 
     barriers: list[str]
     count: int
@@ -599,9 +521,7 @@ class SessionHolds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionRenewed:
-    """
-    Part of others: `SessionRenewed`.
-    """
+    """Part of others: `SessionRenewed`."""
 
     expires_in_ms: int
     renew_in_ms: int
@@ -611,9 +531,7 @@ class SessionRenewed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionView:
-    """
-    What `GET /v1/sessions/{session}` answers.
-    """
+    """What `GET /v1/sessions/{session}` answers."""
 
     age_ms: int
     created: str
@@ -629,9 +547,7 @@ class SessionView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusAnswer:
-    """
-    What `GET /v1/cluster/status` answers.
-    """
+    """What `GET /v1/cluster/status` answers."""
 
     applied_index: int
     cluster_clock_ms: int
@@ -667,9 +583,7 @@ class StatusAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskBackoff:
-    """
-    Part of others: `TaskBackoff`.
-    """
+    """Part of others: `TaskBackoff`."""
 
     factor: float | None = None
     initial_ms: int | None = None
@@ -678,9 +592,7 @@ class TaskBackoff:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskClaimed:
-    """
-    Part of others: `TaskClaimed`.
-    """
+    """Part of others: `TaskClaimed`."""
 
     attempt: int
     execute_at: str
@@ -699,9 +611,7 @@ TaskState: TypeAlias = Literal["scheduled", "claimed", "dead", "unplanned", "don
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskView:
-    """
-    What `GET /v1/tasks/{queue}/task/{id}` answers.
-    """
+    """What `GET /v1/tasks/{queue}/task/{id}` answers."""
 
     attempts: int
     backoff: TaskBackoff
@@ -728,9 +638,7 @@ class TaskView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TasksRequeued:
-    """
-    What `POST /v1/tasks/{queue}/requeue` answers.
-    """
+    """What `POST /v1/tasks/{queue}/requeue` answers."""
 
     count: int
     index: int
@@ -741,9 +649,7 @@ class TasksRequeued:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenCreated:
-    """
-    What `POST /v1/access/tokens` answers.
-    """
+    """What `POST /v1/access/tokens` answers."""
 
     id: str
     index: int
@@ -755,9 +661,7 @@ class TokenCreated:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenRemoved:
-    """
-    What `DELETE /v1/access/tokens/{id}` answers.
-    """
+    """What `DELETE /v1/access/tokens/{id}` answers."""
 
     id: str
     index: int
@@ -767,9 +671,7 @@ class TokenRemoved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenView:
-    """
-    Part of others: `TokenView`.
-    """
+    """Part of others: `TokenView`."""
 
     created: str
     id: str
@@ -781,9 +683,7 @@ class TokenView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TxnFailed:
-    """
-    Part of others: `TxnFailed`.
-    """
+    """Part of others: `TxnFailed`."""
 
     detail: str
     key: str
@@ -794,9 +694,7 @@ class TxnFailed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TxnRead:
-    """
-    Part of others: `TxnRead`.
-    """
+    """Part of others: `TxnRead`."""
 
     entry: AnyEntry | None
     key: str
@@ -808,9 +706,7 @@ TxnTag: TypeAlias = Literal["txn"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TxnWritten:
-    """
-    Part of others: `TxnWritten`.
-    """
+    """Part of others: `TxnWritten`."""
 
     key: str
     op: OpKind
@@ -825,9 +721,7 @@ class TxnWritten:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UserAnswer:
-    """
-    What `GET /v1/access/users/{name}` answers.
-    """
+    """What `GET /v1/access/users/{name}` answers."""
 
     created: str
     roles: list[str]
@@ -840,9 +734,7 @@ class UserAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UserList:
-    """
-    What `GET /v1/access/users` answers.
-    """
+    """What `GET /v1/access/users` answers."""
 
     index: int
     revision: int
@@ -852,9 +744,7 @@ class UserList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UserRemoved:
-    """
-    What `DELETE /v1/access/users/{name}` answers.
-    """
+    """What `DELETE /v1/access/users/{name}` answers."""
 
     index: int
     revision: int
@@ -865,9 +755,7 @@ class UserRemoved:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionAnswer:
-    """
-    What `GET /version` answers.
-    """
+    """What `GET /version` answers."""
 
     api: str
     version: str
@@ -889,9 +777,7 @@ WatchEventKind: TypeAlias = Literal["put", "delete"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WriteAnswer:
-    """
-    What `DELETE /v1/kv/{key}` answers.
-    """
+    """What `DELETE /v1/kv/{key}` answers."""
 
     index: int
     key: str
@@ -908,9 +794,7 @@ class WriteAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditAnswer:
-    """
-    What `GET /v1/audit` answers.
-    """
+    """What `GET /v1/audit` answers."""
 
     index: int
     key: str
@@ -922,9 +806,7 @@ class AuditAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BarrierAnswer:
-    """
-    What `GET /v1/barriers/{name}` answers.
-    """
+    """What `GET /v1/barriers/{name}` answers."""
 
     barrier: str
     entered: int
@@ -938,9 +820,7 @@ class BarrierAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkResult:
-    """
-    Part of others: `BulkResult`.
-    """
+    """Part of others: `BulkResult`."""
 
     key: str
     n: int
@@ -962,9 +842,7 @@ class BulkResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignAnswer:
-    """
-    What `POST /v1/elections/{name}/campaign` answers.
-    """
+    """What `POST /v1/elections/{name}/campaign` answers."""
 
     election: str
     index: int
@@ -979,9 +857,7 @@ class CampaignAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckAnswer:
-    """
-    What `GET /v1/locks/{name}/check` answers.
-    """
+    """What `GET /v1/locks/{name}/check` answers."""
 
     held: bool
     index: int
@@ -994,9 +870,7 @@ class CheckAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimAnswer:
-    """
-    What `POST /v1/claim` answers.
-    """
+    """What `POST /v1/claim` answers."""
 
     count: int
     entries: list[AnyEntry]
@@ -1012,9 +886,7 @@ class ClaimAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectionAnswer:
-    """
-    What `GET /v1/elections/{name}` answers.
-    """
+    """What `GET /v1/elections/{name}` answers."""
 
     candidate_count: int
     candidates: list[LockWaiter]
@@ -1027,9 +899,7 @@ class ElectionAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElectionList:
-    """
-    What `GET /v1/elections` answers.
-    """
+    """What `GET /v1/elections` answers."""
 
     elections: list[ElectionSummary]
     index: int
@@ -1039,9 +909,7 @@ class ElectionList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FaultsAnswer:
-    """
-    What `GET /v1/cluster/faults` answers.
-    """
+    """What `GET /v1/cluster/faults` answers."""
 
     commands: int
     kept: list[FaultedCommand]
@@ -1051,9 +919,7 @@ class FaultsAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FieldRule:
-    """
-    Part of others: `FieldRule`.
-    """
+    """Part of others: `FieldRule`."""
 
     auto_update: bool = False
     default: Any | None = None
@@ -1064,9 +930,7 @@ class FieldRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """
-    Part of others: `Grant`.
-    """
+    """Part of others: `Grant`."""
 
     permission: Permission
     prefix: str
@@ -1074,9 +938,7 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockHolder:
-    """
-    Part of others: `LockHolder`.
-    """
+    """Part of others: `LockHolder`."""
 
     age_ms: int
     mode: LockMode
@@ -1087,9 +949,7 @@ class LockHolder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockList:
-    """
-    What `GET /v1/locks` answers.
-    """
+    """What `GET /v1/locks` answers."""
 
     index: int
     locks: list[LockSummary]
@@ -1099,9 +959,7 @@ class LockList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """
-    Part of others: `Member`.
-    """
+    """Part of others: `Member`."""
 
     client_addr: str
     healthy: bool
@@ -1115,9 +973,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MembersAnswer:
-    """
-    What `GET /v1/cluster/members` answers.
-    """
+    """What `GET /v1/cluster/members` answers."""
 
     changing: bool
     leader_id: int
@@ -1131,9 +987,7 @@ OpAnswer: TypeAlias = WriteAnswer | AnyEntry
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """
-    Part of others: `Problem`.
-    """
+    """Part of others: `Problem`."""
 
     applied: Applied
     code: ErrorCode
@@ -1157,9 +1011,7 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueList:
-    """
-    What `GET /v1/tasks` answers.
-    """
+    """What `GET /v1/tasks` answers."""
 
     index: int
     queues: list[QueueStats]
@@ -1172,9 +1024,7 @@ Renewal: TypeAlias = SessionRenewed | SessionExpired
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestAnswer:
-    """
-    What `GET /v1/requests/{id}` answers.
-    """
+    """What `GET /v1/requests/{id}` answers."""
 
     decided_index: int
     decided_revision: int
@@ -1188,9 +1038,7 @@ class RequestAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleAnswer:
-    """
-    What `GET /v1/access/roles/{name}` answers.
-    """
+    """What `GET /v1/access/roles/{name}` answers."""
 
     created: str
     grants: list[Grant]
@@ -1203,9 +1051,7 @@ class RoleAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleList:
-    """
-    What `GET /v1/access/roles` answers.
-    """
+    """What `GET /v1/access/roles` answers."""
 
     index: int
     revision: int
@@ -1215,9 +1061,7 @@ class RoleList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelfAnswer:
-    """
-    What `GET /v1/access/self` answers.
-    """
+    """What `GET /v1/access/self` answers."""
 
     access_revision: int
     grants: list[Grant]
@@ -1226,9 +1070,7 @@ class SelfAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionList:
-    """
-    What `GET /v1/sessions` answers.
-    """
+    """What `GET /v1/sessions` answers."""
 
     index: int
     revision: int
@@ -1238,9 +1080,7 @@ class SessionList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskAnswer:
-    """
-    What `POST /v1/tasks/{queue}/cancel` answers.
-    """
+    """What `POST /v1/tasks/{queue}/cancel` answers."""
 
     attempts: int
     id: str
@@ -1255,9 +1095,7 @@ class TaskAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskClaimAnswer:
-    """
-    What `POST /v1/tasks/{queue}/claim` answers.
-    """
+    """What `POST /v1/tasks/{queue}/claim` answers."""
 
     count: int
     index: int
@@ -1270,9 +1108,7 @@ class TaskClaimAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskList:
-    """
-    What `GET /v1/tasks/{queue}` answers.
-    """
+    """What `GET /v1/tasks/{queue}` answers."""
 
     index: int
     revision: int
@@ -1282,9 +1118,7 @@ class TaskList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskScheduled:
-    """
-    Part of others: `TaskScheduled`.
-    """
+    """Part of others: `TaskScheduled`."""
 
     attempts: int
     created: bool
@@ -1301,9 +1135,7 @@ class TaskScheduled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TasksScheduled:
-    """
-    Part of others: `TasksScheduled`.
-    """
+    """Part of others: `TasksScheduled`."""
 
     created: int
     index: int
@@ -1315,9 +1147,7 @@ class TasksScheduled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenList:
-    """
-    What `GET /v1/access/tokens` answers.
-    """
+    """What `GET /v1/access/tokens` answers."""
 
     index: int
     revision: int
@@ -1327,9 +1157,7 @@ class TokenList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WatchEnd:
-    """
-    Part of others: `WatchEnd`.
-    """
+    """Part of others: `WatchEnd`."""
 
     code: WatchEndCode
     detail: str
@@ -1339,9 +1167,7 @@ class WatchEnd:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WatchEvent:
-    """
-    What `GET /v1/watch` answers.
-    """
+    """What `GET /v1/watch` answers."""
 
     key: str
     revision: int
@@ -1355,9 +1181,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WhereAnswer:
-    """
-    What `POST /v1/delete_where` answers.
-    """
+    """What `POST /v1/delete_where` answers."""
 
     applied: int
     examined: int
@@ -1374,9 +1198,7 @@ class WhereAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcquireAnswer:
-    """
-    What `POST /v1/locks/{name}/acquire` answers.
-    """
+    """What `POST /v1/locks/{name}/acquire` answers."""
 
     index: int
     lock: str
@@ -1393,9 +1215,7 @@ class AcquireAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkAnswer:
-    """
-    What `POST /v1/bulk` answers.
-    """
+    """What `POST /v1/bulk` answers."""
 
     applied: int
     failed: int
@@ -1409,9 +1229,7 @@ class BulkAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionRules:
-    """
-    What `PUT /v1/collections/{name}` takes.
-    """
+    """What `PUT /v1/collections/{name}` takes."""
 
     fields: dict[str, FieldRule] | None = None
     indexes: list[IndexRule] | None = None
@@ -1422,9 +1240,7 @@ class CollectionRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockAnswer:
-    """
-    What `GET /v1/locks/{name}` answers.
-    """
+    """What `GET /v1/locks/{name}` answers."""
 
     delay_left_ms: int
     holder_count: int
@@ -1440,9 +1256,7 @@ class LockAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenewAnswer:
-    """
-    What `POST /v1/sessions/renew` answers.
-    """
+    """What `POST /v1/sessions/renew` answers."""
 
     index: int
     revision: int
@@ -1454,9 +1268,7 @@ ScheduleAnswer: TypeAlias = TaskScheduled | TasksScheduled
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionAnswer:
-    """
-    What `GET /v1/collections/{name}` answers.
-    """
+    """What `GET /v1/collections/{name}` answers."""
 
     cas: str
     create_revision: int
@@ -1472,9 +1284,7 @@ class CollectionAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionList:
-    """
-    What `GET /v1/collections` answers.
-    """
+    """What `GET /v1/collections` answers."""
 
     collections: list[CollectionAnswer]
     index: int
@@ -1484,9 +1294,7 @@ class CollectionList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TxnAnswer:
-    """
-    What `POST /v1/txn` answers.
-    """
+    """What `POST /v1/txn` answers."""
 
     index: int
     results: list[TxnResult]
@@ -1499,9 +1307,7 @@ class TxnAnswer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TxnBlockResult:
-    """
-    Part of others: `TxnBlockResult`.
-    """
+    """Part of others: `TxnBlockResult`."""
 
     op: TxnTag
     results: list[TxnResult]

@@ -6,7 +6,7 @@ Owns the public shape of each. Turns it into a call; sends nothing itself.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._async._base import AsyncBase
@@ -156,6 +156,7 @@ class AsyncCounter:
 class AsyncDocuments(AsyncBase):
     """The part of a client that has to do with many entries."""
 
+    @overload
     async def list(
         self,
         prefix: str = "",
@@ -169,8 +170,41 @@ class AsyncDocuments(AsyncBase):
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
-        model: type[T] | None = None,
-    ) -> Page[T]:
+        model: type[T],
+    ) -> Page[T]: ...
+
+    @overload
+    async def list(
+        self,
+        prefix: str = "",
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        min_revision: int | None = None,
+        model: None = None,
+    ) -> Page[Any]: ...
+
+    async def list(
+        self,
+        prefix: str = "",
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        min_revision: int | None = None,
+        model: Any = None,
+    ) -> Page[Any]:
         """A page of the entries whose keys begin with `prefix`, or from `start` to `end`, by key.
 
         Args:
@@ -203,6 +237,30 @@ class AsyncDocuments(AsyncBase):
         preference = "any" if local or min_revision is not None else "read"
         return page_of(await self._core.fetch_json(get(target, preference=preference)), model)
 
+    @overload
+    def scan(
+        self,
+        prefix: str = "",
+        *,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        limit: int = PAGE,
+        model: type[T],
+    ) -> AsyncIterator[Entry[T]]: ...
+
+    @overload
+    def scan(
+        self,
+        prefix: str = "",
+        *,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        limit: int = PAGE,
+        model: None = None,
+    ) -> AsyncIterator[Entry[Any]]: ...
+
     async def scan(
         self,
         prefix: str = "",
@@ -211,8 +269,8 @@ class AsyncDocuments(AsyncBase):
         reverse: bool = False,
         revision: int | None = None,
         limit: int = PAGE,
-        model: type[T] | None = None,
-    ) -> AsyncIterator[Entry[T]]:
+        model: Any = None,
+    ) -> AsyncIterator[Entry[Any]]:
         """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision."""
         cursor: str | None = None
         while True:
@@ -231,6 +289,7 @@ class AsyncDocuments(AsyncBase):
             if cursor is None:
                 return
 
+    @overload
     async def find(
         self,
         prefix: str = "",
@@ -243,8 +302,39 @@ class AsyncDocuments(AsyncBase):
         keys_only: bool = False,
         revision: int | None = None,
         local: bool = False,
-        model: type[T] | None = None,
-    ) -> Page[T]:
+        model: type[T],
+    ) -> Page[T]: ...
+
+    @overload
+    async def find(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        model: None = None,
+    ) -> Page[Any]: ...
+
+    async def find(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        model: Any = None,
+    ) -> Page[Any]:
         """A page of the entries of which something holds.
 
         Args:
@@ -272,6 +362,30 @@ class AsyncDocuments(AsyncBase):
         )
         return page_of(await self._core.fetch_json(post("/v1/find", body, intent="read")), model)
 
+    @overload
+    def find_all(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        model: type[T],
+    ) -> AsyncIterator[Entry[T]]: ...
+
+    @overload
+    def find_all(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        model: None = None,
+    ) -> AsyncIterator[Entry[Any]]: ...
+
     async def find_all(
         self,
         prefix: str = "",
@@ -280,8 +394,8 @@ class AsyncDocuments(AsyncBase):
         order_by: str | Iterable[str] | None = None,
         fields: Iterable[str] | None = None,
         keys_only: bool = False,
-        model: type[T] | None = None,
-    ) -> AsyncIterator[Entry[T]]:
+        model: Any = None,
+    ) -> AsyncIterator[Entry[Any]]:
         """All entries of which something holds, page by page, all of one revision."""
         cursor: str | None = None
         criteria, order, chosen = criteria_list(where), names(order_by), names(fields)
@@ -374,6 +488,7 @@ class AsyncDocuments(AsyncBase):
         body = {**txn_body(if_, then, else_), **compact(dry_run=dry_run)}
         return await self._core.fetch(wire.TxnAnswer, post("/v1/txn", body, request_id=request_id, timeout=timeout))
 
+    @overload
     async def claim(
         self,
         prefix: str,
@@ -385,10 +500,43 @@ class AsyncDocuments(AsyncBase):
         patch: Patch | None = None,
         guard: Guarding | None = None,
         dry_run: bool = False,
-        model: type[T] | None = None,
+        model: type[T],
         request_id: str | None = None,
         timeout: Seconds | None = None,
-    ) -> tuple[AsyncClaimed[T], ...]:
+    ) -> tuple[AsyncClaimed[T], ...]: ...
+
+    @overload
+    async def claim(
+        self,
+        prefix: str,
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        lock_for: Seconds | None = None,
+        patch: Patch | None = None,
+        guard: Guarding | None = None,
+        dry_run: bool = False,
+        model: None = None,
+        request_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> tuple[AsyncClaimed[Any], ...]: ...
+
+    async def claim(
+        self,
+        prefix: str,
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        lock_for: Seconds | None = None,
+        patch: Patch | None = None,
+        guard: Guarding | None = None,
+        dry_run: bool = False,
+        model: Any = None,
+        request_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> tuple[AsyncClaimed[Any], ...]:
         """Finds entries that nobody has locked, and locks them, in one step: no two claims get the same one.
 
         Args:

@@ -16,13 +16,12 @@ from quorate._async._base import AsyncBase
 from quorate._async._io import sleep
 from quorate._entry import Entry, entry_of
 from quorate._requests import Call, Seconds, compact, get, key_path, post, query, seconds, span
-from quorate._values import Change, Updated
+from quorate._values import Change, Updated, problem_here
 from quorate.conditions import Criteria
 from quorate.errors import (
     AlreadyExistsError,
     CasMismatchError,
     ContendedError,
-    EntryLockedError,
     LockedError,
     NotFoundError,
     RejectedError,
@@ -116,7 +115,13 @@ class AsyncEntries(AsyncBase):
         _, answer = await self._core.send(call)
         return answer.status != 404
 
-    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: type[T] | None = None) -> Change[T]:
+    @overload
+    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: type[T]) -> Change[T]: ...
+
+    @overload
+    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: None = None) -> Change[Any]: ...
+
+    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: Any = None) -> Change[Any]:
         """Waits at most so long (up to a minute) for the entry to differ from what is known of it.
 
         Args:
@@ -293,7 +298,13 @@ class AsyncEntries(AsyncBase):
         """Sets the time to live from now, changes nothing else; zero for ever."""
         return await self._write(Op.touch(key, ttl), False, request_id, timeout)
 
-    async def get_and_touch(self, key: str, ttl: Seconds, *, model: type[T] | None = None, request_id: str | None = None) -> Entry[T]:
+    @overload
+    async def get_and_touch(self, key: str, ttl: Seconds, *, model: type[T], request_id: str | None = None) -> Entry[T]: ...
+
+    @overload
+    async def get_and_touch(self, key: str, ttl: Seconds, *, model: None = None, request_id: str | None = None) -> Entry[Any]: ...
+
+    async def get_and_touch(self, key: str, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
         """Reads an entry and sets its time to live in one step; zero for ever."""
         body = {"op": "get_and_touch", "key": key, "ttl_ms": span(ttl)}
         return entry_of(await self._core.fetch_json(post("/v1/ops", body, request_id=request_id)), model)
@@ -322,15 +333,37 @@ class AsyncEntries(AsyncBase):
         """
         return await self._core.fetch(wire.WriteAnswer, lock_call("lock", key, lock_for, wait, request_id))
 
+    @overload
     async def get_and_lock(
         self,
         key: str,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
-        model: type[T] | None = None,
+        model: type[T],
         request_id: str | None = None,
-    ) -> Entry[T]:
+    ) -> Entry[T]: ...
+
+    @overload
+    async def get_and_lock(
+        self,
+        key: str,
+        lock_for: Seconds | None = None,
+        *,
+        wait: Seconds | None = None,
+        model: None = None,
+        request_id: str | None = None,
+    ) -> Entry[Any]: ...
+
+    async def get_and_lock(
+        self,
+        key: str,
+        lock_for: Seconds | None = None,
+        *,
+        wait: Seconds | None = None,
+        model: Any = None,
+        request_id: str | None = None,
+    ) -> Entry[Any]:
         """Reads an entry and locks it in one step, as `lock_entry` does: `cas` of the entry is the key to the lock."""
         call = lock_call("get_and_lock", key, lock_for, wait, request_id)
         return entry_of(await self._core.fetch_json(call), model)
@@ -410,7 +443,7 @@ class AsyncEntries(AsyncBase):
 
         Raises:
             ContendedError: All tries were lost.
-            EntryLockedError: Somebody else has the entry locked.
+            LockedError: Somebody else has the entry locked.
         """
         terms = UpdateTerms(key, ttl, session, guard)
         current = await self.get(key, model=model, timeout=timeout)
@@ -422,8 +455,6 @@ class AsyncEntries(AsyncBase):
             try:
                 answer = await self._write(terms.write(current, value), False, None, timeout)
                 return Updated(value, answer, done)
-            except LockedError as error:
-                raise EntryLockedError(key, error.current.lock_ms if error.current else None) from error
             except (CasMismatchError, AlreadyExistsError, NotFoundError) as error:
                 if error.errors:
                     raise
@@ -472,7 +503,8 @@ class UpdateTerms:
             fields = op_fields(ttl=self.ttl, session=self.session, guard=self.guard)
             return Op({**Op.insert(self.key, value).body, **fields})
         if current.cas is None:
-            raise EntryLockedError(self.key, current.lock_ms)
+            detail = f"`{self.key}` is locked by somebody else"
+            raise LockedError(problem_here("locked", 423, detail, current))
         # Without a time of its own it would get that of its collection.
         left = 0 if current.ttl_ms is None else max(current.ttl_ms, 1)
         fields = op_fields(cas=current.cas, session=session_id(self.session) or current.session, guard=self.guard)

@@ -16,14 +16,13 @@ from quorate._async._observe import AsyncObservation
 from quorate._lease import Loss
 from quorate._requests import Call, Seconds, checked_request_id, get, post, query, seconds
 from quorate._retry import WAIT_PAUSE
-from quorate._values import Place
+from quorate._values import Place, problem_here
 from quorate.errors import (
     AlreadyQueuedError,
     DifferentSettingsError,
     GaveUpError,
     InvalidRequestError,
     LockedError,
-    NotAcquiredError,
     NotLockHolderError,
     QuorateError,
     SessionExpiredError,
@@ -110,7 +109,7 @@ class AsyncWaiting:
             if token is not None:
                 return int(token)
             if left <= 0:
-                raise NotAcquiredError(f"`{self._place.name}` was not got in time")
+                raise LockedError(problem_here("locked", 423, f"`{self._place.name}` was not got in time"))
             self.asked = None
 
     def _left(self) -> float:

@@ -146,8 +146,7 @@ class AsyncSession:
             delay: How long nobody gets it after our session was not renewed in time, at most a minute.
 
         Raises:
-            NotAcquiredError: It was not got in time.
-            LockedError: Somebody else holds it, and there was no waiting.
+            LockedError: It was not got in time.
             SessionLostError: The session was lost meanwhile.
         """
         mode = "shared" if shared else None
@@ -174,7 +173,7 @@ class AsyncSession:
             delay: How long nobody leads after our session was not renewed in time, at most a minute.
 
         Raises:
-            NotAcquiredError: Others led all the time.
+            LockedError: Others led all the time.
             SessionLostError: The session was lost meanwhile.
         """
         request = compact(session=self.id, value=value, delay_ms=span(delay))

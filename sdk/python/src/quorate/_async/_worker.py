@@ -36,6 +36,8 @@ class AsyncTaskRun:
         self.task = task
         # The work on it; for the worker.
         self.work: AsyncTask | None = None
+        # Whether the handler has ended; for the worker.
+        self.is_ending = False
         self._lease = lease
         self._on_trouble = on_trouble
         self._changed = AsyncSignal()
@@ -203,16 +205,22 @@ class AsyncWorker:
             failure = error
         except Exception as error:
             failure = TaskFailure(f"{type(error).__name__}: {error}")
+        run.is_ending = True
         ended: Ended = "lost" if run.is_lost else await self._settle(run, failure)
         run.settled()
         await keeper.join()
         self._end(run, ended)
 
-    def _end(self, run: AsyncTaskRun, ended: Ended) -> None:
+    def _take(self, run: AsyncTaskRun) -> bool:
+        """Whether what comes of this task is for the caller to count."""
         with self._lock:
-            if run in self._running:
-                self._running.remove(run)
-                self.report.count(ended)
+            is_there = run in self._running
+            self._running.discard(run)
+            return is_there
+
+    def _end(self, run: AsyncTaskRun, ended: Ended) -> None:
+        if self._take(run):
+            self.report.count(ended)
         self._changed.notify()
 
     async def _settle(self, run: AsyncTaskRun, failure: TaskFailure | None) -> Ended:
@@ -231,18 +239,23 @@ class AsyncWorker:
 
     async def _drain(self) -> None:
         """Waits for what runs, and gives back what takes too long."""
-        until = now() + self._stop_within
-        while self._running and now() < until:
+        await self._wait_ended(now() + self._stop_within)
+        for run in list(self._running):
+            # What is done is not given back: it would be done again. The end of the claim bounds how long that is tried.
+            if not run.is_ending and self._take(run):
+                # A handler of the blocking client ends in its own time; what comes of it does not count any more.
+                if run.work is not None:
+                    run.work.cancel()
+                run.lose()
+                run.settled()
+                self.report.count(await self._give_back(run))
+        await self._wait_ended(None)
+
+    async def _wait_ended(self, until: float | None) -> None:
+        while self._running and (until is None or now() < until):
             seen = self._changed.count
             if self._running:
-                await self._changed.wait(seen, until - now())
-        for run in list(self._running):
-            # A handler of the blocking client ends in its own time; what comes of it does not count any more.
-            if run.work is not None:
-                run.work.cancel()
-            run.lose()
-            run.settled()
-            self._end(run, await self._give_back(run))
+                await self._changed.wait(seen, None if until is None else until - now())
 
     async def _give_back(self, run: AsyncTaskRun) -> Ended:
         try:

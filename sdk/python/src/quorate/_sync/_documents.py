@@ -7,7 +7,7 @@ Owns the public shape of each. Turns it into a call; sends nothing itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
@@ -157,6 +157,7 @@ class Counter:
 class Documents(Base):
     """The part of a client that has to do with many entries."""
 
+    @overload
     def list(
         self,
         prefix: str = "",
@@ -170,8 +171,41 @@ class Documents(Base):
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
-        model: type[T] | None = None,
-    ) -> Page[T]:
+        model: type[T],
+    ) -> Page[T]: ...
+
+    @overload
+    def list(
+        self,
+        prefix: str = "",
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        min_revision: int | None = None,
+        model: None = None,
+    ) -> Page[Any]: ...
+
+    def list(
+        self,
+        prefix: str = "",
+        *,
+        start: str | None = None,
+        end: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        min_revision: int | None = None,
+        model: Any = None,
+    ) -> Page[Any]:
         """A page of the entries whose keys begin with `prefix`, or from `start` to `end`, by key.
 
         Args:
@@ -204,6 +238,7 @@ class Documents(Base):
         preference = "any" if local or min_revision is not None else "read"
         return page_of(self._core.fetch_json(get(target, preference=preference)), model)
 
+    @overload
     def scan(
         self,
         prefix: str = "",
@@ -212,8 +247,31 @@ class Documents(Base):
         reverse: bool = False,
         revision: int | None = None,
         limit: int = PAGE,
-        model: type[T] | None = None,
-    ) -> Iterator[Entry[T]]:
+        model: type[T],
+    ) -> Iterator[Entry[T]]: ...
+
+    @overload
+    def scan(
+        self,
+        prefix: str = "",
+        *,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        limit: int = PAGE,
+        model: None = None,
+    ) -> Iterator[Entry[Any]]: ...
+
+    def scan(
+        self,
+        prefix: str = "",
+        *,
+        keys_only: bool = False,
+        reverse: bool = False,
+        revision: int | None = None,
+        limit: int = PAGE,
+        model: Any = None,
+    ) -> Iterator[Entry[Any]]:
         """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision."""
         cursor: str | None = None
         while True:
@@ -232,6 +290,7 @@ class Documents(Base):
             if cursor is None:
                 return
 
+    @overload
     def find(
         self,
         prefix: str = "",
@@ -244,8 +303,39 @@ class Documents(Base):
         keys_only: bool = False,
         revision: int | None = None,
         local: bool = False,
-        model: type[T] | None = None,
-    ) -> Page[T]:
+        model: type[T],
+    ) -> Page[T]: ...
+
+    @overload
+    def find(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        model: None = None,
+    ) -> Page[Any]: ...
+
+    def find(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        revision: int | None = None,
+        local: bool = False,
+        model: Any = None,
+    ) -> Page[Any]:
         """A page of the entries of which something holds.
 
         Args:
@@ -273,6 +363,7 @@ class Documents(Base):
         )
         return page_of(self._core.fetch_json(post("/v1/find", body, intent="read")), model)
 
+    @overload
     def find_all(
         self,
         prefix: str = "",
@@ -281,8 +372,31 @@ class Documents(Base):
         order_by: str | Iterable[str] | None = None,
         fields: Iterable[str] | None = None,
         keys_only: bool = False,
-        model: type[T] | None = None,
-    ) -> Iterator[Entry[T]]:
+        model: type[T],
+    ) -> Iterator[Entry[T]]: ...
+
+    @overload
+    def find_all(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        model: None = None,
+    ) -> Iterator[Entry[Any]]: ...
+
+    def find_all(
+        self,
+        prefix: str = "",
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        fields: Iterable[str] | None = None,
+        keys_only: bool = False,
+        model: Any = None,
+    ) -> Iterator[Entry[Any]]:
         """All entries of which something holds, page by page, all of one revision."""
         cursor: str | None = None
         criteria, order, chosen = criteria_list(where), names(order_by), names(fields)
@@ -375,6 +489,7 @@ class Documents(Base):
         body = {**txn_body(if_, then, else_), **compact(dry_run=dry_run)}
         return self._core.fetch(wire.TxnAnswer, post("/v1/txn", body, request_id=request_id, timeout=timeout))
 
+    @overload
     def claim(
         self,
         prefix: str,
@@ -386,10 +501,43 @@ class Documents(Base):
         patch: Patch | None = None,
         guard: Guarding | None = None,
         dry_run: bool = False,
-        model: type[T] | None = None,
+        model: type[T],
         request_id: str | None = None,
         timeout: Seconds | None = None,
-    ) -> tuple[Claimed[T], ...]:
+    ) -> tuple[Claimed[T], ...]: ...
+
+    @overload
+    def claim(
+        self,
+        prefix: str,
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        lock_for: Seconds | None = None,
+        patch: Patch | None = None,
+        guard: Guarding | None = None,
+        dry_run: bool = False,
+        model: None = None,
+        request_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> tuple[Claimed[Any], ...]: ...
+
+    def claim(
+        self,
+        prefix: str,
+        where: Criteria | None = None,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        limit: int | None = None,
+        lock_for: Seconds | None = None,
+        patch: Patch | None = None,
+        guard: Guarding | None = None,
+        dry_run: bool = False,
+        model: Any = None,
+        request_id: str | None = None,
+        timeout: Seconds | None = None,
+    ) -> tuple[Claimed[Any], ...]:
         """Finds entries that nobody has locked, and locks them, in one step: no two claims get the same one.
 
         Args:

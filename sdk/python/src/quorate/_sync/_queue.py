@@ -17,14 +17,13 @@ from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import now, opening, sleep
 from quorate._sync._observe import Observation
-from quorate._values import Place
+from quorate._values import Place, problem_here
 from quorate.errors import (
     AlreadyQueuedError,
     DifferentSettingsError,
     GaveUpError,
     InvalidRequestError,
     LockedError,
-    NotAcquiredError,
     NotLockHolderError,
     QuorateError,
     SessionExpiredError,
@@ -111,7 +110,7 @@ class Waiting:
             if token is not None:
                 return int(token)
             if left <= 0:
-                raise NotAcquiredError(f"`{self._place.name}` was not got in time")
+                raise LockedError(problem_here("locked", 423, f"`{self._place.name}` was not got in time"))
             self.asked = None
 
     def _left(self) -> float:

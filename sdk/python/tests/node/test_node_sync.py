@@ -1,0 +1,322 @@
+# Written by scripts/generate_sync.py out of test_node_async.py; do not edit.
+"""The client against real nodes."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from quorate import (
+    Backoff,
+    CasMismatchError,
+    Client,
+    DecodeError,
+    GuardFailedError,
+    InvalidRequestError,
+    LockedError,
+    MirrorChange,
+    NotFoundError,
+    Op,
+    SessionLostError,
+    Synced,
+    TaskFailure,
+    TaskRun,
+    TaskSpec,
+    Txn,
+    WatchEvent,
+    check,
+    field,
+)
+from quorate.testing import TestCluster
+from quorate.types import CollectionRules, FieldRule
+
+pytestmark = pytest.mark.node
+
+
+@pytest.fixture
+def p() -> str:
+    """A prefix of the test's own."""
+    return uuid.uuid4().hex
+
+
+@dataclass
+class Stock:
+    left: int
+    note: str | None = None
+
+
+def test_entries_of_all_kinds(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        written = client.put(f"{p}/s", Stock(5))
+        entry = client.get(f"{p}/s", model=Stock)
+        assert entry is not None
+        assert (entry.value, entry.cas, entry.version) == (Stock(5), written.cas, 1)
+        with pytest.raises(DecodeError):
+            client.get(f"{p}/s", model=list[int])
+        client.put(f"{p}/b", b"\x00\xff", ttl=60)
+        raw = client.get(f"{p}/b")
+        assert raw is not None
+        assert (raw.value, raw.content_type) == (b"\x00\xff", "bytes")
+        assert raw.ttl_ms is not None
+        assert client.exists(f"{p}/b")
+        assert not client.exists(f"{p}/none")
+        assert client.get(f"{p}/none") is None
+        assert (client.get_and_touch(f"{p}/b", 0)).ttl_ms is None
+        past = client.get(f"{p}/s", revision=written.revision, local=True)
+        assert past is not None
+        removed = client.remove(f"{p}/s", prev=True)
+        assert removed.prev is not None
+        assert removed.prev.value == {"left": 5, "note": None}
+        dry = client.put(f"{p}/dry", 1, dry_run=True)
+        assert dry.dry_run
+        assert client.get(f"{p}/dry") is None
+
+
+def test_conditions_and_locks_of_entries(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        client.put(f"{p}/o", {"status": "new"})
+        client.patch(f"{p}/o", {"status": "paid"}, if_=field("status").eq("new"))
+        locked = client.lock_entry(f"{p}/o", 20)
+        assert locked.cas is not None
+        with pytest.raises(CasMismatchError):
+            client.put(f"{p}/o", 1)
+        client.extend_entry_lock(f"{p}/o", locked.cas, 20)
+        client.unlock_entry(f"{p}/o", locked.cas)
+        change = client.wait_for_change(f"{p}/o", None, 1, model=dict[str, str])
+        assert change.entry is not None
+        assert change.entry.value == {"status": "paid"}
+        assert (client.wait_for_change(f"{p}/o", change.entry.cas, 0.05)).kind == "none"
+        assert (client.wait_for_change(f"{p}/none", "1", 0.05)).kind == "gone"
+
+
+def test_many_entries(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        done = client.bulk([Op.insert(f"{p}/{n}", {"n": n}) for n in range(5)] + [Op.remove(f"{p}/x")])
+        assert (done.applied, done.failed, done.results[-1].code) == (5, 1, "not_found")
+        page = client.list(f"{p}/", limit=2, model=dict[str, int])
+        assert [entry.value["n"] for entry in page.entries] == [0, 1]
+        assert page.cursor is not None
+        assert [entry.key for entry in client.scan(f"{p}/", limit=2)] == [f"{p}/{n}" for n in range(5)]
+        assert [entry.key for entry in client.scan(f"{p}/", limit=2, reverse=True)] == [f"{p}/{n}" for n in (4, 3, 2, 1, 0)]
+        found = [entry.value for entry in client.find_all(f"{p}/", field("n").gt(2), order_by="-n")]
+        assert found == [{"n": 4}, {"n": 3}]
+        assert (client.count(f"{p}/", [field("n").gt(0), field("n").lt(3)])).count == 2
+        step = Txn(if_=[check(f"{p}/none", exists=False)], then=[Op.put(f"{p}/in", 1)])
+        answer = client.txn(if_=[check(f"{p}/0", if_=field("n").eq(0))], then=[Op.get(f"{p}/1"), step])
+        assert answer.succeeded
+        changed = client.update_where(f"{p}/", field("n").gte(3), {"late": True}, if_=field("n").lt(4))
+        assert (changed.matched, changed.applied, changed.skipped) == (2, 1, 1)
+        claimed = client.claim(f"{p}/", field("n").lte(1), limit=5, lock_for=20, order_by="-n", model=dict[str, int])
+        assert [one.value["n"] for one in claimed] == [1, 0]
+        claimed[0].complete()
+        claimed[1].patch({"n": 7})
+        deleted = client.delete_where(f"{p}/", field("n").exists())
+        assert deleted.applied == 4
+        history = client.history(f"{p}/0")
+        assert [version.entry is None for version in history] == [False, False, True]
+
+
+def test_collections_and_sequences(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        rules = CollectionRules(fields={"n": FieldRule(type="long", sequence=p)}, required=["name"])
+        made = client.collection(p).put(rules, if_absent=True)
+        assert made.rules.required == ["name"]
+        client.insert(f"{p}/a", {"name": "ann"})
+        entry = client.get(f"{p}/a")
+        assert entry is not None
+        assert entry.value["n"] == 1
+        assert (client.sequence(p).get()).value == 1
+        assert (client.sequence(p).next(3)).last == 4
+        assert p in [one.name for one in (client.collections(limit=1000)).collections]
+        client.collection(p).delete(cas=made.cas)
+        assert client.collection(p).get() is None
+
+
+def test_sessions_locks_and_elections(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        with client.session(ttl=5, owner="ann", labels={"zone": "a"}) as session:
+            view = client.session_by_id(session.id).get()
+            assert view is not None
+            assert (view.owner, view.labels) == ("ann", {"zone": "a"})
+            client.put(f"{p}/alive", 1, session=session)
+            with session.lock(p, wait=1) as lock:
+                with pytest.raises(InvalidRequestError, match="already"):
+                    session.lock(p)
+                client.put(f"{p}/under", 1, guard=lock)
+                assert (client.lock(p).get()).holders[0].token == lock.token
+                client.lock(p).check(lock.token)
+                other = client.session()
+                with pytest.raises(LockedError):
+                    other.lock(p, wait=0.05)
+            with pytest.raises(GuardFailedError):
+                client.put(f"{p}/under", 2, guard=lock)
+            with client.election(p).observe() as seen:
+                assert (seen.next()).leader is None
+                with session.campaign(p, value={"at": "a:1"}) as leadership:
+                    first = (seen.next()).leader
+                    assert first is not None
+                    assert (first.term, first.value) == (leadership.term, {"at": "a:1"})
+                    leadership.proclaim("b:2")
+                    second = (seen.next()).leader
+                    assert second is not None
+                    assert second.value == "b:2"
+                assert (seen.next()).leader is None
+            other.end()
+        assert session.state == "lost"
+        assert session.loss == "ended"
+        assert not client.exists(f"{p}/alive")
+        with pytest.raises(SessionLostError):
+            session.lock(p)
+        with pytest.raises(SessionLostError):
+            _ = lock.token
+
+
+def test_a_session_hears_of_its_end(quorate_node: TestCluster) -> None:
+    with quorate_node.client() as client:
+        session = client.session(ttl=1)
+        assert session.changed("alive", timeout=0.05) == "alive"
+        client.session_by_id(session.id).end()
+        assert session.wait_lost(timeout=10) == "expired"
+
+
+def test_barriers_and_latches(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client, client.session() as session:
+        barrier = session.barrier(p, 1)
+        assert (barrier.enter()).state == "open"
+        assert (client.barrier(p)).entered == 1
+        barrier.leave()
+        assert (session.barrier(p, 2).enter(wait=0.05)).state == "waiting"
+        latch = client.latch(p)
+        latch.create(2)
+        assert not (latch.wait(0.05)).open
+        latch.count_down(2)
+        assert (latch.wait(1)).open
+        latch.remove()
+        with pytest.raises(NotFoundError):
+            latch.get()
+
+
+def test_a_worker_completes_retries_and_gives_up(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        queue = client.tasks(p)
+        quick = Backoff(0.02, 0.02, 1)
+        queue.schedule_all([TaskSpec(id=f"t{n}", payload={"n": n}, backoff=quick) for n in range(4)])
+        seen: list[str] = []
+
+        def handle(run: TaskRun) -> None:
+            seen.append(f"{run.id}/{run.task.attempt}")
+            if run.id == "t1" and run.task.attempt == 1:
+                raise RuntimeError("once")
+            if run.id == "t2":
+                raise TaskFailure("never", dead=True)
+            assert run.task.payload_as(dict[str, int])["n"] in (0, 1, 3)
+            assert not run.is_lost
+            if len(seen) >= 5:
+                worker.stop()
+
+        worker = queue.worker(handle, concurrency=1, lease=5, name="tests")
+        report = worker.run()
+        assert (report.completed, report.failed, report.lost) == (3, 2, 0)
+        assert sorted(seen) == ["t0/1", "t1/1", "t1/2", "t2/1", "t3/1"]
+        dead = queue.list("dead")
+        assert [(task.id, task.last_error) for task in dead.tasks] == [("t2", "never")]
+        assert (queue.requeue("t2")).count == 1
+        assert (queue.cancel("t2")).state == "gone"
+        assert (queue.stats()).completed_total == 3
+
+
+def test_a_stopped_worker_gives_back_what_it_does_not_finish(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        queue = client.tasks(p)
+        queue.schedule(1, id="slow")
+
+        def handle(run: TaskRun) -> None:
+            worker.stop()
+            run.wait_lost(timeout=20)
+
+        worker = queue.worker(handle, stop_within=0.05)
+        report = worker.run()
+        assert (report.completed, report.released) == (0, 1)
+        task = queue.get("slow")
+        assert task is not None
+        assert (task.state, task.attempts) == ("scheduled", 0)
+
+
+def test_watches(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        client.put(f"{p}/a", Stock(1))
+        with client.watch(f"{p}/", initial=True, where=field("left").lt(10)) as watch:
+            first = watch.next()
+            assert isinstance(first, WatchEvent)
+            assert first.initial
+            assert isinstance(watch.next(), Synced)
+            client.put(f"{p}/a", Stock(20))
+            client.put(f"{p}/a", Stock(2))
+            seen: list[int] = []
+            for event in watch:
+                assert isinstance(event, WatchEvent)
+                assert event.entry is not None
+                seen.append(event.entry.value["left"])
+                break
+            assert seen == [2]
+            assert watch.revision is not None
+
+
+def test_mirrors(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        client.put(f"{p}/a", {"zone": "x", "n": 1})
+        with client.mirror(f"{p}/", index_by="zone") as mirror:
+            assert len(mirror) == 1
+            changes = mirror.changes()
+            written = client.put(f"{p}/b", {"zone": "x", "n": 2})
+            assert mirror.wait_for(written.revision) >= written.revision
+            assert [entry.key for entry in mirror.find_by("zone", "x")] == [f"{p}/a", f"{p}/b"]
+            change = changes.next()
+            assert isinstance(change, MirrorChange)
+            assert (change.key, change.before) == (f"{p}/b", None)
+            client.remove(f"{p}/a")
+            mirror.sync()
+            assert mirror.get(f"{p}/a") is None
+            assert [entry.key for entry in mirror.list()] == [f"{p}/b"]
+            assert mirror.trouble is None
+            assert mirror.staleness < 60
+            with pytest.raises(InvalidRequestError):
+                mirror.find_by("n", 1)
+
+
+def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
+    with quorate_node.client() as client:
+        assert (client.status()).role == "leader"
+        assert (client.wait_ready(timeout=5))[0].is_ready
+        assert [member.id for member in (client.members.get()).members] == [1]
+        assert (client.limits()).key_bytes == 4096
+        assert (client.version()).api
+        assert (client.access.who_am_i()).access_revision is not None
+        client.put("audited", 1, request_id=uuid.uuid4().hex)
+        lines = (client.access.audit("audited")).lines
+        assert lines[0].op == "upsert"
+        assert client.request_outcome("none") is None
+        saved = client.backup(tmp_path / "all.backup")
+        assert saved.path.stat().st_size == saved.bytes
+        assert saved.rows > 0
+        with pytest.raises(InvalidRequestError):
+            client.backup(tmp_path / "all.backup")
+        assert os.listdir(tmp_path) == ["all.backup"]  # noqa: PTH208
+
+
+def test_members_are_discovered_and_a_lost_node_is_survived(quorate_cluster: TestCluster, p: str) -> None:
+    with Client(quorate_cluster.nodes[0].address) as client, client.watch(f"{p}/") as watch:
+        version = 0
+        while len(client.known_endpoints) < 3:
+            version = (client.put(f"{p}/a", 1)).version or 0
+            assert (watch.next()).key == f"{p}/a"
+        quorate_cluster.kill(0)
+        assert (client.put(f"{p}/b", 1)).version == 1
+        assert (watch.next()).key == f"{p}/b"
+        entry = client.get(f"{p}/a")
+        assert entry is not None
+        assert entry.version == version
