@@ -1,0 +1,164 @@
+/** Barriers: they open once so many sessions have entered, and close once all have left. Owns the waiting for the others. */
+
+import { type Call, namePath, randomRequestId, writeCall } from "./call.js";
+import type { Caller } from "./caller.js";
+import { OutcomeUnknownError, RejectedError, UnavailableError } from "./errors.js";
+import { leavesNothing } from "./queue-place.js";
+import { WAIT_PAUSE_MS } from "./retry.js";
+import type { Session } from "./session.js";
+import { anySignal, now, sleep } from "./timing.js";
+import type { BarrierInfo } from "./types.js";
+
+/** A node holds a question back for at most this long: if it has died silently, another is asked soon. */
+const POLL_MAX_MS = 5_000;
+/** A node that is silent for so long after that is left for another. */
+const ATTEMPT_MS = 1_000;
+
+/** How long a barrier is waited for. */
+export interface BarrierOptions {
+  /** How long to wait for the others, at most; without it, as long as the session lives. */
+  readonly waitMs?: number | undefined;
+  /** Gives the wait up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A barrier for one session, from `session.barrier(name, parties)`. */
+export class Barrier {
+  readonly name: string;
+  readonly parties: number;
+  readonly #session: Session;
+  readonly #caller: Caller;
+  readonly #options: BarrierOptions;
+  /** The id of the question that is on its way: to repeat it is to learn its outcome. */
+  #asked: string | undefined;
+
+  /** @internal */
+  constructor(session: Session, caller: Caller, name: string, parties: number, options: BarrierOptions) {
+    this.#session = session;
+    this.#caller = caller;
+    this.name = name;
+    this.parties = parties;
+    this.#options = options;
+  }
+
+  /**
+   * Enters, and waits until it is open. When the time is over before, it is left again, and the answer says `waiting`. Rejects with
+   * `locked` while those who opened it have not all left.
+   */
+  async enter(): Promise<BarrierInfo> {
+    await this.#session.left(this.#path());
+    let isSettled = false;
+    try {
+      const entered = await this.#rounds("/enter");
+      isSettled = entered.state === "open";
+      return entered;
+    } catch (error) {
+      isSettled = leavesNothing(error);
+      throw error;
+    } finally {
+      if (!isSettled && this.#session.loss === undefined) {
+        this.#session.giveUp(this.#path(), () => this.#takeBack());
+      }
+    }
+  }
+
+  /**
+   * Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer says what
+   * it is doing.
+   */
+  async leave(): Promise<BarrierInfo> {
+    return this.#rounds("/leave");
+  }
+
+  #path(verb = ""): string {
+    return namePath("/v1/barriers/", this.name, verb);
+  }
+
+  async #rounds(verb: "/enter" | "/leave"): Promise<BarrierInfo> {
+    return this.#session.orLost(async (lost) => {
+      const { signal, release } = anySignal(lost, this.#options.signal);
+      try {
+        return await this.#untilDone(verb, signal);
+      } finally {
+        release();
+      }
+    });
+  }
+
+  /** Asks until all are there, or gone, or the time is over. */
+  async #untilDone(verb: "/enter" | "/leave", signal: AbortSignal): Promise<BarrierInfo> {
+    const started = now();
+    const left = () => Math.max(0, (this.#options.waitMs ?? Number.POSITIVE_INFINITY) - (now() - started));
+    let opened: string | undefined;
+    for (;;) {
+      const answer = await this.#ask(verb, Math.floor(Math.min(left(), POLL_MAX_MS)), signal, left);
+      if (answer !== undefined) {
+        if (isDone(verb, answer, opened) || left() === 0) {
+          return answer;
+        }
+        opened = answer.openedRevision;
+      }
+    }
+  }
+
+  /** One question; `undefined` where no node could tell and there is time to ask again. */
+  async #ask(
+    verb: string,
+    waitMs: number,
+    signal: AbortSignal,
+    left: () => number,
+  ): Promise<BarrierInfo | undefined> {
+    this.#asked ??= randomRequestId();
+    try {
+      const answer = await this.#caller.fetch<BarrierInfo>({
+        ...this.#call(verb, waitMs, this.#asked),
+        signal,
+      });
+      this.#asked = undefined;
+      return answer;
+    } catch (error) {
+      const isOpen = error instanceof UnavailableError || error instanceof OutcomeUnknownError;
+      if (!isOpen || left() === 0) {
+        throw error;
+      }
+      await sleep(WAIT_PAUSE_MS, signal);
+      return undefined;
+    }
+  }
+
+  async #takeBack(): Promise<void> {
+    const asked = this.#asked;
+    this.#asked = undefined;
+    if (asked !== undefined) {
+      try {
+        await this.#caller.send(this.#call("/enter", 0, asked));
+      } catch (error) {
+        if (!(error instanceof RejectedError)) {
+          throw error;
+        }
+      }
+    }
+    await this.#caller.send(this.#call("/leave", 0, randomRequestId()));
+  }
+
+  #call(verb: string, waitMs: number, requestId: string): Call {
+    const parties = verb === "/enter" ? this.parties : undefined;
+    const body = { session: this.#session.id, parties, waitMs };
+    return writeCall(
+      "POST",
+      this.#path(verb),
+      body,
+      { requestId },
+      { holdMs: waitMs, attemptMs: ATTEMPT_MS },
+    );
+  }
+}
+
+/** Whether it is as it was wanted; `opened` is when it opened, by the answer before. */
+function isDone(verb: string, answer: BarrierInfo, opened: string | undefined): boolean {
+  if (verb === "/enter") {
+    return answer.state === "open";
+  }
+  // One that is not open, or open anew, has been empty in between.
+  return answer.state !== "open" || (opened !== undefined && answer.openedRevision !== opened);
+}

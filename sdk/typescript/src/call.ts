@@ -1,0 +1,177 @@
+/**
+ * A call before it is sent: method, path, headers, body, and what may be done with it when it fails.
+ *
+ * Owns request ids and the escaping of keys and names.
+ */
+
+import type { Preference } from "./endpoints.js";
+import { InvalidArgumentError } from "./errors.js";
+import { toWire } from "./names.js";
+import type { Intent } from "./retry.js";
+import type { CallOptions, RequestOptions } from "./types.js";
+
+/** A call, ready to be attempted. */
+export interface Call {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** Path and query. */
+  readonly target: string;
+  readonly intent: Intent;
+  readonly preference: Preference;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly timeoutMs?: number | undefined;
+  /** How long one node may take before another is asked; the client's own where there is none. */
+  readonly attemptMs?: number;
+  /** How long the server is asked to hold its answer back, on top of the deadline. */
+  readonly holdMs?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What is said of a call on top of method, target and body. */
+export type CallExtras = Pick<Call, "headers" | "attemptMs" | "holdMs"> & { preference?: Preference };
+
+/** Characters of request ids: no two look alike in a log. */
+const ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz";
+const ID_LENGTH = 20;
+const ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
+
+/** A new request id: 100 random bits. */
+export function randomRequestId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(ID_LENGTH));
+  return Array.from(bytes, (byte) => ID_CHARACTERS[byte % ID_CHARACTERS.length]).join("");
+}
+
+/** The id given, if it is one, else a new one. */
+export function requestIdOf(options: RequestOptions | undefined): string {
+  const id = options?.requestId;
+  if (id === undefined) {
+    return randomRequestId();
+  }
+  if (!ID_PATTERN.test(id)) {
+    throw new InvalidArgumentError(
+      `a request id is 1 to 128 printable ASCII characters without spaces, not ${JSON.stringify(id)}`,
+    );
+  }
+  return id;
+}
+
+/** Query parameters; those that are `undefined` are left out. */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+function withQuery(path: string, query: Query | undefined): string {
+  const parts = Object.entries(query ?? {})
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+  return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
+}
+
+/** A call that reads. */
+export function readCall(path: string, query?: Query, options?: CallOptions, extras: CallExtras = {}): Call {
+  return {
+    method: "GET",
+    target: withQuery(path, query),
+    intent: { kind: "read" },
+    preference: "any",
+    timeoutMs: options?.timeoutMs,
+    signal: options?.signal,
+    ...extras,
+  };
+}
+
+/** A call that reads by what its body says. */
+export function queryCall(path: string, body: object, options?: CallOptions): Call {
+  return { ...readCall(path, undefined, options), method: "POST", ...json(body) };
+}
+
+/** A call that writes, under a request id. */
+export function writeCall(
+  method: Call["method"],
+  path: string,
+  body: object | undefined,
+  options?: RequestOptions,
+  extras: CallExtras & { query?: Query } = {},
+): Call {
+  const { query, ...more } = extras;
+  const content = body === undefined ? undefined : json(body);
+  return {
+    method,
+    target: withQuery(path, query),
+    intent: { kind: "write", id: requestIdOf(options) },
+    preference: "leader",
+    timeoutMs: options?.timeoutMs,
+    signal: options?.signal,
+    ...content,
+    ...more,
+    headers: { ...content?.headers, ...more.headers },
+  };
+}
+
+/** A call that changes something and takes no request id: it is not repeated once it may have happened. */
+export function onceCall(
+  method: Call["method"],
+  path: string,
+  query?: Query,
+  body?: object,
+  options?: CallOptions,
+): Call {
+  return {
+    ...readCall(path, query, options),
+    method,
+    intent: { kind: "once" },
+    preference: "leader",
+    ...(body && json(body)),
+  };
+}
+
+function json(body: object): { body: string; headers: Record<string, string> } {
+  let text: string;
+  try {
+    text = JSON.stringify(toWire(body));
+  } catch (cause) {
+    throw new InvalidArgumentError(`the request has no JSON form: ${String(cause)}`, cause);
+  }
+  return { body: text, headers: { "content-type": "application/json" } };
+}
+
+/** Segments that mean something else in a URL, and that no escape protects. */
+function isDots(segment: string): boolean {
+  return segment === "." || segment === "..";
+}
+
+/**
+ * `/v1/kv/` and the key, escaped. A key with a segment of dots has its slashes escaped too, since those segments would be resolved;
+ * `undefined` for one that is nothing else.
+ */
+export function keyPath(key: string): string | undefined {
+  if (key === "") {
+    throw new InvalidArgumentError("a key has at least one character");
+  }
+  if (isDots(key)) {
+    return undefined;
+  }
+  const segments = key.split("/");
+  return `/v1/kv/${segments.map(encode).join(segments.some(isDots) ? "%2F" : "/")}`;
+}
+
+/** A route that ends with a slash, a name that is one segment, escaped, and what comes after it. */
+export function namePath(route: string, name: string, rest = ""): string {
+  if (name === "" || isDots(name)) {
+    throw new InvalidArgumentError(
+      `a name has at least one character, and is not dots alone: ${JSON.stringify(name)}`,
+    );
+  }
+  return `${route}${encode(name)}${rest}`;
+}
+
+function encode(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch (cause) {
+    throw new InvalidArgumentError(`${JSON.stringify(text)} is not well-formed Unicode`, cause);
+  }
+}
+
+/** A token as an entity tag. */
+export function etag(cas: string): string {
+  return `"${cas}"`;
+}

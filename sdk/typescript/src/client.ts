@@ -1,0 +1,266 @@
+/**
+ * The client: what callers call.
+ *
+ * Owns the settings and the names of things; each thing is done in a module of its own. The way of a call to the nodes is `caller`'s.
+ */
+
+import { Caller, type TokenSource } from "./caller.js";
+import { Election } from "./election.js";
+import type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
+import * as entries from "./entries.js";
+import { InvalidArgumentError } from "./errors.js";
+import { NamedLock } from "./lock.js";
+import { op } from "./ops.js";
+import { Renewals } from "./renewals.js";
+import { RETRY_DEFAULT, type RetryPolicy } from "./retry.js";
+import { endSession, type Session, type SessionOptions, startSession } from "./session.js";
+import { asyncDispose } from "./timing.js";
+import { type Fetch, parseEndpoints } from "./transport.js";
+import type {
+  Cas,
+  ConditionOptions,
+  Entry,
+  Patch,
+  PutOptions,
+  ReadOptions,
+  RequestOptions,
+  WriteOptions,
+  WriteResult,
+} from "./types.js";
+import { type ChangeOf, type Updated, type UpdateOptions, update } from "./update.js";
+import { type ChangeEvent, Watch, type WatchEvent, type WatchOptions, WatchStream } from "./watch.js";
+
+/** The nodes of the local cluster that `scripts/cluster up` starts. */
+export const DEFAULT_ENDPOINTS = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
+
+/** Deadline of a call that sets none. */
+const TIMEOUT_DEFAULT_MS = 10_000;
+/** How long one node may take before another is asked: some elections, but a good part of the deadline is left. */
+const ATTEMPT_TIMEOUT_DEFAULT_MS = 3_000;
+
+/** Settings of a {@link Client}. */
+export interface ClientOptions {
+  /**
+   * The nodes: `host:port` or URLs, in a list or separated by commas; one is enough, all of them are better. Without it: those of the
+   * local cluster.
+   */
+  readonly endpoints?: string | readonly string[] | undefined;
+  /** Whether endpoints that name no scheme speak TLS. */
+  readonly tls?: boolean | undefined;
+  /** The token that says who asks, or what gives it; called again with a token that a node has refused. */
+  readonly token?: string | TokenSource | undefined;
+  /** Deadline of each call, retries included. Default 10 s. A write is tried for 5 minutes at most, whatever this says. */
+  readonly timeoutMs?: number | undefined;
+  /** How long one node may take before another is asked, within the deadline. Default 3 s. */
+  readonly attemptTimeoutMs?: number | undefined;
+  /** When to try again. */
+  readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Where reads go: `any` node in turn, the default, or the `leader`, which is the shortest way for few clients. */
+  readonly reads?: "any" | "leader" | undefined;
+  /**
+   * Whether members that no endpoint names are found out, and asked while an endpoint does not answer. Default true. A member is used
+   * once it has answered at the address that it advertises. A token is never sent in clear to an address that was not given.
+   */
+  readonly discoverMembers?: boolean | undefined;
+  /** How requests are sent, instead of the `fetch` of the runtime: one that knows certificates, say. */
+  readonly fetch?: Fetch | undefined;
+  /** How JSON is read, instead of `JSON.parse`: without rounding long numbers, say. */
+  readonly parseJson?: ((text: string) => unknown) | undefined;
+}
+
+/** The token as what gives it. */
+function tokenSource(token: ClientOptions["token"]): TokenSource | undefined {
+  if (typeof token !== "string") {
+    return token;
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new InvalidArgumentError("a token is one line of printable ASCII characters without spaces");
+  }
+  return () => token;
+}
+
+function callerOf(options: ClientOptions): Caller {
+  return new Caller({
+    endpoints: parseEndpoints(options.endpoints ?? DEFAULT_ENDPOINTS, options.tls ?? false),
+    fetch: options.fetch ?? ((url, init) => fetch(url, init)),
+    token: tokenSource(options.token),
+    timeoutMs: options.timeoutMs ?? TIMEOUT_DEFAULT_MS,
+    attemptMs: options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS,
+    retry: { ...RETRY_DEFAULT, ...options.retry },
+    reads: options.reads ?? "any",
+    discovers: options.discoverMembers ?? true,
+    parse: options.parseJson ?? ((text) => JSON.parse(text) as unknown),
+  });
+}
+
+/**
+ * A client of one cluster. Connects to nothing until it is asked for something; one client is enough for a program.
+ *
+ * ```ts
+ * const client = new Client("10.0.0.1:7100,10.0.0.2:7100,10.0.0.3:7100");
+ * await client.put("orders/o42", { status: "new" });
+ * ```
+ */
+export class Client {
+  readonly #caller: Caller;
+  readonly #renewals: Renewals;
+
+  constructor(options: string | readonly string[] | ClientOptions = {}) {
+    const isList = typeof options === "string" || Array.isArray(options);
+    this.#caller = callerOf(
+      isList ? { endpoints: options as string | string[] } : (options as ClientOptions),
+    );
+    this.#renewals = new Renewals(this.#caller);
+  }
+
+  /** The nodes that were given, `host:port`. */
+  get endpoints(): string[] {
+    return this.#caller.settings.endpoints.map((endpoint) => endpoint.address);
+  }
+
+  /** All nodes that calls may go to, `host:port`: those given, and members that were discovered. */
+  get knownEndpoints(): string[] {
+    return this.#caller.addresses;
+  }
+
+  /** Ends all that goes on: sessions, watches, mirrors, workers. What hangs on the sessions is gone then. */
+  async close(): Promise<void> {
+    const ended = this.#renewals.sessions.map(async ({ id, lease }) => {
+      lease.onOver("ended", performance.now());
+      await endSession(this.#caller, id);
+    });
+    this.#renewals.look();
+    await Promise.allSettled(ended);
+    this.#caller.close();
+  }
+
+  async [asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  // Entries
+
+  /** The entry, or `undefined`. */
+  get<T = unknown>(key: string, options?: ReadOptions): Promise<Entry<T> | undefined> {
+    return entries.get<T>(this.#caller, key, options);
+  }
+
+  /** Whether there is an entry; its value is not read. */
+  exists(key: string, options?: ReadOptions): Promise<boolean> {
+    return entries.exists(this.#caller, key, options);
+  }
+
+  /** Waits until the entry is something else than the version of this `cas`, or until there is one. */
+  waitForChange<T = unknown>(key: string, options?: WaitOptions): Promise<Change<T>> {
+    return entries.waitForChange<T>(this.#caller, key, options);
+  }
+
+  /** Creates or overwrites; with `cas`, `ifAbsent`, `ifPresent` or `if` only then. A `Uint8Array` is stored as bytes, all else as JSON. */
+  put<T = unknown>(key: string, value: T, options: PutOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.put(key, value, options), options);
+  }
+
+  /** Creates; rejects with `already_exists`. */
+  insert<T = unknown>(key: string, value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.insert(key, value, options), options);
+  }
+
+  /** Overwrites; rejects with `not_found`. */
+  replace<T = unknown>(key: string, value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.replace(key, value, options), options);
+  }
+
+  /** Changes parts of a document in one step: by a merge patch, a list of operators, or a JSON Patch. */
+  patch<T = unknown>(key: string, patch: Patch, options: WriteOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.patch(key, patch, options), options);
+  }
+
+  /** Adds to a number of a document; rejects with `not_found` where there is no entry. */
+  increment<T = unknown>(
+    key: string,
+    path: string,
+    by = 1,
+    options: WriteOptions = {},
+  ): Promise<WriteResult<T>> {
+    return this.patch<T>(key, [{ op: "inc", path, value: by }], options);
+  }
+
+  /** Deletes; rejects with `not_found`. */
+  remove<T = unknown>(key: string, options: ConditionOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.remove(key, options), options);
+  }
+
+  /** Sets the time to live from now, 0 for ever, and changes nothing else. */
+  touch(key: string, ttlMs: number, options: ConditionOptions = {}): Promise<WriteResult> {
+    return entries.write(this.#caller, op.touch(key, ttlMs, options), options);
+  }
+
+  /** Reads an entry and sets its time to live, in one step. */
+  getAndTouch<T = unknown>(key: string, ttlMs: number, options?: RequestOptions): Promise<Entry<T>> {
+    return entries.write<Entry<T>>(this.#caller, { op: "get_and_touch", key, ttlMs }, options);
+  }
+
+  /** Locks an entry: until the lock ends only writes with the `cas` of the answer are applied, and the first of them ends it. */
+  lockEntry(key: string, options: EntryLockOptions = {}): Promise<WriteResult> {
+    const { lockMs, waitMs } = options;
+    return entries.write(this.#caller, { op: "lock", key, lockMs, waitMs }, options);
+  }
+
+  /** {@link lockEntry} that also reads the entry, in one step. */
+  getAndLock<T = unknown>(key: string, options: EntryLockOptions = {}): Promise<Entry<T>> {
+    const { lockMs, waitMs } = options;
+    return entries.write<Entry<T>>(this.#caller, { op: "get_and_lock", key, lockMs, waitMs }, options);
+  }
+
+  /** Lets the lock of an entry hold for so long from now; `cas` is its key. */
+  extendEntryLock(key: string, cas: Cas, lockMs?: number, options?: RequestOptions): Promise<WriteResult> {
+    return entries.write(this.#caller, op.extend(key, cas, lockMs), options);
+  }
+
+  /** Ends the lock of an entry; `cas` is its key. */
+  unlockEntry(key: string, cas: Cas, options?: RequestOptions): Promise<WriteResult> {
+    return entries.write(this.#caller, op.unlock(key, cas), options);
+  }
+
+  /**
+   * Replaces the entry's value by what `change` makes of it. `change` gets `undefined` where there is no entry, which is then created;
+   * it returns `undefined` to leave things as they are. It may be called many times and should depend on its arguments only. The
+   * entry keeps its session and the time it has left to live.
+   *
+   * Rejects with `locked` while somebody else has the entry locked, and with a `ContendedError` once all tries are lost.
+   */
+  update<T = unknown>(key: string, change: ChangeOf<T>, options?: UpdateOptions): Promise<Updated<T>> {
+    return update<T>(this.#caller, key, change, options);
+  }
+
+  // Watches
+
+  /** Watches keys as they change. From when this resolves on, nothing is missed. */
+  watch<T = unknown>(options: WatchOptions & { readonly initial: true }): Promise<Watch<T, WatchEvent<T>>>;
+  watch<T = unknown>(
+    options?: WatchOptions & { readonly initial?: false | undefined },
+  ): Promise<Watch<T, ChangeEvent<T>>>;
+  watch<T = unknown>(options?: WatchOptions): Promise<Watch<T, WatchEvent<T>>>;
+  async watch<T>(options: WatchOptions = {}): Promise<Watch<T, WatchEvent<T>>> {
+    const stream = new WatchStream<T>(this.#caller, options);
+    await stream.start();
+    return new Watch<T, WatchEvent<T>>(stream);
+  }
+
+  // Coordination
+
+  /** Starts a session that renews itself for as long as it is held. */
+  session(options?: SessionOptions): Promise<Session> {
+    return startSession(this.#caller, this.#renewals, options);
+  }
+
+  /** The lock of this name, whoever holds it. `session.lock(name)` acquires it. */
+  lock(name: string): NamedLock {
+    return new NamedLock(this.#caller, name);
+  }
+
+  /** The election of this name. `session.campaign(name)` stands in it. */
+  election(name: string): Election {
+    return new Election(this.#caller, name);
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Which node to ask next.
+ *
+ * Owns what is known of the nodes: who leads, who failed lately. Pure: time comes in as an argument, nothing is sent.
+ */
+
+/** How long a node is left alone after its first failure; doubles with each further one. */
+export const AVOID_MIN_MS = 100;
+/** At most this long, so that a node that came back is soon used again. */
+const AVOID_MAX_MS = 3_000;
+/** Pause between two rounds of asking the nodes who they are. */
+export const INTRODUCTION_PAUSE_MS = 1_000;
+/** Pause between two looks at who the members are: they change rarely, and a client outlives more than one change. */
+export const DISCOVERY_PAUSE_MS = 30_000;
+/** The first look comes once a client has lived a little; what is over by then needs none. */
+export const DISCOVERY_FIRST_MS = 1_000;
+
+/** The leader, which saves forwarding, or any node in turn. */
+export type Preference = "leader" | "any";
+
+/** What every answer says about the cluster, in its headers. */
+export interface LeaderHint {
+  /** Raft term of the node that answered. */
+  readonly term: bigint;
+  /** The leader it knows. */
+  readonly leaderId: number | undefined;
+}
+
+/** An answer that says nothing of the cluster. */
+export const NO_HINT: LeaderHint = { term: 0n, leaderId: undefined };
+
+interface Known {
+  id: number | undefined;
+  failures: number;
+  avoidUntil: number;
+  /** No member any more. Never of a node that was given. */
+  isGone: boolean;
+}
+
+function unknown(id?: number): Known {
+  return { id, failures: 0, avoidUntil: 0, isGone: false };
+}
+
+/**
+ * The nodes, by their place in the list of endpoints: those that were given, then members that were discovered. Discovered ones are
+ * asked only while not every given one is well, so that a client of one node stays with it.
+ */
+export class Endpoints {
+  readonly #nodes: Known[];
+  readonly #given: number;
+  /** Highest term seen; what older terms say of the leader is ignored. */
+  #term = 0n;
+  #leaderId: number | undefined;
+  /** The leader's place, where it is in the list. */
+  #leader: number | undefined;
+  #next: number;
+  #introducedAt: number | undefined;
+  /** When to look for members; `undefined`: never. */
+  #discoverAt: number | undefined;
+
+  /** `count` nodes of which nothing is known. `start` is where the turn begins, so that clients spread. */
+  constructor(count: number, start: number) {
+    this.#nodes = Array.from({ length: count }, () => unknown());
+    this.#given = count;
+    this.#next = start % count;
+  }
+
+  /** Members are discovered from now on. */
+  discover(now: number): void {
+    this.#discoverAt = now + DISCOVERY_FIRST_MS;
+  }
+
+  /** Whether members are discovered. */
+  get discovers(): boolean {
+    return this.#discoverAt !== undefined;
+  }
+
+  /** How many nodes there are. */
+  get length(): number {
+    return this.#nodes.length;
+  }
+
+  /** The node to ask now. `not` has just failed this very request: it comes last. */
+  pick(preference: Preference, not: number | undefined, now: number): number {
+    const reach = this.#reach(now);
+    const leader = this.#leader;
+    if (
+      preference === "leader" &&
+      leader !== undefined &&
+      leader < reach &&
+      leader !== not &&
+      this.#isWell(leader, now)
+    ) {
+      return leader;
+    }
+    const turn = Array.from({ length: reach }, (_, step) => (this.#next + step) % reach);
+    const others = turn.filter((node) => node !== not && !this.#at(node).isGone);
+    const well = others.find((node) => this.#isWell(node, now));
+    const pick = well ?? this.#mostRested(others) ?? not ?? 0;
+    this.#next = (pick + 1) % reach;
+    return pick;
+  }
+
+  /** A node answered. */
+  onAnswer(node: number, hint: LeaderHint): void {
+    const known = this.#at(node);
+    known.failures = 0;
+    known.avoidUntil = 0;
+    this.#hear(hint);
+  }
+
+  /** A node could not be reached, broke off, or cannot serve. */
+  onFailure(node: number, now: number): void {
+    const known = this.#at(node);
+    known.avoidUntil = now + Math.min(AVOID_MIN_MS * 2 ** Math.min(known.failures, 8), AVOID_MAX_MS);
+    known.failures += 1;
+    // It may have been replaced.
+    if (this.#discoverAt !== undefined) {
+      this.#discoverAt = Math.min(this.#discoverAt, now + DISCOVERY_FIRST_MS);
+    }
+    if (this.#leader === node) {
+      this.#leader = undefined;
+      this.#leaderId = undefined;
+    }
+  }
+
+  /** A node said who it is. */
+  introduce(node: number, id: number, hint: LeaderHint): void {
+    this.#at(node).id = id;
+    this.onAnswer(node, hint);
+    this.#findLeader();
+  }
+
+  /**
+   * Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them. Says yes at most
+   * once a second, since the leader may well not be among the endpoints.
+   */
+  beginIntroduction(now: number): boolean {
+    const isStranger = this.#leaderId !== undefined && this.#leader === undefined;
+    const isRested = this.#introducedAt === undefined || now - this.#introducedAt >= INTRODUCTION_PAUSE_MS;
+    if (isStranger && isRested && this.#nodes.length > 1) {
+      this.#introducedAt = now;
+      return true;
+    }
+    return false;
+  }
+
+  /** Whether to look now who the members are. */
+  beginDiscovery(now: number): boolean {
+    const isDue = this.#discoverAt !== undefined && this.#discoverAt <= now;
+    if (isDue) {
+      this.#discoverAt = now + DISCOVERY_PAUSE_MS;
+    }
+    return isDue;
+  }
+
+  /** Whether one of the nodes is known to be this member. If it was gone, it is back. */
+  isKnown(id: number): boolean {
+    const known = this.#nodes.find((node) => node.id === id);
+    if (known !== undefined) {
+      known.isGone = false;
+    }
+    return known !== undefined;
+  }
+
+  /** A member was discovered, and has the next place. */
+  add(id: number): void {
+    this.#nodes.push(unknown(id));
+    this.#findLeader();
+  }
+
+  /** These are all members: discovered ones that are none any more are gone. */
+  retain(members: readonly number[]): void {
+    for (const node of this.#nodes.slice(this.#given)) {
+      node.isGone = node.id === undefined || !members.includes(node.id);
+    }
+    this.#findLeader();
+  }
+
+  #at(node: number): Known {
+    const known = this.#nodes[node];
+    if (known === undefined) {
+      throw new RangeError(`there are ${this.#nodes.length} nodes, no node ${node}`);
+    }
+    return known;
+  }
+
+  /** How many nodes, from the first, may be asked. */
+  #reach(now: number): number {
+    const given = this.#nodes.slice(0, this.#given);
+    return given.every((node) => node.avoidUntil <= now) ? this.#given : this.#nodes.length;
+  }
+
+  #isWell(node: number, now: number): boolean {
+    return this.#at(node).avoidUntil <= now;
+  }
+
+  #mostRested(nodes: readonly number[]): number | undefined {
+    const first = nodes[0];
+    if (first === undefined) {
+      return undefined;
+    }
+    return nodes.reduce(
+      (best, node) => (this.#at(node).avoidUntil < this.#at(best).avoidUntil ? node : best),
+      first,
+    );
+  }
+
+  #hear(hint: LeaderHint): void {
+    const isNews = hint.leaderId !== undefined && hint.leaderId !== this.#leaderId;
+    if (hint.term < this.#term || (hint.term === this.#term && !isNews)) {
+      return;
+    }
+    this.#term = hint.term;
+    this.#leaderId = hint.leaderId;
+    this.#findLeader();
+  }
+
+  #findLeader(): void {
+    const id = this.#leaderId;
+    const place = this.#nodes.findIndex((node) => id !== undefined && node.id === id && !node.isGone);
+    this.#leader = place < 0 ? undefined : place;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Names of fields: `ttl_ms` on the wire is `ttlMs` here.
+ *
+ * Owns the translation in both directions, for types and for objects. What callers store (values, payloads, labels, patches) is never
+ * looked into. Bytes are base64 on the wire, in a field of its own.
+ */
+
+import { fromBase64, toBase64 } from "./base64.js";
+
+type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelName<Tail>>}`
+  : Name;
+
+/** An object of the wire with the names of its fields as they are here. */
+export type Camel<T> = T extends readonly (infer Item)[]
+  ? Camel<Item>[]
+  : T extends object
+    ? string extends keyof T
+      ? { [Name in keyof T]: Camel<T[Name]> }
+      : { [Name in keyof T as Name extends string ? CamelName<Name> : Name]: Camel<T[Name]> }
+    : T;
+
+/** Fields whose content belongs to the caller. */
+const OPAQUE = new Set(["value", "payload", "actual", "labels", "default", "patch"]);
+/** Fields with bytes as base64, by the name of the field that has them as they are. */
+const BASE64 = "_base64";
+/** Fields that are maps by names of the caller's. */
+const MAPS = new Set(["fields"]);
+
+const camels = new Map<string, string>();
+const snakes = new Map<string, string>();
+
+function remembered(names: Map<string, string>, name: string, translate: (name: string) => string): string {
+  let known = names.get(name);
+  if (known === undefined) {
+    known = translate(name);
+    names.set(name, known);
+  }
+  return known;
+}
+
+function camel(name: string): string {
+  return remembered(camels, name, (name) =>
+    name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+  );
+}
+
+function snake(name: string): string {
+  return remembered(snakes, name, (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) {
+    return false;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function translated(
+  value: unknown,
+  field: (into: Record<string, unknown>, name: string, content: unknown) => void,
+): unknown {
+  if (Array.isArray(value)) {
+    return value.map((item) => translated(item, field));
+  }
+  if (!isPlain(value)) {
+    return value;
+  }
+  const into: Record<string, unknown> = {};
+  for (const [name, content] of Object.entries(value)) {
+    field(into, name, content);
+  }
+  return into;
+}
+
+function mapped(map: Record<string, unknown>, each: (value: unknown) => unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(map).map(([name, value]) => [name, each(value)]));
+}
+
+/** An object of the wire as it is here. */
+export function fromWire(wire: unknown): unknown {
+  return translated(wire, (into, name, content) => {
+    if (OPAQUE.has(name)) {
+      into[name] = content;
+    } else if (name.endsWith(BASE64) && typeof content === "string") {
+      into[name.slice(0, -BASE64.length)] = fromBase64(content);
+    } else if (MAPS.has(name) && isPlain(content)) {
+      into[name] = mapped(content, fromWire);
+    } else {
+      into[camel(name)] = fromWire(content);
+    }
+  });
+}
+
+/** An object as it is here as one of the wire. Fields that are `undefined` are left out. */
+export function toWire(value: unknown): unknown {
+  return translated(value, (into, name, content) => {
+    if (content === undefined) {
+      return;
+    }
+    if (OPAQUE.has(name)) {
+      const isBytes = content instanceof Uint8Array;
+      into[isBytes ? `${name}${BASE64}` : name] = isBytes ? toBase64(content) : content;
+    } else if (MAPS.has(name) && isPlain(content)) {
+      into[name] = mapped(content, toWire);
+    } else {
+      into[snake(name)] = toWire(content);
+    }
+  });
+}

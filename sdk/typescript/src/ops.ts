@@ -1,0 +1,135 @@
+/**
+ * Operations on one entry, as they stand alone, in a bulk, or in a transaction.
+ *
+ * Owns what an operation is made of, and which conditions make another kind of it. Sends nothing.
+ */
+
+import { InvalidArgumentError } from "./errors.js";
+import {
+  type Cas,
+  type ConditionOptions,
+  type Criterion,
+  criteriaOf,
+  type Guard,
+  guardOf,
+  type Patch,
+  type PutOptions,
+  sessionOf,
+  type WriteOptions,
+} from "./types.js";
+import type { Wire } from "./wire.js";
+
+/** What is done to which key, and under which conditions. Made by {@link op}, or by hand. */
+export interface Op {
+  readonly op: Wire["OpKind"];
+  readonly key: string;
+  readonly value?: unknown;
+  readonly patch?: Patch | undefined;
+  readonly cas?: Cas | undefined;
+  readonly if?: readonly Criterion[] | undefined;
+  readonly guard?: Guard | undefined;
+  readonly ttlMs?: number | undefined;
+  readonly lockMs?: number | undefined;
+  readonly waitMs?: number | undefined;
+  readonly session?: string | undefined;
+  readonly prev?: boolean | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
+/** What an operation says of the conditions under which it is done. */
+function conditions(options: ConditionOptions) {
+  const { cas, guard, prev, dryRun } = options;
+  return {
+    cas,
+    if: criteriaOf(options.if),
+    guard: guardOf(guard),
+    prev: prev || undefined,
+    dryRun: dryRun || undefined,
+  };
+}
+
+function writing(options: WriteOptions) {
+  return { ...conditions(options), ttlMs: options.ttlMs, session: sessionOf(options.session) };
+}
+
+function stored(value: unknown): unknown {
+  if (value === undefined) {
+    throw new InvalidArgumentError("a value is JSON or a Uint8Array, and undefined is neither");
+  }
+  return value;
+}
+
+/** Which kind of operation a put with these conditions is. */
+function putKind({ cas, ifAbsent, ifPresent }: PutOptions): Op["op"] {
+  if (ifAbsent) {
+    if (cas !== undefined || ifPresent) {
+      throw new InvalidArgumentError("`ifAbsent` goes with neither `cas` nor `ifPresent`");
+    }
+    return "insert";
+  }
+  return cas !== undefined || ifPresent ? "replace" : "upsert";
+}
+
+/**
+ * Operations for bulks and transactions.
+ *
+ * ```ts
+ * await client.bulk([op.put("a", 1), op.remove("b")]);
+ * ```
+ */
+export const op = {
+  /** Reads an entry. For transactions only. */
+  get: (key: string): Op => ({ op: "get", key }),
+  /** Creates or overwrites; with `cas`, `ifAbsent` or `ifPresent` only then. */
+  put: (key: string, value: unknown, options: PutOptions = {}): Op => ({
+    op: putKind(options),
+    key,
+    value: stored(value),
+    ...writing(options),
+  }),
+  /** Creates; a bulk skips it where there is an entry, a transaction is refused. */
+  insert: (key: string, value: unknown, options: WriteOptions = {}): Op => ({
+    op: "insert",
+    key,
+    value: stored(value),
+    ...writing(options),
+  }),
+  /** Overwrites; fails with `not_found`. */
+  replace: (key: string, value: unknown, options: WriteOptions = {}): Op => ({
+    op: "replace",
+    key,
+    value: stored(value),
+    ...writing(options),
+  }),
+  /** Changes parts of a document. */
+  patch: (key: string, patch: Patch, options: WriteOptions = {}): Op => ({
+    op: "update",
+    key,
+    patch,
+    ...writing(options),
+  }),
+  /** Deletes; fails with `not_found`. */
+  remove: (key: string, options: ConditionOptions = {}): Op => ({
+    op: "remove",
+    key,
+    ...conditions(options),
+  }),
+  /** Sets the time to live from now, 0 for ever, and changes nothing else. */
+  touch: (key: string, ttlMs: number, options: ConditionOptions = {}): Op => ({
+    op: "touch",
+    key,
+    ...conditions(options),
+    ttlMs,
+  }),
+  /** Locks an entry. */
+  lock: (key: string, lockMs?: number, options: ConditionOptions = {}): Op => ({
+    op: "lock",
+    key,
+    ...conditions(options),
+    lockMs,
+  }),
+  /** Lets a lock hold for so long from now; `cas` is its key. */
+  extend: (key: string, cas: Cas, lockMs?: number): Op => ({ op: "extend", key, cas, lockMs }),
+  /** Ends a lock; `cas` is its key. */
+  unlock: (key: string, cas: Cas): Op => ({ op: "unlock", key, cas }),
+} as const;

@@ -1,0 +1,95 @@
+/**
+ * Time: the monotonic clock, pauses that can be given up, and what waits for one of two things.
+ *
+ * Owns that no timer and no listener stays behind when what it was for is over.
+ */
+
+/** Milliseconds on a clock that is never set back. */
+export function now(): number {
+  return performance.now();
+}
+
+/** Longer than this no timer of a runtime can be set. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** Calls back after this time, at the latest that a timer can be set to. */
+export function after(ms: number, call: () => void): { cancel(): void } {
+  const timer = setTimeout(call, Math.min(Math.max(ms, 0), TIMER_MAX_MS));
+  return { cancel: () => clearTimeout(timer) };
+}
+
+/** Calls back once the signal is aborted, at once where it is already. */
+export function onAbort(signal: AbortSignal | undefined, call: () => void): { cancel(): void } {
+  if (signal === undefined) {
+    return { cancel: () => {} };
+  }
+  if (signal.aborted) {
+    call();
+    return { cancel: () => {} };
+  }
+  signal.addEventListener("abort", call, { once: true });
+  return { cancel: () => signal.removeEventListener("abort", call) };
+}
+
+/** Waits so long, or rejects with the reason of the signal. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const timer = after(ms, () => {
+      listener.cancel();
+      resolve();
+    });
+    const listener = onAbort(signal, () => {
+      timer.cancel();
+      reject(signal?.reason);
+    });
+  });
+}
+
+/** What the promise comes to, or a rejection with the reason of the signal, whichever is first. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) {
+    return promise;
+  }
+  signal.throwIfAborted();
+  return new Promise<T>((resolve, reject) => {
+    const listener = onAbort(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(() => listener.cancel());
+  });
+}
+
+/** A signal that is aborted when one of these is, and `release` for when nobody needs it any more. */
+export function anySignal(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const listeners = signals.map((signal) => onAbort(signal, () => controller.abort(signal?.reason)));
+  return {
+    signal: controller.signal,
+    release: () => {
+      for (const listener of listeners) {
+        listener.cancel();
+      }
+    },
+  };
+}
+
+/** A promise and what settles it. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: unknown): void;
+}
+
+/** A promise to be settled from outside. */
+export function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** `Symbol.asyncDispose`, also where the runtime has none yet. */
+export const asyncDispose: typeof Symbol.asyncDispose = (Symbol.asyncDispose ??
+  Symbol.for("Symbol.asyncDispose")) as typeof Symbol.asyncDispose;

@@ -1,0 +1,266 @@
+/**
+ * One attempt of one call at one node.
+ *
+ * Owns the way over `fetch`: URLs, headers, the time that a node has, and what kind of failure a broken attempt is. Knows neither
+ * retries nor other nodes.
+ */
+
+import type { Call } from "./call.js";
+import type { LeaderHint } from "./endpoints.js";
+import { InvalidArgumentError } from "./errors.js";
+import type { Failure } from "./retry.js";
+import { after, onAbort } from "./timing.js";
+
+/** What this client asks of a `fetch`: the usual one, or one that knows certificates. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** A node that a call can go to. */
+export interface Endpoint {
+  /** `host:port` */
+  readonly address: string;
+  /** Scheme, host, port, and a path before that of the API where there is one. */
+  readonly base: string;
+  readonly isTls: boolean;
+}
+
+/** What an attempt came to. */
+export type Attempted =
+  | { readonly kind: "answer"; readonly status: number; readonly hint: LeaderHint; readonly text: string }
+  | { readonly kind: "failure"; readonly failure: Failure };
+
+/** What the attempt to open a stream came to. */
+export type OpenedStream =
+  | {
+      readonly kind: "stream";
+      readonly hint: LeaderHint;
+      readonly revision: string | undefined;
+      readonly body: ReadableStream<Uint8Array>;
+      close(): void;
+    }
+  | Attempted;
+
+/** A node is told a tenth less time than it has, at most so much less: its answer that it was too late should still arrive. */
+const GRACE_MAX_MS = 250;
+
+/** Splits a list of endpoints, or takes one that is split. `prefersTls` is for those that name no scheme. */
+export function parseEndpoints(given: string | readonly string[], prefersTls: boolean): Endpoint[] {
+  const items = (typeof given === "string" ? given.split(",") : given)
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+  const endpoints = new Map<string, Endpoint>();
+  for (const item of items) {
+    const endpoint = parseEndpoint(item, prefersTls);
+    endpoints.set(endpoint.address, endpoints.get(endpoint.address) ?? endpoint);
+  }
+  if (endpoints.size === 0) {
+    throw new InvalidArgumentError("no endpoint is given; expected host:port,host:port,…");
+  }
+  return [...endpoints.values()];
+}
+
+/** One endpoint: `host:port`, or a URL. */
+export function parseEndpoint(item: string, prefersTls: boolean): Endpoint {
+  const hasScheme = /^https?:\/\//.test(item);
+  const url = parseUrl(item, hasScheme, prefersTls);
+  const isWhole = hasScheme || /:\d+$/.test(item);
+  if (url === undefined || !isWhole || url.username !== "" || url.search !== "" || url.hash !== "") {
+    throw new InvalidArgumentError(
+      `${JSON.stringify(item)} is no endpoint; expected host:port or http(s)://host:port`,
+    );
+  }
+  const isTls = url.protocol === "https:";
+  const address = url.port === "" ? `${url.hostname}:${isTls ? 443 : 80}` : url.host;
+  return { address, base: `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`, isTls };
+}
+
+function parseUrl(item: string, hasScheme: boolean, prefersTls: boolean): URL | undefined {
+  try {
+    return new URL(hasScheme ? item : `${prefersTls ? "https" : "http"}://${item}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Sends the call to the node, and reads all of the answer. Rejects only with the reason of the caller's signal. */
+export async function attempt(
+  fetch: Fetch,
+  endpoint: Endpoint,
+  call: Call,
+  budgetMs: number,
+  token: string | undefined,
+): Promise<Attempted> {
+  const limit = limited(budgetMs, call.signal);
+  try {
+    const response = await fetch(
+      endpoint.base + call.target,
+      request(call, told(budgetMs), token, limit.signal),
+    );
+    return await answered(response);
+  } catch (error) {
+    call.signal?.throwIfAborted();
+    return { kind: "failure", failure: failed(error, limit.isOver(), budgetMs) };
+  } finally {
+    limit.end();
+  }
+}
+
+/** Opens an answer of this content type that is taken as it comes: the node has so long for its headers. */
+export async function openStream(
+  fetch: Fetch,
+  endpoint: Endpoint,
+  call: Call,
+  accept: string,
+  budgetMs: number,
+  token: string | undefined,
+): Promise<OpenedStream> {
+  const limit = limited(budgetMs, call.signal);
+  try {
+    const init = request(call, undefined, token, limit.signal);
+    const response = await fetch(endpoint.base + call.target, {
+      ...init,
+      headers: { ...init.headers, accept },
+    });
+    if (response.ok && response.body !== null && response.headers.get("content-type")?.startsWith(accept)) {
+      limit.rest();
+      const revision = digits(response.headers, "quorate-revision");
+      return {
+        kind: "stream",
+        hint: hintOf(response.headers),
+        revision,
+        body: response.body,
+        close: () => limit.abort(),
+      };
+    }
+    const answer = await answered(response);
+    limit.end();
+    return answer;
+  } catch (error) {
+    limit.end();
+    call.signal?.throwIfAborted();
+    return { kind: "failure", failure: failed(error, limit.isOver(), budgetMs) };
+  }
+}
+
+function request(
+  call: Call,
+  timeoutMs: number | undefined,
+  token: string | undefined,
+  signal: AbortSignal,
+): RequestInit {
+  const who: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const headers: Record<string, string> = { ...call.headers, ...who };
+  if (timeoutMs !== undefined) {
+    headers["request-timeout"] = String(timeoutMs);
+  }
+  if (call.intent.kind === "write") {
+    headers["idempotency-key"] = call.intent.id;
+  }
+  const init: RequestInit = {
+    method: call.method,
+    headers,
+    signal,
+    cache: "no-store",
+    redirect: "error",
+    credentials: "omit",
+  };
+  if (call.body !== undefined) {
+    init.body = call.body;
+  }
+  return init;
+}
+
+async function answered(response: Response): Promise<Attempted> {
+  const text = await response.text();
+  return { kind: "answer", status: response.status, hint: hintOf(response.headers), text };
+}
+
+/** Milliseconds that the node is told it has. */
+export function told(budgetMs: number): number {
+  return Math.max(1, Math.floor(budgetMs - Math.min(GRACE_MAX_MS, budgetMs / 10)));
+}
+
+/** A header that is a whole number, as it is written. */
+function digits(headers: Headers, name: string): string | undefined {
+  return headers.get(name)?.match(/^\d+$/)?.[0];
+}
+
+/** What the headers say of the cluster. Headers that make no sense say nothing. */
+function hintOf(headers: Headers): LeaderHint {
+  const leader = digits(headers, "quorate-leader");
+  return {
+    term: BigInt(digits(headers, "quorate-term") ?? 0),
+    leaderId: leader === undefined ? undefined : Number(leader),
+  };
+}
+
+/** A signal that is aborted when the time is over or the caller gives up. */
+function limited(budgetMs: number, caller: AbortSignal | undefined) {
+  const controller = new AbortController();
+  let isOver = false;
+  const timer = after(budgetMs, () => {
+    isOver = true;
+    controller.abort();
+  });
+  const listener = onAbort(caller, () => controller.abort(caller?.reason));
+  const end = () => {
+    timer.cancel();
+    listener.cancel();
+  };
+  return {
+    signal: controller.signal,
+    isOver: () => isOver,
+    /** The time does not count any more; the caller's signal does. */
+    rest: () => timer.cancel(),
+    end,
+    abort: () => {
+      end();
+      controller.abort();
+    },
+  };
+}
+
+/** Codes of runtimes (Node and Deno, Bun) for a connection that never came about, so that nothing was sent. */
+const NOT_CONNECTED = new Set([
+  "ECONNREFUSED",
+  "ConnectionRefused",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "ConnectTimeout",
+]);
+
+/** Codes of a handshake that failed: one side does not believe the other's certificate, or does not speak TLS. */
+const TLS_CODES =
+  /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$)/;
+
+function failed(error: unknown, isOver: boolean, budgetMs: number): Failure {
+  if (isOver) {
+    return { kind: "timed_out", reason: `no answer in ${Math.round(budgetMs)} ms`, cause: error };
+  }
+  const chain = causes(error);
+  const codes = chain
+    .map((cause) => String((cause as { code?: unknown }).code ?? ""))
+    .filter((code) => code !== "");
+  const last = chain.at(-1);
+  const words = [...codes.slice(0, 1), last instanceof Error ? last.message : String(last)].join(": ");
+  if (codes.some((code) => NOT_CONNECTED.has(code))) {
+    return { kind: "connect", reason: `cannot connect: ${words}`, cause: error };
+  }
+  if (codes.some((code) => TLS_CODES.test(code))) {
+    return { kind: "tls", reason: `no secure connection: ${words}`, cause: error };
+  }
+  return { kind: "broken", reason: `the connection broke: ${words}`, cause: error };
+}
+
+/** The error and what lies behind it, the nearest first. */
+function causes(error: unknown): unknown[] {
+  const chain: unknown[] = [];
+  for (let next = error; next !== undefined && next !== null && !chain.includes(next); ) {
+    chain.push(next);
+    next = (next as { cause?: unknown }).cause ?? (next as { errors?: unknown[] }).errors?.[0];
+  }
+  return chain;
+}

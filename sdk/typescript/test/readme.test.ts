@@ -1,0 +1,45 @@
+/** Runs the examples of README.md, in their order, against one node. */
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import type { TestCluster } from "../src/node/testing.js";
+import { PACKAGE, startCluster } from "./support.js";
+
+const SOURCES = `${PACKAGE}test/examples/`;
+const PROGRAMS = `${PACKAGE}build/test/examples/`;
+const examples = readdirSync(SOURCES).filter((name) => name.endsWith(".ts")).length;
+
+let cluster: TestCluster;
+before(async () => {
+  cluster = await startCluster();
+});
+after(() => cluster.stop());
+
+/** What stands for this expected output. */
+function pattern(expected: string): RegExp {
+  const parts = expected.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`);
+}
+
+test("there are examples", () => assert.ok(examples > 0));
+
+for (let number = 1; number <= examples; number += 1) {
+  test(`example ${number} of README.md`, () => {
+    const program = `${PROGRAMS}example${number}.js`;
+    const here = cluster.endpoints.join(",");
+    const text = readFileSync(program, "utf8").replace(/127\.0\.0\.1:7101(,127\.0\.0\.1:710[23])*/g, here);
+    writeFileSync(program, text);
+    const ran = spawnSync(process.execPath, [program], {
+      encoding: "utf8",
+      timeout: 30_000,
+      env: { ...process.env, QUORATE_ENDPOINTS: here },
+    });
+    assert.equal(ran.status, 0, ran.stderr);
+    const output = `${SOURCES}example${number}.txt`;
+    if (existsSync(output)) {
+      assert.match(ran.stdout, pattern(readFileSync(output, "utf8")));
+    }
+  });
+}

@@ -1,0 +1,34 @@
+/** What tests share: the program of a node, and waiting for a condition. */
+
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { NODE_ENV, TestCluster, type TestClusterOptions } from "../src/node/testing.js";
+
+/** The package, from where tests run. */
+export const PACKAGE = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The program of a node: `QUORATE_NODE`, else the built one of this repository, else the one on the `PATH`. */
+export function nodeProgram(): string {
+  const built = fileURLToPath(new URL("../../../../target/debug/quorate-node", import.meta.url));
+  return process.env[NODE_ENV] ?? (existsSync(built) ? built : "quorate-node");
+}
+
+/** A cluster of that program. */
+export function startCluster(options: TestClusterOptions = {}): Promise<TestCluster> {
+  return TestCluster.start({ program: nodeProgram(), ...options });
+}
+
+/** Waits until this is so, at most for a while. */
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > end) {
+      throw new Error(`not in ${withinMs} ms: ${what}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
