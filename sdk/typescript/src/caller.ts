@@ -168,7 +168,14 @@ export class Caller {
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), (call.attemptMs ?? this.settings.attemptMs) + (call.holdMs ?? 0));
-      const attempted = await attempt(this.settings.fetch, this.#node(node), call, budget, way.token);
+      const attempted = await attempt(
+        this.settings.fetch,
+        this.#node(node),
+        call,
+        budget,
+        way.token,
+        this.closed,
+      );
       const judged = this.#judge(node, call, attempted);
       if (judged.kind === "good") {
         const { status, text } = attempted as Extract<Attempted, { kind: "answer" }>;
@@ -186,7 +193,15 @@ export class Caller {
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), this.settings.attemptMs);
-      const opened = await openStream(this.settings.fetch, this.#node(node), call, accept, budget, way.token);
+      const opened = await openStream(
+        this.settings.fetch,
+        this.#node(node),
+        call,
+        accept,
+        budget,
+        way.token,
+        this.closed,
+      );
       if (opened.kind === "stream") {
         this.#learn(node, opened.hint);
         return { node, revision: opened.revision, body: opened.body, close: opened.close };
@@ -209,7 +224,14 @@ export class Caller {
   async textFrom(node: number, call: Call, budgetMs: number): Promise<string> {
     const started = now();
     const token = await this.settings.token?.();
-    const attempted = await attempt(this.settings.fetch, this.#node(node), call, budgetMs, token);
+    const attempted = await attempt(
+      this.settings.fetch,
+      this.#node(node),
+      call,
+      budgetMs,
+      token,
+      this.closed,
+    );
     if (attempted.kind === "failure") {
       throw this.#gaveUp({ ...begin(call), started }, node, attempted.failure);
     }
@@ -426,7 +448,14 @@ export class Caller {
       );
       const token = await this.settings.token?.();
       const call = this.#statusCall();
-      const attempted = await attempt(this.settings.fetch, endpoint, call, INTRODUCTION_TIMEOUT_MS, token);
+      const attempted = await attempt(
+        this.settings.fetch,
+        endpoint,
+        call,
+        INTRODUCTION_TIMEOUT_MS,
+        token,
+        this.closed,
+      );
       if (attempted.kind === "failure") {
         return;
       }
@@ -442,7 +471,7 @@ export class Caller {
   }
 
   #statusCall(): Call {
-    return readCall("/v1/cluster/status", undefined, { signal: this.closed });
+    return readCall("/v1/cluster/status");
   }
 }
 

@@ -4,26 +4,75 @@
  * Owns the settings and the names of things; each thing is done in a module of its own. The way of a call to the nodes is `caller`'s.
  */
 
+import { Access, type PageOptions } from "./access.js";
+import { type BackupEnd, type BackupOptions, backup } from "./backup.js";
+import { namePath, readCall } from "./call.js";
 import { Caller, type TokenSource } from "./caller.js";
+import type {
+  BulkAnswer,
+  BulkOptions,
+  ClaimAnswer,
+  ClaimOptions,
+  Txn,
+  TxnAnswer,
+  TxnOptions,
+  UpdateWhereOptions,
+  WhereAnswer,
+  WhereOptions,
+} from "./changes.js";
+import * as changes from "./changes.js";
+import { Cluster, requestOutcome } from "./cluster.js";
+import { Collection, Sequence } from "./collections.js";
 import { Election } from "./election.js";
 import type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
 import * as entries from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
+import { Latch } from "./latch.js";
 import { NamedLock } from "./lock.js";
-import { op } from "./ops.js";
+import { Mirror, type MirrorOptions } from "./mirror.js";
+import { type Op, op } from "./ops.js";
+import { type PageOf, Pages } from "./pages.js";
+import type {
+  Counted,
+  CountOptions,
+  FindOptions,
+  FindPage,
+  HistoryOptions,
+  ListOptions,
+  ListPage,
+  VersionOf,
+} from "./queries.js";
+import * as queries from "./queries.js";
 import { Renewals } from "./renewals.js";
 import { RETRY_DEFAULT, type RetryPolicy } from "./retry.js";
-import { endSession, type Session, type SessionOptions, startSession } from "./session.js";
+import { createSession, type Session, type SessionOptions, startSession } from "./session.js";
+import { endSession, SessionById } from "./session-by-id.js";
+import { type QueueStats, TaskQueue } from "./tasks.js";
 import { asyncDispose } from "./timing.js";
 import { type Fetch, parseEndpoints } from "./transport.js";
 import type {
+  AuditLine,
+  AuditPage,
+  BarrierInfo,
+  CallOptions,
   Cas,
+  CollectionInfo,
+  CollectionPage,
   ConditionOptions,
+  ElectionPage,
+  ElectionSummary,
   Entry,
+  LockPage,
+  LockSummary,
   Patch,
   PutOptions,
+  QueuePage,
   ReadOptions,
   RequestOptions,
+  RequestOutcome,
+  SessionCreated,
+  SessionInfo,
+  SessionPage,
   WriteOptions,
   WriteResult,
 } from "./types.js";
@@ -233,6 +282,89 @@ export class Client {
     return update<T>(this.#caller, key, change, options);
   }
 
+  // Many entries
+
+  /** Lists entries by key: `for await` gives all of them, at one moment. */
+  list<T = unknown>(options: ListOptions = {}): Pages<Entry<T>, ListPage<T>> {
+    return queries.list<T>(this.#caller, options);
+  }
+
+  /** Finds entries of which something holds: `for await` gives all of them, at one moment. */
+  find<T = unknown>(options: FindOptions = {}): Pages<Entry<T>, FindPage<T>> {
+    return queries.find<T>(this.#caller, options);
+  }
+
+  /** How many entries there are of which something holds. */
+  count(options: CountOptions = {}): Promise<Counted> {
+    return queries.count(this.#caller, options);
+  }
+
+  /** What the entry was after each change, oldest first, as far back as history was not compacted. */
+  history<T = unknown>(
+    key: string,
+    options: HistoryOptions = {},
+  ): AsyncGenerator<VersionOf<T>, void, undefined> {
+    return queries.history<T>(this.#caller, key, options);
+  }
+
+  /** The decisions about an entry, refused ones too, oldest first, as far back as history was not compacted. */
+  audit(key: string, options: HistoryOptions = {}): Pages<AuditLine, AuditPage> {
+    return queries.audit(this.#caller, key, options);
+  }
+
+  /**
+   * Makes a list of operations, each applied or refused on its own, in order. An insert that finds its key is skipped, and so is an operation
+   * whose condition does not hold.
+   */
+  bulk(ops: readonly Op[], options: BulkOptions = {}): Promise<BulkAnswer> {
+    return changes.bulk(this.#caller, ops, options);
+  }
+
+  /** Looks at any number of keys, and does one thing or another, all or nothing. */
+  txn(txn: Txn, options: TxnOptions = {}): Promise<TxnAnswer> {
+    return changes.txn(this.#caller, txn, options);
+  }
+
+  /** Patches the entries that match: one part, up to 1,000 of them, in one step. With a cursor in the answer there is more. */
+  updateWhere(options: UpdateWhereOptions): Promise<WhereAnswer> {
+    return changes.changeWhere(this.#caller, options);
+  }
+
+  /** {@link updateWhere} for all parts, made one by one as the loop asks for them. */
+  updateAllWhere(options: UpdateWhereOptions): AsyncGenerator<WhereAnswer, void, undefined> {
+    return changes.changeAllWhere(this.#caller, options);
+  }
+
+  /** Deletes the entries that match: one part, up to 1,000 of them, in one step. With a cursor in the answer there is more. */
+  deleteWhere(options: WhereOptions): Promise<WhereAnswer> {
+    return changes.changeWhere(this.#caller, options);
+  }
+
+  /** {@link deleteWhere} for all parts, made one by one as the loop asks for them. */
+  deleteAllWhere(options: WhereOptions): AsyncGenerator<WhereAnswer, void, undefined> {
+    return changes.changeAllWhere(this.#caller, options);
+  }
+
+  /** Finds entries that nobody has locked, and locks them, in one step: one for 15 s, if nothing else is said. */
+  claim<T = unknown>(options: ClaimOptions): Promise<ClaimAnswer<T>> {
+    return changes.claim<T>(this.#caller, options);
+  }
+
+  /** The collection of this name: the rules of what is below it and a slash. */
+  collection(name: string): Collection {
+    return new Collection(this.#caller, name);
+  }
+
+  /** All collections, by name. */
+  collections(options: PageOptions = {}): Pages<CollectionInfo, CollectionPage> {
+    return this.#pages("/v1/collections", options, (page) => page.collections);
+  }
+
+  /** The sequence of this name: numbers without gaps. */
+  sequence(name: string): Sequence {
+    return new Sequence(this.#caller, name);
+  }
+
   // Watches
 
   /** Watches keys as they change. From when this resolves on, nothing is missed. */
@@ -247,6 +379,11 @@ export class Client {
     return new Watch<T, WatchEvent<T>>(stream);
   }
 
+  /** Keeps all entries with a prefix in memory. Resolves once all is there. */
+  mirror<T = unknown>(options: MirrorOptions = {}): Promise<Mirror<T>> {
+    return Mirror.start<T>(this.#caller, options);
+  }
+
   // Coordination
 
   /** Starts a session that renews itself for as long as it is held. */
@@ -254,13 +391,95 @@ export class Client {
     return startSession(this.#caller, this.#renewals, options);
   }
 
+  /** Starts a session that nobody renews: for others to keep alive by its id. */
+  createSession(options?: SessionOptions & RequestOptions): Promise<SessionCreated> {
+    return createSession(this.#caller, options);
+  }
+
+  /** A session by its id, whoever holds it. */
+  sessionById(id: string): SessionById {
+    return new SessionById(this.#caller, id);
+  }
+
+  /** All sessions. */
+  sessions(options: PageOptions = {}): Pages<SessionInfo, SessionPage> {
+    return this.#pages("/v1/sessions", options, (page) => page.sessions);
+  }
+
   /** The lock of this name, whoever holds it. `session.lock(name)` acquires it. */
   lock(name: string): NamedLock {
     return new NamedLock(this.#caller, name);
   }
 
+  /** All locks that somebody holds or waits for, by name. */
+  locks(options: PageOptions = {}): Pages<LockSummary, LockPage> {
+    return this.#pages("/v1/locks", options, (page) => page.locks);
+  }
+
   /** The election of this name. `session.campaign(name)` stands in it. */
   election(name: string): Election {
     return new Election(this.#caller, name);
+  }
+
+  /** All elections in which somebody leads or stands, by name. */
+  elections(options: PageOptions = {}): Pages<ElectionSummary, ElectionPage> {
+    return this.#pages("/v1/elections", options, (page) => page.elections);
+  }
+
+  /** The barrier of this name as it is. `session.barrier(name, parties)` enters it. One that nobody is in is empty. */
+  barrier(name: string, options?: CallOptions): Promise<BarrierInfo> {
+    return this.#caller.fetch(readCall(namePath("/v1/barriers/", name), undefined, options));
+  }
+
+  /** The latch of this name. */
+  latch(name: string): Latch {
+    return new Latch(this.#caller, name);
+  }
+
+  /** The queue of tasks of this name. */
+  tasks(queue: string): TaskQueue {
+    return new TaskQueue(this.#caller, queue);
+  }
+
+  /** All queues of tasks, by name. */
+  taskQueues(options: PageOptions = {}): Pages<QueueStats, QueuePage> {
+    return this.#pages("/v1/tasks", options, (page) => page.queues);
+  }
+
+  // The cluster
+
+  /** The cluster itself: its nodes and members. */
+  get cluster(): Cluster {
+    return new Cluster(this.#caller);
+  }
+
+  /** Users, roles and tokens. */
+  get access(): Access {
+    return new Access(this.#caller);
+  }
+
+  /** What became of a write; `undefined`: it was never decided, or more than 15 minutes ago. */
+  requestOutcome(requestId: string, options?: CallOptions): Promise<RequestOutcome | undefined> {
+    return requestOutcome(this.#caller, requestId, options);
+  }
+
+  /**
+   * The whole cluster as a stream of bytes; the return value of the generator is what its end says. Rejects where it breaks off. In Node
+   * `saveBackup` of `quorate/node` writes it to a file.
+   */
+  backup(options: BackupOptions = {}): AsyncGenerator<Uint8Array, BackupEnd, undefined> {
+    return backup(this.#caller, options);
+  }
+
+  #pages<Item, Page extends PageOf>(
+    route: string,
+    options: PageOptions,
+    items: (page: Page) => readonly Item[],
+  ): Pages<Item, Page> {
+    const { limit } = options;
+    return new Pages(
+      (cursor) => this.#caller.fetch<Page>(readCall(route, { limit, cursor }, options)),
+      items,
+    );
   }
 }

@@ -5,21 +5,77 @@
  * `quorate/node` and `quorate/testing`.
  */
 
+export { Access, type PageOptions, type TokenOptions } from "./access.js";
+export type { BackupEnd, BackupOptions } from "./backup.js";
 export { Barrier, type BarrierOptions } from "./barrier.js";
 export { randomRequestId } from "./call.js";
 export type { TokenSource } from "./caller.js";
+export {
+  type BulkAnswer,
+  type BulkOptions,
+  type BulkResult,
+  type ClaimAnswer,
+  Claimed,
+  type ClaimOptions,
+  type Txn,
+  type TxnAnswer,
+  type TxnBlockResult,
+  type TxnCheck,
+  type TxnFailed,
+  type TxnOptions,
+  type TxnRead,
+  type TxnResult,
+  type TxnStep,
+  type TxnWritten,
+  type UpdateWhereOptions,
+  type WhereAnswer,
+  type WhereOptions,
+} from "./changes.js";
 export { Client, type ClientOptions, DEFAULT_ENDPOINTS } from "./client.js";
+export { type ChangeMembersOptions, Cluster, type NodeSays } from "./cluster.js";
+export { Collection, type RulesOptions, Sequence } from "./collections.js";
 export { type CampaignOptions, Election, Leadership } from "./election.js";
 export type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
 export * from "./errors.js";
+export { Latch } from "./latch.js";
 export type { SessionState } from "./lease.js";
 export { Lock, type LockOptions, NamedLock } from "./lock.js";
+export { Mirror, type MirrorChange, type MirrorOptions } from "./mirror.js";
 export type { Camel } from "./names.js";
 export { type Leads, Observation } from "./observe.js";
 export { type Op, op } from "./ops.js";
+export { type PageOf, Pages } from "./pages.js";
+export type {
+  Counted,
+  CountOptions,
+  FindOptions,
+  FindPage,
+  HistoryOptions,
+  ListOptions,
+  ListPage,
+  VersionOf,
+} from "./queries.js";
 export type { PlaceOptions } from "./queue-place.js";
 export type { RetryPolicy } from "./retry.js";
 export { Session, type SessionOptions } from "./session.js";
+export { SessionById } from "./session-by-id.js";
+export { TaskFailure, type TaskRun } from "./task-run.js";
+export {
+  type ClaimTasksOptions,
+  type QueueStats,
+  Task,
+  type TaskAnswer,
+  type TaskFailureOptions,
+  type TaskInfo,
+  type TaskOptions,
+  type TaskPage,
+  TaskQueue,
+  type TaskScheduled,
+  type TaskSpec,
+  type TaskState,
+  type TasksRequeued,
+  type TasksScheduled,
+} from "./tasks.js";
 export type { Fetch } from "./transport.js";
 export * from "./types.js";
 export type { ChangeOf, Updated, UpdateOptions } from "./update.js";
@@ -33,3 +89,4 @@ export {
   type WatchOptions,
 } from "./watch.js";
 export type { Wire } from "./wire.js";
+export type { TaskHandler, WorkerOptions, WorkerReport } from "./worker.js";

@@ -5,7 +5,7 @@
  */
 
 import { Barrier, type BarrierOptions } from "./barrier.js";
-import { namePath, writeCall } from "./call.js";
+import { writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { type CampaignOptions, Leadership } from "./election.js";
 import { InvalidArgumentError, type Loss, RejectedError, SessionError } from "./errors.js";
@@ -13,8 +13,9 @@ import { Lease, type SessionState } from "./lease.js";
 import { Lock, type LockOptions } from "./lock.js";
 import { takePlace } from "./queue-place.js";
 import type { Renewals, Renewed } from "./renewals.js";
+import { endSession } from "./session-by-id.js";
 import { asyncDispose, deferred, now, orAborted } from "./timing.js";
-import type { CallOptions, SessionCreated, SessionEnded } from "./types.js";
+import type { CallOptions, SessionCreated } from "./types.js";
 
 /** A session that is created late is over before it is known: then another one is asked for, so many times. */
 const STARTS_MAX = 3;
@@ -264,23 +265,5 @@ export class Session {
     for (const listener of [...this.#listeners]) {
       listener(state);
     }
-  }
-}
-
-/** Ends a session by its id; one that had ended already is as good. */
-export async function endSession(
-  caller: Caller,
-  id: string,
-  options: CallOptions = {},
-): Promise<SessionEnded | undefined> {
-  try {
-    return await caller.fetch<SessionEnded>(
-      writeCall("DELETE", namePath("/v1/sessions/", id), undefined, options),
-    );
-  } catch (error) {
-    if (error instanceof RejectedError && error.code === "session_expired") {
-      return undefined;
-    }
-    throw error;
   }
 }

@@ -81,15 +81,16 @@ function parseUrl(item: string, hasScheme: boolean, prefersTls: boolean): URL | 
   }
 }
 
-/** Sends the call to the node, and reads all of the answer. Rejects only with the reason of the caller's signal. */
+/** Sends the call to the node, and reads all of the answer. Rejects only with the reason of a signal: the caller's, or that of the client. */
 export async function attempt(
   fetch: Fetch,
   endpoint: Endpoint,
   call: Call,
   budgetMs: number,
   token: string | undefined,
+  closed: AbortSignal,
 ): Promise<Attempted> {
-  const limit = limited(budgetMs, call.signal);
+  const limit = limited(budgetMs, call.signal, closed);
   try {
     const response = await fetch(
       endpoint.base + call.target,
@@ -98,6 +99,7 @@ export async function attempt(
     return await answered(response);
   } catch (error) {
     call.signal?.throwIfAborted();
+    closed.throwIfAborted();
     return { kind: "failure", failure: failed(error, limit.isOver(), budgetMs) };
   } finally {
     limit.end();
@@ -112,8 +114,9 @@ export async function openStream(
   accept: string,
   budgetMs: number,
   token: string | undefined,
+  closed: AbortSignal,
 ): Promise<OpenedStream> {
-  const limit = limited(budgetMs, call.signal);
+  const limit = limited(budgetMs, call.signal, closed);
   try {
     const init = request(call, undefined, token, limit.signal);
     const response = await fetch(endpoint.base + call.target, {
@@ -137,6 +140,7 @@ export async function openStream(
   } catch (error) {
     limit.end();
     call.signal?.throwIfAborted();
+    closed.throwIfAborted();
     return { kind: "failure", failure: failed(error, limit.isOver(), budgetMs) };
   }
 }
@@ -193,18 +197,20 @@ function hintOf(headers: Headers): LeaderHint {
   };
 }
 
-/** A signal that is aborted when the time is over or the caller gives up. */
-function limited(budgetMs: number, caller: AbortSignal | undefined) {
+/** A signal that is aborted when the time is over, the caller gives up, or the client is closed. */
+function limited(budgetMs: number, ...signals: (AbortSignal | undefined)[]) {
   const controller = new AbortController();
   let isOver = false;
   const timer = after(budgetMs, () => {
     isOver = true;
     controller.abort();
   });
-  const listener = onAbort(caller, () => controller.abort(caller?.reason));
+  const listeners = signals.map((signal) => onAbort(signal, () => controller.abort(signal?.reason)));
   const end = () => {
     timer.cancel();
-    listener.cancel();
+    for (const listener of listeners) {
+      listener.cancel();
+    }
   };
   return {
     signal: controller.signal,

@@ -244,3 +244,15 @@ export type TokenInfo = Camel<Wire["TokenView"]>;
 export type TokenCreated = Camel<Wire["TokenCreated"]>;
 /** Who the caller is, and what it may do. */
 export type Self = Camel<Wire["SelfAnswer"]>;
+/** A page of collections. */
+export type CollectionPage = Camel<Wire["CollectionList"]>;
+/** A page of sessions. */
+export type SessionPage = Camel<Wire["SessionList"]>;
+/** A page of locks. */
+export type LockPage = Camel<Wire["LockList"]>;
+/** A page of elections. */
+export type ElectionPage = Camel<Wire["ElectionList"]>;
+/** A page of queues of tasks. */
+export type QueuePage = Camel<Wire["QueueList"]>;
+/** A page of decisions about an entry. */
+export type AuditPage = Camel<Wire["AuditAnswer"]>;

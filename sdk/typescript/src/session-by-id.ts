@@ -1,0 +1,64 @@
+/** Sessions by their ids, whoever holds them: looked at, renewed, ended. Owns their calls. */
+
+import { namePath, readCall, writeCall } from "./call.js";
+import type { Caller } from "./caller.js";
+import { RejectedError } from "./errors.js";
+import type { CallOptions, RequestOptions, SessionEnded, SessionInfo, SessionRenewed } from "./types.js";
+
+function path(id: string, verb = ""): string {
+  return namePath("/v1/sessions/", id, verb);
+}
+
+/** A session by its id, from `client.sessionById(id)`. */
+export class SessionById {
+  readonly id: string;
+  readonly #caller: Caller;
+
+  /** @internal */
+  constructor(caller: Caller, id: string) {
+    this.#caller = caller;
+    this.id = id;
+  }
+
+  /** What it is and holds, or `undefined`. */
+  async get(options?: CallOptions): Promise<SessionInfo | undefined> {
+    try {
+      return await this.#caller.find<SessionInfo>(readCall(path(this.id), undefined, options));
+    } catch (error) {
+      if (error instanceof RejectedError && error.code === "session_expired") {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /** Renews it once. Rejects with `session_expired`. */
+  renew(options?: CallOptions): Promise<SessionRenewed> {
+    // To renew twice is as good as once.
+    const call = readCall(path(this.id, "/renew"), undefined, options);
+    return this.#caller.fetch({ ...call, method: "POST", preference: "leader" });
+  }
+
+  /** Ends it, and with it all that hangs on it. Rejects with `session_expired`. */
+  end(options?: RequestOptions): Promise<SessionEnded> {
+    return this.#caller.fetch(writeCall("DELETE", path(this.id), undefined, options));
+  }
+}
+
+/** Ends a session by its id; one that had ended already is as good. */
+export async function endSession(
+  caller: Caller,
+  id: string,
+  options: CallOptions = {},
+): Promise<SessionEnded | undefined> {
+  try {
+    return await caller.fetch<SessionEnded>(
+      writeCall("DELETE", namePath("/v1/sessions/", id), undefined, options),
+    );
+  } catch (error) {
+    if (error instanceof RejectedError && error.code === "session_expired") {
+      return undefined;
+    }
+    throw error;
+  }
+}
