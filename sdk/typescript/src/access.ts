@@ -38,7 +38,7 @@ export interface TokenOptions extends RequestOptions {
 export class Access {
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller) {
     this.#caller = caller;
   }

@@ -32,7 +32,7 @@ export class Barrier {
   /** The id of the question that is on its way: to repeat it is to learn its outcome. */
   #asked: string | undefined;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(session: Session, caller: Caller, name: string, parties: number, options: BarrierOptions) {
     this.#session = session;
     this.#caller = caller;

@@ -253,7 +253,7 @@ export class Claimed<T = unknown> {
   readonly entry: Entry<T>;
   readonly #caller: Caller;
 
-  /** @internal Claimed entries come from `client.claim()`. */
+  /** Claimed entries come from `client.claim()`. */
   constructor(caller: Caller, entry: Entry<T>) {
     this.#caller = caller;
     this.entry = entry;

@@ -45,7 +45,7 @@ export interface ChangeMembersOptions extends RequestOptions {
 export class Cluster {
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller) {
     this.#caller = caller;
   }

@@ -33,7 +33,7 @@ export class Collection {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;
@@ -64,7 +64,7 @@ export class Sequence {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;

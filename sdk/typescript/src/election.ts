@@ -37,7 +37,7 @@ export class Leadership {
   readonly #held: Held;
   readonly #caller: Caller;
 
-  /** @internal Leaderships come from `session.campaign(name)`. */
+  /** Leaderships come from `session.campaign(name)`. */
   constructor(held: Held, caller: Caller) {
     this.#held = held;
     this.#caller = caller;
@@ -94,7 +94,7 @@ export class Election {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;

@@ -17,7 +17,7 @@ export class Latch {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;

@@ -43,7 +43,7 @@ export interface LockOptions extends PlaceOptions {
 export class Lock {
   readonly #held: Held;
 
-  /** @internal Locks come from `session.lock(name)`. */
+  /** Locks come from `session.lock(name)`. */
   constructor(held: Held) {
     this.#held = held;
   }
@@ -94,7 +94,7 @@ export class NamedLock {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;

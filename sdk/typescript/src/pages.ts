@@ -17,7 +17,7 @@ export class Pages<Item, Page extends PageOf> implements AsyncIterable<Item> {
   readonly #fetch: (cursor: string | undefined) => Promise<Page>;
   readonly #items: (page: Page) => readonly Item[];
 
-  /** @internal */
+  /** Made by the client. */
   constructor(fetch: (cursor: string | undefined) => Promise<Page>, items: (page: Page) => readonly Item[]) {
     this.#fetch = fetch;
     this.#items = items;

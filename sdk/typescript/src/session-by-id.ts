@@ -14,7 +14,7 @@ export class SessionById {
   readonly id: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, id: string) {
     this.#caller = caller;
     this.id = id;

@@ -89,7 +89,7 @@ export class Session {
   /** Places that are being given up in the background. */
   readonly #leaving = new Map<string, Promise<void>>();
 
-  /** @internal Sessions come from `client.session()`. */
+  /** Sessions come from `client.session()`. */
   constructor(caller: Caller, renewals: Renewals, id: string, lease: Lease) {
     this.id = id;
     this.#caller = caller;

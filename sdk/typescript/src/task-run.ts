@@ -27,8 +27,11 @@ export interface TaskRun {
 /** What a handler throws to say what is to become of its task; anything else that it throws is a reason to try again. */
 export class TaskFailure extends Error {
   override name = "TaskFailure";
+  /** The pause before the next attempt, where it is not the one that the task has. */
   readonly retryInMs: number | undefined;
+  /** Whether it is not to be tried again. */
   readonly dead: boolean;
+  /** Whether it is given back as if it had not been claimed. */
   readonly release: boolean;
 
   constructor(reason: string, then: { retryInMs?: number; dead?: boolean; release?: boolean } = {}) {

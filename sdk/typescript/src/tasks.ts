@@ -109,7 +109,7 @@ export class TaskQueue {
   readonly name: string;
   readonly #caller: Caller;
 
-  /** @internal */
+  /** Made by the client. */
   constructor(caller: Caller, name: string) {
     this.#caller = caller;
     this.name = name;
@@ -238,7 +238,7 @@ export class Task<T = unknown> {
   /** Until when the claim holds at least, as it was made, on the clock of `performance.now()`. */
   readonly heldUntil: number;
 
-  /** @internal Tasks come from a queue. */
+  /** Tasks come from a queue. */
   constructor(queue: TaskQueue, task: ClaimedTask, heldUntil: number) {
     this.queue = queue;
     this.id = task.id;

@@ -1,0 +1,90 @@
+/**
+ * `fetch` with certificates: a CA of one's own, and a certificate to show.
+ *
+ * Owns a `fetch` on `node:https`, since that of Node takes no certificates without a package of its own. It does what this client asks of
+ * one, and no more.
+ */
+
+import type { IncomingMessage } from "node:http";
+import { Agent, request } from "node:https";
+import { Readable } from "node:stream";
+import { createSecureContext } from "node:tls";
+import { InvalidArgumentError } from "../errors.js";
+import type { Fetch } from "../transport.js";
+import { WatchedFiles } from "./files.js";
+
+/** Certificates, as PEM text or in files. Files are read again when they change; new connections go by what they say then. */
+export interface TlsOptions {
+  /** The CAs whose certificates of nodes are believed; there are no others then. Without them: those of the system. */
+  readonly ca?: string | undefined;
+  readonly caFile?: string | undefined;
+  /** The certificate that nodes are shown: the client is then who it says. */
+  readonly cert?: string | undefined;
+  readonly certFile?: string | undefined;
+  /** Its private key. */
+  readonly key?: string | undefined;
+  readonly keyFile?: string | undefined;
+}
+
+/** How long an idle connection is kept: servers close idle ones. */
+const IDLE_MS = 30_000;
+const PARTS = ["ca", "cert", "key"] as const;
+
+/** Connections with these certificates. Throws where they do not fit together. */
+function agentOf(pem: Partial<Record<(typeof PARTS)[number], string>>): Agent {
+  if ((pem.cert === undefined) !== (pem.key === undefined)) {
+    throw new InvalidArgumentError("a certificate and its key belong together; give both or none");
+  }
+  try {
+    createSecureContext(pem);
+  } catch (cause) {
+    throw new InvalidArgumentError(`these certificates cannot be used: ${String(cause)}`, cause);
+  }
+  return new Agent({ ...pem, keepAlive: true, timeout: IDLE_MS, ALPNProtocols: ["http/1.1"] });
+}
+
+/** A `fetch` that believes these CAs and shows this certificate, for `new Client({ fetch })`. */
+export function tlsFetch(options: TlsOptions): Fetch {
+  const given = Object.fromEntries(
+    PARTS.flatMap((part) => (options[part] === undefined ? [] : [[part, options[part]]])),
+  );
+  const inFiles = PARTS.flatMap((part) => {
+    const path = options[`${part}File`];
+    return path === undefined || part in given ? [] : [{ part, path }];
+  });
+  const agent = new WatchedFiles(
+    inFiles.map(({ path }) => path),
+    (texts) => agentOf({ ...given, ...Object.fromEntries(inFiles.map(({ part }, at) => [part, texts[at]])) }),
+  );
+  return (url, init) => send(agent.get(), new URL(url), init);
+}
+
+function send(agent: Agent, url: URL, init: RequestInit): Promise<Response> {
+  if (url.protocol !== "https:") {
+    return fetch(url, init);
+  }
+  return new Promise((resolve, reject) => {
+    const { method = "GET", signal, body } = init;
+    const headers = init.headers as Record<string, string>;
+    const options = { agent, method, headers, ...(signal ? { signal } : {}) };
+    const sent = request(url, options, (message) => resolve(responseOf(message, method)));
+    sent.on("error", reject);
+    sent.end(body ?? undefined);
+  });
+}
+
+function responseOf(message: IncomingMessage, method: string): Response {
+  const status = message.statusCode ?? 0;
+  const headers = new Headers();
+  for (let at = 0; at + 1 < message.rawHeaders.length; at += 2) {
+    headers.append(message.rawHeaders[at] ?? "", message.rawHeaders[at + 1] ?? "");
+  }
+  const isEmpty = method === "HEAD" || status === 204 || status === 304;
+  if (isEmpty) {
+    message.resume();
+  }
+  return new Response(isEmpty ? null : (Readable.toWeb(message) as ReadableStream<Uint8Array>), {
+    status,
+    headers,
+  });
+}
