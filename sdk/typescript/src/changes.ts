@@ -31,7 +31,7 @@ const BULK_OPS_MAX = 10_000;
 
 /** How a bulk is done. */
 export interface BulkOptions extends RequestOptions {
-  /** Answer with the operations that failed or were skipped only, and the counts. */
+  /** Answer with the operations that failed only, and the counts. */
   readonly failuresOnly?: boolean | undefined;
   /** Say what would happen, write nothing. */
   readonly dryRun?: boolean | undefined;

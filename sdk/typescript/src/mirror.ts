@@ -178,7 +178,7 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
       }
       wake();
     });
-    this.#stop.signal.addEventListener("abort", () => wake(), { once: true });
+    onAbort(this.#stop.signal, () => wake());
     const wait = () =>
       new Promise<void>((resolve) => {
         wake = resolve;

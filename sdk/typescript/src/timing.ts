@@ -1,7 +1,7 @@
 /**
  * Time: the monotonic clock, pauses that can be given up, and what waits for one of two things.
  *
- * Owns that no timer and no listener stays behind when what it was for is over.
+ * Owns that no timer and no callback stays behind when what it was for is over.
  */
 
 /** Milliseconds on a clock that is never set back. */
@@ -18,6 +18,28 @@ export function after(ms: number, call: () => void): { cancel(): void } {
   return { cancel: () => clearTimeout(timer) };
 }
 
+/** What is called back when a signal is aborted: one listener for all, since runtimes warn of a signal that has many. */
+const listening = new WeakMap<AbortSignal, Set<() => void>>();
+
+function listeners(signal: AbortSignal): Set<() => void> {
+  const known = listening.get(signal);
+  if (known !== undefined) {
+    return known;
+  }
+  const calls = new Set<() => void>();
+  listening.set(signal, calls);
+  signal.addEventListener("abort", () => tell(calls), { once: true });
+  return calls;
+}
+
+function tell(calls: Set<() => void>): void {
+  const told = [...calls];
+  calls.clear();
+  for (const call of told) {
+    call();
+  }
+}
+
 /** Calls back once the signal is aborted, at once where it is already. */
 export function onAbort(signal: AbortSignal | undefined, call: () => void): { cancel(): void } {
   if (signal === undefined) {
@@ -27,8 +49,10 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): { ca
     call();
     return { cancel: () => {} };
   }
-  signal.addEventListener("abort", call, { once: true });
-  return { cancel: () => signal.removeEventListener("abort", call) };
+  const calls = listeners(signal);
+  const entry = () => call();
+  calls.add(entry);
+  return { cancel: () => calls.delete(entry) };
 }
 
 /** Waits so long, or rejects with the reason of the signal. */

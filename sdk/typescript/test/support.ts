@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { isQuorateError, type QuorateError } from "../src/index.js";
 import { NODE_ENV, TestCluster, type TestClusterOptions } from "../src/node/testing.js";
 
 /** The package, from where tests run. */
@@ -31,4 +32,31 @@ export async function until(
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+}
+
+/** What the promise rejects with; fails where it does not. */
+export async function failure(work: Promise<unknown>): Promise<QuorateError> {
+  const outcome = await work.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  if ("value" in outcome) {
+    throw new Error(`it should have failed, and came to ${JSON.stringify(outcome.value)}`);
+  }
+  if (!isQuorateError(outcome.error)) {
+    throw outcome.error;
+  }
+  return outcome.error;
+}
+
+/** The first so many of what comes. */
+export async function take<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of items) {
+    taken.push(item);
+    if (taken.length >= count) {
+      break;
+    }
+  }
+  return taken;
 }

@@ -13,7 +13,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream, existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type ClientOptions } from "../client.js";
@@ -38,6 +38,8 @@ export interface TestClusterOptions {
   readonly program?: string | undefined;
   /** Flags of each node on top of those that the cluster needs. */
   readonly flags?: readonly string[] | undefined;
+  /** Whether those flags make the nodes speak TLS: they are then ready once they take connections. */
+  readonly tls?: boolean | undefined;
 }
 
 /** Why there is no cluster to test with. */
@@ -114,9 +116,12 @@ export class TestCluster {
   readonly #home: string;
   readonly #nodes: readonly TestNode[];
 
-  private constructor(home: string, nodes: readonly TestNode[]) {
+  readonly #isReady: (address: string) => Promise<boolean>;
+
+  private constructor(home: string, nodes: readonly TestNode[], isTls: boolean) {
     this.#home = home;
     this.#nodes = nodes;
+    this.#isReady = isTls ? isConnected : isReady;
   }
 
   /** Starts the nodes, and waits until all would serve a linearizable read. */
@@ -199,7 +204,7 @@ export class TestCluster {
         ...(options.flags ?? []),
       ]);
     });
-    return new TestCluster(home, nodes);
+    return new TestCluster(home, nodes, options.tls ?? false);
   }
 
   async #ready(): Promise<void> {
@@ -209,7 +214,7 @@ export class TestCluster {
       for (const node of running) {
         node.check();
       }
-      if ((await Promise.all(running.map((node) => isReady(node.address)))).every((ready) => ready)) {
+      if ((await Promise.all(running.map((node) => this.#isReady(node.address)))).every((ready) => ready)) {
         return;
       }
       if (now() > until) {
@@ -229,7 +234,20 @@ export class TestCluster {
   }
 }
 
-/** Whether the node would serve a linearizable read; one with TLS or users is asked without either, and is ready once it answers. */
+/** Whether the node takes connections. */
+function isConnected(address: string): Promise<boolean> {
+  const [host, port] = address.split(":");
+  return new Promise((resolve) => {
+    const socket = createConnection({ host: host ?? "", port: Number(port) });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}
+
+/** Whether the node would serve a linearizable read. */
 async function isReady(address: string): Promise<boolean> {
   try {
     const response = await fetch(`http://${address}/readyz`, { signal: AbortSignal.timeout(2_000) });
