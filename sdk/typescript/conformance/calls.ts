@@ -125,13 +125,13 @@ async function work(context: Context, { queue, count, counter, fail = [] }: Args
   const failed = new Set<string>();
   let done = 0;
   const handler = async (task: Task) => {
-    if (fail.includes(task.id) && !failed.has(task.id)) {
-      failed.add(task.id);
-      throw new Error("it fails the first time");
-    }
     if (counter !== undefined) {
       const add = (value: { n: number } | undefined) => ({ n: (value?.n ?? 0) + 1 });
       await context.client.update<{ n: number }>(`${counter}/${task.id}`, add);
+    }
+    if (fail.includes(task.id) && !failed.has(task.id)) {
+      failed.add(task.id);
+      throw new Error("it fails the first time");
     }
     done += 1;
     if (done === count) {

@@ -1,5 +1,7 @@
 /** What a step expects, and variables in it. Owns the rules of comparison of the suite. */
 
+import { stringifyJson } from "../src/json.js";
+
 /** Values by the names that steps gave them. */
 export type Variables = Map<string, unknown>;
 
@@ -74,7 +76,7 @@ function first<T>(items: readonly T[], find: (item: T) => string | undefined): s
 }
 
 function unlike(expected: unknown, actual: unknown, path: string): string {
-  return `${path || "answer"} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`;
+  return `${path || "answer"} is ${stringifyJson(actual)}, not ${stringifyJson(expected)}`;
 }
 
 /** Where a field of the answer is not greater than it should be; both may be strings of digits. */

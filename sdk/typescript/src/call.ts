@@ -6,6 +6,7 @@
 
 import type { Preference } from "./endpoints.js";
 import { InvalidArgumentError } from "./errors.js";
+import { stringifyJson } from "./json.js";
 import { toWire } from "./names.js";
 import type { Intent } from "./retry.js";
 import type { CallOptions, RequestOptions } from "./types.js";
@@ -126,7 +127,7 @@ export function onceCall(
 function json(body: object): { body: string; headers: Record<string, string> } {
   let text: string;
   try {
-    text = JSON.stringify(toWire(body));
+    text = stringifyJson(toWire(body));
   } catch (cause) {
     throw new InvalidArgumentError(`the request has no JSON form: ${String(cause)}`, cause);
   }

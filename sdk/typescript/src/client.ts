@@ -27,6 +27,7 @@ import { Election } from "./election.js";
 import type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
 import * as entries from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
+import { parseJson } from "./json.js";
 import { Latch } from "./latch.js";
 import { NamedLock } from "./lock.js";
 import { Mirror, type MirrorOptions } from "./mirror.js";
@@ -113,7 +114,7 @@ export interface ClientOptions {
   readonly discoverMembers?: boolean | undefined;
   /** How requests are sent, instead of the `fetch` of the runtime: one that knows certificates, say. */
   readonly fetch?: Fetch | undefined;
-  /** How JSON is read, instead of `JSON.parse`: without rounding long numbers, say. */
+  /** How JSON is read. The default makes a `bigint` of a whole number that no float holds, and is `JSON.parse` else. */
   readonly parseJson?: ((text: string) => unknown) | undefined;
 }
 
@@ -138,7 +139,7 @@ function callerOf(options: ClientOptions): Caller {
     retry: { ...RETRY_DEFAULT, ...options.retry },
     reads: options.reads ?? "any",
     discovers: options.discoverMembers ?? true,
-    parse: options.parseJson ?? ((text) => JSON.parse(text) as unknown),
+    parse: options.parseJson ?? parseJson,
   });
 }
 

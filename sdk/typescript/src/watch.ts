@@ -9,6 +9,7 @@ import { type Call, readCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { InvalidArgumentError } from "./errors.js";
 import { EventStream, endError } from "./events.js";
+import { stringifyJson } from "./json.js";
 import { toWire } from "./names.js";
 import type { Message } from "./sse.js";
 import { anySignal, asyncDispose } from "./timing.js";
@@ -101,7 +102,7 @@ function query(options: WatchOptions) {
     events,
     consistency,
     from,
-    where: criteria === undefined ? undefined : JSON.stringify(toWire(criteria)),
+    where: criteria === undefined ? undefined : stringifyJson(toWire(criteria)),
     initial: options.initial || undefined,
     prev: options.prev || undefined,
     keys_only: options.keysOnly || undefined,
