@@ -165,7 +165,6 @@ function request(
     signal,
     cache: "no-store",
     redirect: "error",
-    credentials: "omit",
   };
   if (call.body !== undefined) {
     init.body = call.body;
@@ -242,6 +241,10 @@ const NOT_CONNECTED = new Set([
 const TLS_CODES =
   /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$)/;
 
+/** What Deno says of either, which has no codes, and what all say of a port that `fetch` does not take. */
+const TLS_WORDS = /invalid peer certificate|received fatal alert/;
+const NOT_CONNECTED_WORDS = /client error \(Connect\)|^bad port$|Requests to port \d+ are blocked/;
+
 function failed(error: unknown, isOver: boolean, budgetMs: number): Failure {
   if (isOver) {
     return { kind: "timed_out", reason: `no answer in ${Math.round(budgetMs)} ms`, cause: error };
@@ -251,14 +254,15 @@ function failed(error: unknown, isOver: boolean, budgetMs: number): Failure {
     .map((cause) => String((cause as { code?: unknown }).code ?? ""))
     .filter((code) => code !== "");
   const last = chain.at(-1);
-  const words = [...codes.slice(0, 1), last instanceof Error ? last.message : String(last)].join(": ");
-  if (codes.some((code) => NOT_CONNECTED.has(code))) {
-    return { kind: "connect", reason: `cannot connect: ${words}`, cause: error };
+  const words = last instanceof Error ? last.message : String(last);
+  const reason = [...codes.filter((code) => !words.includes(code)).slice(0, 1), words].join(": ");
+  if (codes.some((code) => TLS_CODES.test(code)) || TLS_WORDS.test(words)) {
+    return { kind: "tls", reason: `no secure connection: ${reason}`, cause: error };
   }
-  if (codes.some((code) => TLS_CODES.test(code))) {
-    return { kind: "tls", reason: `no secure connection: ${words}`, cause: error };
+  if (codes.some((code) => NOT_CONNECTED.has(code)) || NOT_CONNECTED_WORDS.test(words)) {
+    return { kind: "connect", reason: `cannot connect: ${reason}`, cause: error };
   }
-  return { kind: "broken", reason: `the connection broke: ${words}`, cause: error };
+  return { kind: "broken", reason: `the connection broke: ${reason}`, cause: error };
 }
 
 /** The error and what lies behind it, the nearest first. */
