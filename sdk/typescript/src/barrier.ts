@@ -47,18 +47,17 @@ export class Barrier {
    */
   async enter(): Promise<BarrierInfo> {
     await this.#session.left(this.#path());
-    let isSettled = false;
     try {
       const entered = await this.#rounds("/enter");
-      isSettled = entered.state === "open";
+      if (entered.state !== "open") {
+        await this.#giveUp();
+      }
       return entered;
     } catch (error) {
-      isSettled = leavesNothing(error);
-      throw error;
-    } finally {
-      if (!isSettled && this.#session.loss === undefined) {
-        this.#session.giveUp(this.#path(), () => this.#takeBack());
+      if (!leavesNothing(error) && this.#session.loss === undefined) {
+        void this.#giveUp();
       }
+      throw error;
     }
   }
 
@@ -124,6 +123,10 @@ export class Barrier {
       await sleep(WAIT_PAUSE_MS, signal);
       return undefined;
     }
+  }
+
+  #giveUp(): Promise<void> {
+    return this.#session.giveUp(this.#path(), () => this.#takeBack());
   }
 
   async #takeBack(): Promise<void> {

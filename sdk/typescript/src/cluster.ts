@@ -5,10 +5,11 @@
  */
 
 import { namePath, onceCall, readCall, writeCall } from "./call.js";
-import type { Caller } from "./caller.js";
+import { Caller } from "./caller.js";
 import { ProtocolError, QuorateError } from "./errors.js";
 import type { Camel } from "./names.js";
 import { now, sleep } from "./timing.js";
+import { parseEndpoint } from "./transport.js";
 import type {
   CallOptions,
   Limits,
@@ -59,6 +60,30 @@ export class Cluster {
   statusOfAll(): Promise<NodeSays<Status>[]> {
     const call = readCall("/v1/cluster/status");
     return this.#ofAll((node) => this.#caller.fetchFrom<Status>(node, call, STATUS_TIMEOUT_MS));
+  }
+
+  /**
+   * Every member as it sees the cluster, in order of ids. Members that no endpoint leads to are asked at the address that they advertise; one
+   * that does not answer is there with the reason, and so is an endpoint that nobody knows.
+   */
+  async overview(): Promise<(NodeSays<Status> & { readonly id: number | undefined })[]> {
+    const asked = await this.statusOfAll();
+    const latest = asked
+      .flatMap((node) => node.says ?? [])
+      .sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
+    const members = latest?.members ?? [];
+    const answered = new Set(asked.flatMap((node) => node.says?.nodeId ?? []));
+    const missing = members.filter(({ id }) => !answered.has(id));
+    const idAt = (address: string) => missing.find((member) => member.clientAddr === address)?.id;
+    const unasked = missing.filter(({ clientAddr }) => !asked.some(({ address }) => address === clientAddr));
+    const others = await Promise.all(
+      unasked.map(async ({ id, clientAddr }) => ({ id, ...(await this.#ask(clientAddr)) })),
+    );
+    const ofEndpoints = asked.map((node) => ({ id: node.says?.nodeId ?? idAt(node.address), ...node }));
+    const all = new Map([...ofEndpoints, ...others].map((node) => [node.id ?? node.address, node]));
+    return [...all.values()].sort(
+      (one, other) => (one.id ?? Number.MAX_VALUE) - (other.id ?? Number.MAX_VALUE),
+    );
   }
 
   /** The numbers of each endpoint, in the order given: OpenMetrics text. */
@@ -172,19 +197,38 @@ export class Cluster {
     );
   }
 
+  /** The status of a member at this address, with the settings of this client. */
+  async #ask(address: string): Promise<NodeSays<Status>> {
+    return said(address, async () => {
+      const { settings } = this.#caller;
+      const endpoint = parseEndpoint(
+        address,
+        settings.endpoints.some(({ isTls }) => isTls),
+      );
+      if (!endpoint.isTls && settings.token !== undefined) {
+        throw new ProtocolError(address, "the token is never sent in clear to an address that was not given");
+      }
+      const one = new Caller({ ...settings, endpoints: [endpoint], discovers: false });
+      return one.fetchFrom<Status>(0, readCall("/v1/cluster/status"), STATUS_TIMEOUT_MS);
+    });
+  }
+
   async #ofAll<T>(ask: (node: number) => Promise<T>): Promise<NodeSays<T>[]> {
     return Promise.all(
-      this.#caller.settings.endpoints.map(async ({ address }, node): Promise<NodeSays<T>> => {
-        try {
-          return { address, says: await ask(node) };
-        } catch (error) {
-          return {
-            address,
-            error: error instanceof QuorateError ? error : new ProtocolError(address, String(error)),
-          };
-        }
-      }),
+      this.#caller.settings.endpoints.map(({ address }, node) => said(address, () => ask(node))),
     );
+  }
+}
+
+/** What a node says, or why it says nothing. */
+async function said<T>(address: string, ask: () => Promise<T>): Promise<NodeSays<T>> {
+  try {
+    return { address, says: await ask() };
+  } catch (error) {
+    return {
+      address,
+      error: error instanceof QuorateError ? error : new ProtocolError(address, String(error)),
+    };
   }
 }
 

@@ -166,7 +166,7 @@ export async function takePlace(
   } catch (error) {
     free();
     if (!leavesNothing(error) && session.loss === undefined) {
-      session.giveUp(path(queue), () => waiting.takeBack());
+      void session.giveUp(path(queue), () => waiting.takeBack());
     }
     throw error;
   }

@@ -230,8 +230,8 @@ export class Session {
     await this.#leaving.get(place);
   }
 
-  /** @internal Gives up this place in the background. If that reaches no node, the end of the session does it. */
-  giveUp(place: string, work: () => Promise<unknown>): void {
+  /** @internal Gives up this place; never rejects. If that reaches no node, the end of the session does it. */
+  giveUp(place: string, work: () => Promise<unknown>): Promise<void> {
     const before = this.#leaving.get(place) ?? Promise.resolve();
     const leaving = before.then(work).then(
       () => {},
@@ -243,6 +243,7 @@ export class Session {
         this.#leaving.delete(place);
       }
     });
+    return leaving;
   }
 
   #over(loss: Loss): void {

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /**
  * Time: the monotonic clock, pauses that can be given up, and what waits for one of two things.
  *

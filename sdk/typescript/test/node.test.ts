@@ -6,6 +6,7 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { Client } from "../src/index.js";
 import { connect, fromEnv, tokenFile } from "../src/node/index.js";
 import { TestCluster, TestClusterError } from "../src/node/testing.js";
 import { failure, nodeProgram, startCluster, until } from "./support.js";
@@ -132,6 +133,14 @@ test("the environment names the nodes", async () => {
     await client.put("env", 1);
     assert.deepEqual(client.endpoints, cluster.endpoints);
     assert.deepEqual(fromEnv({ endpoints: "a:1" }).endpoints, ["a:1"]);
+    assert.deepEqual(fromEnv({ endpoints: undefined }).endpoints, cluster.endpoints);
+    process.env["QUORATE_TOKEN_FILE"] = "/no/such/token";
+    assert.throws(() => fromEnv(), /no\/such\/token/);
+    assert.equal(
+      await fromEnv({ token: "mine" }).get("nothing"),
+      undefined,
+      "the option goes before the environment",
+    );
     process.env["QUORATE_CERT"] = "x";
     assert.throws(() => fromEnv(), /QUORATE_KEY/);
   } finally {
@@ -164,6 +173,16 @@ test("three nodes: status, members, a leader that hands over, a node that dies a
     (await client.cluster.statusOfAll()).every((node) => node.says?.ready),
   );
   assert.equal((await client.cluster.status()).members.length, 3);
+  const [first = ""] = cluster.endpoints;
+  await using one = new Client({ endpoints: [first, "127.0.0.1:9"], discoverMembers: false });
+  const overview = (await one.cluster.overview()).map(({ id, address, says, error }) => [
+    id,
+    address,
+    says?.nodeId,
+    error?.code,
+  ]);
+  const known = cluster.endpoints.map((address, at) => [at + 1, address, at + 1, undefined]);
+  assert.deepEqual(overview, [...known, [undefined, "127.0.0.1:9", undefined, "timeout"]]);
   assert.ok((await client.cluster.metricsOfAll()).every((node) => node.says?.includes("# EOF")));
   assert.ok((await client.cluster.limits()).keyBytes > 0 && (await client.cluster.version()).version !== "");
   assert.equal((await client.cluster.digest()).digest.length > 0, true);

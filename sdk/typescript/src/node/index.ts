@@ -61,13 +61,15 @@ export function fromEnv(options: ConnectOptions = {}): Client {
     throw new InvalidArgumentError(`${CERT_ENV} and ${KEY_ENV} belong together; give both or none`);
   }
   const file = env[TOKEN_FILE_ENV];
-  const token = file === undefined ? { token: env[TOKEN_ENV] } : { tokenFile: file };
+  const hasToken = options.token !== undefined || options.tokenFile !== undefined;
+  const token = hasToken ? {} : file === undefined ? { token: env[TOKEN_ENV] } : { tokenFile: file };
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   return connect({
     endpoints: env[ENDPOINTS_ENV],
     caFile: env[CA_ENV],
     certFile,
     keyFile,
     ...token,
-    ...options,
+    ...given,
   });
 }
