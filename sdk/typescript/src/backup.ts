@@ -30,8 +30,11 @@ export interface BackupOptions {
 
 /** What the end of a backup says. */
 export interface BackupEnd {
+  /** How long it is. */
   readonly bytes: number;
+  /** Rows in it. */
   readonly rows: number;
+  /** The revision that it is of. */
   readonly revision: Revision;
 }
 

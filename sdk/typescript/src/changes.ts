@@ -39,12 +39,15 @@ export interface BulkOptions extends RequestOptions {
 
 /** What one operation of a bulk came to. */
 export interface BulkResult extends Omit<Camel<Wire["BulkResult"]>, "current" | "prev"> {
+  /** The entry as it is, where the operation was refused for it. */
   readonly current?: Entry;
+  /** The entry as it was before, where that was asked for. */
   readonly prev?: Entry;
 }
 
 /** What a bulk came to. */
 export interface BulkAnswer extends Omit<Camel<Wire["BulkAnswer"]>, "results"> {
+  /** What each operation came to. */
   readonly results: BulkResult[];
 }
 
@@ -60,6 +63,7 @@ export async function bulk(caller: Caller, ops: readonly Op[], options: BulkOpti
 
 /** What has to hold of a key before a transaction does its `then`. */
 export interface TxnCheck {
+  /** Which key. */
   readonly key: string;
   /** Whether there is an entry. */
   readonly exists?: boolean | undefined;
@@ -71,8 +75,11 @@ export interface TxnCheck {
 
 /** A transaction: if all checks hold the steps of `then`, otherwise those of `else`; all of them, or nothing. */
 export interface Txn {
+  /** What has to hold. */
   readonly if?: readonly TxnCheck[] | undefined;
+  /** What is done where all of it holds. */
   readonly then?: readonly TxnStep[] | undefined;
+  /** What is done where it does not. */
   readonly else?: readonly TxnStep[] | undefined;
 }
 
@@ -81,27 +88,37 @@ export type TxnStep = Op | ({ readonly op: "txn" } & Txn);
 
 /** A check that did not hold. */
 export interface TxnFailed extends Omit<Camel<Wire["TxnFailed"]>, "current"> {
+  /** The entry as it is. */
   readonly current?: Entry;
 }
 
 /** What a step read. */
 export interface TxnRead {
+  /** What kind of step it was. */
   readonly op: "get";
+  /** Which key. */
   readonly key: string;
+  /** The entry, if there is one. */
   readonly entry: Entry | null;
 }
 
 /** What a step wrote. */
 export interface TxnWritten extends Omit<Camel<Wire["TxnWritten"]>, "op" | "prev"> {
+  /** What kind of step it was. */
   readonly op: Exclude<Wire["OpKind"], "get">;
+  /** The entry as it was before, where that was asked for. */
   readonly prev?: Entry;
 }
 
 /** What a transaction in a transaction came to. */
 export interface TxnBlockResult {
+  /** What kind of step it was. */
   readonly op: "txn";
+  /** Whether its checks held. */
   readonly succeeded: boolean;
+  /** What each of its steps came to. */
   readonly results: TxnResult[];
+  /** Its checks that did not hold. */
   readonly failed?: TxnFailed[];
 }
 
@@ -112,6 +129,7 @@ export type TxnResult = TxnRead | TxnWritten | TxnBlockResult;
 export interface TxnAnswer extends Omit<Camel<Wire["TxnAnswer"]>, "results" | "failed"> {
   /** Whether the checks held. */
   readonly succeeded: boolean;
+  /** What each step came to. */
   readonly results: TxnResult[];
   /** The checks that did not hold. */
   readonly failed?: TxnFailed[];
@@ -131,6 +149,7 @@ export async function txn(caller: Caller, txn: Txn, options: TxnOptions): Promis
 
 /** Which entries are changed, and on what terms. */
 export interface WhereOptions extends RequestOptions {
+  /** The keys that begin so. */
   readonly prefix: string;
   /** Which entries are meant. Without it, all with the prefix. */
   readonly where?: Criteria | undefined;
@@ -148,6 +167,7 @@ export interface WhereOptions extends RequestOptions {
 
 /** {@link WhereOptions} and what is changed. */
 export interface UpdateWhereOptions extends WhereOptions {
+  /** What is changed of each entry. */
   readonly patch: Patch;
   /** Time to live from the change on; 0 for ever. */
   readonly ttlMs?: number | undefined;
@@ -155,6 +175,7 @@ export interface UpdateWhereOptions extends WhereOptions {
 
 /** What one part of a change came to. With a cursor there is more. */
 export interface WhereAnswer extends Omit<Camel<Wire["WhereAnswer"]>, "results"> {
+  /** What came of the entries that were skipped, or failed. */
   readonly results: BulkResult[];
 }
 
@@ -203,6 +224,7 @@ export async function* changeAllWhere(
 
 /** What is claimed, and how. */
 export interface ClaimOptions extends RequestOptions {
+  /** The keys that begin so. */
   readonly prefix: string;
   /** What has to hold of the entries. */
   readonly where?: Criteria | undefined;
@@ -222,7 +244,9 @@ export interface ClaimOptions extends RequestOptions {
 
 /** What was claimed, in order; none where there was nothing. */
 export interface ClaimAnswer<T = unknown> extends Omit<Camel<Wire["ClaimAnswer"]>, "entries" | "failed"> {
+  /** What was claimed. */
   readonly entries: Claimed<T>[];
+  /** Entries that matched, and that the patch does not fit. */
   readonly failed?: BulkResult[];
 }
 

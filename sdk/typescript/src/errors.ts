@@ -30,22 +30,39 @@ export type FailedCondition = Camel<Wire["Failed"]>;
 
 /** What the cluster says of an error: a problem document. */
 export interface Problem {
+  /** What it is. */
   readonly code: ErrorCode;
+  /** The HTTP status. */
   readonly status: number;
+  /** The code in words. */
   readonly title: string;
+  /** What happened, in words. */
   readonly detail: string;
+  /** Whether the request took effect. */
   readonly applied: Applied;
+  /** What may be done about it. */
   readonly retry: Retry;
+  /** The id of the request. */
   readonly requestId: string;
+  /** The entry as it is, where a write was refused for it. */
   readonly current?: Entry;
+  /** Faults of the request. */
   readonly errors?: InputFault[];
+  /** Conditions that did not hold. */
   readonly failed?: FailedCondition[];
+  /** How many hold the lock that was asked for. */
   readonly holders?: number;
+  /** How many wait for it. */
   readonly waiters?: number;
+  /** The log position at which it was decided; absent where it was refused before. */
   readonly index?: number;
+  /** The revision at which it was decided. */
   readonly revision?: string;
+  /** The oldest revision that can be read. */
   readonly oldestRevision?: string;
+  /** When to ask again at the earliest. */
   readonly retryAfterMs?: number;
+  /** Whether an earlier try under the same request id had decided it. */
   readonly replayed?: boolean;
 }
 
@@ -143,13 +160,19 @@ export class RejectedError extends QuorateError {
 
 /** What all attempts of a call came to. */
 export interface GaveUp {
+  /** How often it was sent, or tried to be. */
   readonly attempts: number;
+  /** How long that took. */
   readonly elapsedMs: number;
+  /** The id of the write. */
   readonly requestId: string | undefined;
   /** The node that was asked last, and what went wrong there. */
   readonly endpoint: string;
+  /** What went wrong the last time, in words. */
   readonly reason: string;
+  /** What the node said the last time, where it said something. */
   readonly problem: Problem | undefined;
+  /** What the runtime said the last time. */
   readonly cause: unknown;
 }
 

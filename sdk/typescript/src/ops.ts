@@ -21,18 +21,31 @@ import type { Wire } from "./wire.js";
 
 /** What is done to which key, and under which conditions. Made by {@link op}, or by hand. */
 export interface Op {
+  /** What is done. */
   readonly op: Wire["OpKind"];
+  /** To which key. */
   readonly key: string;
+  /** The value to write: JSON or a `Uint8Array`. */
   readonly value?: unknown;
+  /** What an update changes. */
   readonly patch?: Patch | undefined;
+  /** Only while the entry has this token. */
   readonly cas?: Cas | undefined;
+  /** Only while all of this holds of the entry. */
   readonly if?: readonly Criterion[] | undefined;
+  /** Only while this token holds its lock or leads its election. */
   readonly guard?: Guard | undefined;
+  /** Time to live; 0 for ever. */
   readonly ttlMs?: number | undefined;
+  /** How long a lock holds. */
   readonly lockMs?: number | undefined;
+  /** How long to wait for a lock. Only for an operation that stands alone. */
   readonly waitMs?: number | undefined;
+  /** The id of the session that the entry goes with. */
   readonly session?: string | undefined;
+  /** Answer with the entry as it was before. */
   readonly prev?: boolean | undefined;
+  /** Say what would happen, write nothing. */
   readonly dryRun?: boolean | undefined;
 }
 

@@ -6,6 +6,7 @@
 
 /** A page: its items stand in a field of their own; with a cursor there is more. */
 export interface PageOf {
+  /** Where the next page begins; absent on the last. */
   readonly cursor?: string;
 }
 

@@ -35,6 +35,7 @@ export interface ListOptions extends ReadOptions {
 
 /** A page of a listing. */
 export interface ListPage<T = unknown> extends Omit<Camel<Wire["ListAnswer"]>, "entries"> {
+  /** The entries of the page. */
   readonly entries: Entry<T>[];
 }
 
@@ -56,6 +57,7 @@ export interface FindOptions extends ReadOptions {
 
 /** A page of what was found. */
 export interface FindPage<T = unknown> extends Omit<Camel<Wire["FindAnswer"]>, "entries"> {
+  /** The entries of the page. */
   readonly entries: Entry<T>[];
 }
 
@@ -69,6 +71,7 @@ export type CountOptions = Omit<FindOptions, "orderBy" | "limit" | "fields" | "k
 export interface VersionOf<T = unknown> extends AuditLine {
   /** `delete` where the entry was gone after it. */
   readonly type: "put" | "delete";
+  /** The entry after it; `undefined` where it was gone. */
   readonly entry: Entry<T> | undefined;
 }
 

@@ -39,6 +39,7 @@ export interface TaskOptions {
 
 /** A task to be scheduled: what it is about, JSON or bytes, and when. */
 export interface TaskSpec extends TaskOptions {
+  /** What it is about: JSON or a `Uint8Array`. */
   readonly payload?: unknown;
 }
 
@@ -63,6 +64,7 @@ export interface TaskInfo<T = unknown> extends Omit<Camel<Wire["TaskView"]>, "pa
 
 /** A page of tasks. */
 export interface TaskPage<T = unknown> extends Omit<Camel<Wire["TaskList"]>, "tasks"> {
+  /** The tasks of the page. */
   readonly tasks: TaskInfo<T>[];
 }
 

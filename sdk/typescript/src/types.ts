@@ -22,13 +22,17 @@ export function compareRevisions(one: Revision, other: Revision): number {
 
 /** An entry as it is, or was. */
 export interface Entry<T = unknown> {
+  /** Its key. */
   readonly key: string;
   /** What is stored; a `Uint8Array` where {@link contentType} is `bytes`, `undefined` where only keys were asked for. */
   readonly value: T;
+  /** Whether it is JSON or bytes. */
   readonly contentType: Wire["ContentType"];
   /** The token of this version; `null` while somebody has the entry locked. */
   readonly cas: Cas | null;
+  /** The revision that created it. */
   readonly createRevision: Revision;
+  /** The revision of its last change. */
   readonly modRevision: Revision;
   /** Writes since it was created. */
   readonly version: number;
@@ -42,6 +46,7 @@ export interface Entry<T = unknown> {
   readonly ttlMs?: number;
   /** The revision at which this is true, where it is an answer of its own. */
   readonly revision?: Revision;
+  /** The log position of the answer. */
   readonly index?: number;
   /** Whether an earlier try under the same request id had done it. */
   readonly replayed?: boolean;
@@ -49,19 +54,27 @@ export interface Entry<T = unknown> {
 
 /** What a write came to. */
 export interface WriteResult<T = unknown> {
+  /** Which key. */
   readonly key: string;
+  /** The revision of the write. */
   readonly revision: Revision;
   /** The token of the version written; absent where nothing is there any more. */
   readonly cas?: Cas;
+  /** The revision that created the entry. */
   readonly createRevision?: Revision;
+  /** Writes since it was created. */
   readonly version?: number;
+  /** How long it lives. */
   readonly ttlMs?: number;
+  /** How long the lock holds that was asked for. */
   readonly lockMs?: number;
   /** The entry as it was before, where that was asked for. */
   readonly prev?: Entry<T>;
+  /** Whether nothing was written, since that was asked for. */
   readonly dryRun?: boolean;
   /** Whether an earlier try under the same request id had done it. */
   readonly replayed?: boolean;
+  /** The log position of the write. */
   readonly index: number;
 }
 
@@ -94,9 +107,13 @@ export type Patch = Readonly<Record<string, unknown>> | readonly PatchStep[];
 
 /** A step of a patch. */
 export interface PatchStep {
+  /** What is done. */
   readonly op: string;
+  /** To which field: a dotted path, or a JSON pointer. */
   readonly path: string;
+  /** With what. */
   readonly value?: unknown;
+  /** From which field, for a move or a copy. */
   readonly from?: string;
 }
 

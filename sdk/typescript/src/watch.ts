@@ -53,23 +53,35 @@ export interface WatchOptions {
 
 /** An entry was written. */
 export interface PutEvent<T = unknown> {
+  /** What happened. */
   readonly type: "put";
+  /** Which key. */
   readonly key: string;
+  /** The revision of the change. */
   readonly revision: Revision;
+  /** The entry after it. */
   readonly entry: Entry<T>;
+  /** The entry as it was before, where that was asked for. */
   readonly prev?: Entry<T>;
   /** Whether it was there when the watch began. */
   readonly initial?: boolean;
+  /** Which change of its revision it is. */
   readonly index?: number;
 }
 
 /** An entry is gone. */
 export interface DeleteEvent<T = unknown> {
+  /** What happened. */
   readonly type: "delete";
+  /** Which key. */
   readonly key: string;
+  /** The revision of the change. */
   readonly revision: Revision;
+  /** Why it is gone. */
   readonly cause?: Wire["DeleteCause"];
+  /** The entry as it was before, where that was asked for. */
   readonly prev?: Entry<T>;
+  /** Which change of its revision it is. */
   readonly index?: number;
 }
 

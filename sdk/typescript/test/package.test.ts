@@ -69,9 +69,11 @@ test("the entry point imports nothing of Node, and no other package", () => {
 /** Members whose names say all. */
 const PLAIN = ["name", "next", "return", "prefix", "id", "parties", "key", "value", "maxAttempts"];
 
-/** Public members of a class that should have a word of documentation. */
+/** Public members of a class or an interface that should have a word of documentation. */
 function members(exported: ts.Symbol): ts.Symbol[] {
-  const declaration = exported.declarations?.find(ts.isClassDeclaration);
+  const declaration = exported.declarations?.find(
+    (found) => ts.isClassDeclaration(found) || ts.isInterfaceDeclaration(found),
+  );
   const symbols = declaration === undefined ? [] : [...(exported.members?.values() ?? [])];
   const ofClass = symbols.filter((member) => !(member.flags & ts.SymbolFlags.TypeParameter));
   return ofClass.filter((member) => /^[a-z]\w*$/i.test(member.name) && !PLAIN.includes(member.name));

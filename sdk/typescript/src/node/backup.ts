@@ -9,6 +9,7 @@ import { InvalidArgumentError } from "../errors.js";
 
 /** A backup that is whole and durable. */
 export interface SavedBackup extends BackupEnd {
+  /** The file. */
   readonly path: string;
 }
 

@@ -47,6 +47,29 @@ export class TestClusterError extends Error {
   override name = "TestClusterError";
 }
 
+/** Processes that are not to outlive this one. */
+const running = new Set<ChildProcess>();
+
+function endAll(): void {
+  for (const child of running) {
+    child.kill("SIGKILL");
+  }
+}
+
+/** Ends the process with this one, if it has not ended before. */
+function ownedByUs(child: ChildProcess): void {
+  if (running.size === 0) {
+    process.on("exit", endAll);
+  }
+  running.add(child);
+  child.on("exit", () => {
+    running.delete(child);
+    if (running.size === 0) {
+      process.off("exit", endAll);
+    }
+  });
+}
+
 /** A node: its address, its command, and its process while it runs. */
 class TestNode {
   readonly address: string;
@@ -69,8 +92,10 @@ class TestNode {
 
   start(): void {
     const child = spawn(this.#program, this.#flags, { stdio: ["ignore", "pipe", "pipe"] });
+    ownedByUs(child);
     this.#fault = undefined;
     child.on("error", (error) => {
+      running.delete(child);
       this.#fault = `cannot start ${this.#program} (${NODE_ENV} names another): ${error.message}`;
     });
     child.on("exit", (code, signal) => {

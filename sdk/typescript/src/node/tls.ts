@@ -17,12 +17,15 @@ import { WatchedFiles } from "./files.js";
 export interface TlsOptions {
   /** The CAs whose certificates of nodes are believed; there are no others then. Without them: those of the system. */
   readonly ca?: string | undefined;
+  /** {@link ca} in a file. */
   readonly caFile?: string | undefined;
   /** The certificate that nodes are shown: the client is then who it says. */
   readonly cert?: string | undefined;
+  /** {@link cert} in a file. */
   readonly certFile?: string | undefined;
   /** Its private key. */
   readonly key?: string | undefined;
+  /** {@link key} in a file. */
   readonly keyFile?: string | undefined;
 }
 
