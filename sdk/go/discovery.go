@@ -1,0 +1,119 @@
+package quorate
+
+// Who the nodes are, and which members of the cluster no endpoint names.
+
+import (
+	"net"
+	"strings"
+	"sync"
+
+	"quorate.dev/go/api"
+)
+
+// introduceAll asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays
+// unknown until the next round.
+func (c *Client) introduceAll() {
+	statuses := make([]*api.StatusAnswer, c.transport.len())
+	var all sync.WaitGroup
+	for place := range statuses {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			statuses[place] = c.introduce(place)
+		}()
+	}
+	all.Wait()
+	var latest *api.StatusAnswer
+	for _, status := range statuses {
+		if status != nil && (latest == nil || status.AppliedIndex > latest.AppliedIndex) {
+			latest = status
+		}
+	}
+	c.mu.Lock()
+	discovers := c.endpoints.discovers
+	c.mu.Unlock()
+	if latest != nil && discovers && latest.ClusterID != "" {
+		c.discover(latest)
+	}
+}
+
+func (c *Client) introduce(place int) *api.StatusAnswer {
+	status, err := fetchFrom[api.StatusAnswer](c.roots, c, c.transport.node(place), c.statusCall(), introductionTimeout)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endpoints.introduce(place, status.NodeID, leaderHint{status.Term, status.LeaderID})
+	return status
+}
+
+// discover asks the members that are not known for who they are, and adds those that answer as they should.
+func (c *Client) discover(view *api.StatusAnswer) {
+	var ids []uint64
+	for _, member := range view.Members {
+		ids = append(ids, member.ID)
+	}
+	var unknown []api.MemberView
+	c.mu.Lock()
+	c.endpoints.retain(ids)
+	for _, member := range view.Members {
+		if !c.endpoints.isKnown(member.ID) {
+			unknown = append(unknown, member)
+		}
+	}
+	c.mu.Unlock()
+	for _, member := range unknown {
+		if isReachable(member.ClientAddr, c.given) {
+			c.makeAcquaintance(member, view.ClusterID)
+		}
+	}
+}
+
+// makeAcquaintance adds the member, if it is there and is who the others say.
+func (c *Client) makeAcquaintance(member api.MemberView, cluster string) {
+	stranger := node{address: member.ClientAddr, isTLS: c.transport.isTLS()}
+	status, err := fetchFrom[api.StatusAnswer](c.roots, c, stranger, c.statusCall(), introductionTimeout)
+	if err != nil || status.NodeID != member.ID || status.ClusterID != cluster {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Another round may have been faster.
+	if !c.endpoints.isKnown(member.ID) {
+		c.transport.add(stranger)
+		c.endpoints.add(member.ID)
+	}
+}
+
+// isReachable says whether an address that a member advertises can mean the same to us. One of the node's own machine does not, unless
+// ours is that.
+func isReachable(address string, given []string) bool {
+	host := hostOf(address)
+	ip := net.ParseIP(host)
+	if host == "" || (ip != nil && ip.IsUnspecified()) {
+		return false
+	}
+	if !isLocal(host) {
+		return true
+	}
+	for _, own := range given {
+		if isLocal(hostOf(own)) {
+			return true
+		}
+	}
+	return false
+}
+
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	return strings.Trim(host, "[]")
+}
+
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}

@@ -1,0 +1,3 @@
+module quorate.dev/go
+
+go 1.23

@@ -1,0 +1,292 @@
+package quorate
+
+// A place in the queue of a lock or an election: asked for, waited in, held, given up. Owns the loop that waits. A place belongs to the
+// session: whichever node a question reaches, it finds the same place. And owns the order in which a place is taken back: what is on its way
+// is decided before, or it could take effect afterwards and leave a place that nobody knows of.
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"quorate.dev/go/api"
+)
+
+const (
+	// waitMax is the longest wait that nodes take.
+	waitMax = 24 * time.Hour
+	// pollMax: a node holds a question back for a third of the session's time to live, but never longer: if the node has died silently,
+	// another is to be asked while what was granted meanwhile still lives.
+	pollMax = 10 * time.Second
+	// pollMin: each question is an entry in the log.
+	pollMin = 500 * time.Millisecond
+	// placeAttemptMin: a node that is silent for so long is left for another, unless a sixth of the session's time to live is longer.
+	placeAttemptMin = 250 * time.Millisecond
+	placeAttemptMax = 3 * time.Second
+	// pollBeyond: at the end of a wait the node is to say so, not to send us back once more.
+	pollBeyond = time.Second
+)
+
+// queue is a lock or an election.
+type queue struct {
+	name       string
+	isElection bool
+}
+
+// path of what is done to it; its own for nothing.
+func (q queue) path(verb string) (string, error) {
+	if q.isElection {
+		return named("/v1/elections/", q.name, verb, "the name of an election")
+	}
+	return named("/v1/locks/", q.name, verb, "the name of a lock")
+}
+
+// release is the call that gives up what this token holds; or, without one, whatever this session has there, a place too.
+func (q queue) release(token uint64, session string) (*call, error) {
+	verb := "/release"
+	var body any
+	if q.isElection {
+		verb, body = "/resign", api.ResignRequest{Term: token, Session: session}
+	} else {
+		body = api.ReleaseRequest{Token: token, Session: session}
+	}
+	path, err := q.path(verb)
+	if err != nil {
+		return nil, err
+	}
+	return writeCall(http.MethodPost, path, "", body), nil
+}
+
+// placeWanted is what is asked for, but for how long to wait.
+type placeWanted struct {
+	mode  api.LockMode
+	slots int
+	value any
+	delay time.Duration
+	// wait is at most so long; as long as the session lives where it is 0.
+	wait time.Duration
+	// noWait fails at once.
+	noWait bool
+}
+
+// granted is what the answers of both have in common.
+type granted struct {
+	Token uint64 `json:"token,string"`
+	Term  uint64 `json:"term,string"`
+}
+
+// held is what was got.
+type held struct {
+	session *Session
+	queue   queue
+	place   string
+	token   uint64
+
+	mu        sync.Mutex
+	isGivenUp bool
+}
+
+// takePlace waits for a place until it holds.
+func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*held, error) {
+	place, err := q.path("")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.errIfLost(); err != nil {
+		return nil, err
+	}
+	if !s.take(place) {
+		return nil, invalid("this session has `%s` or waits for it already: give that up first, or ask with another session", q.name)
+	}
+	leaving := &leaving{session: s, place: place}
+	waiting := &waiting{session: s, queue: q, wanted: wanted, started: time.Now(), leaving: leaving}
+	var token uint64
+	err = s.left(ctx, place)
+	if err == nil {
+		err = s.orLost(ctx, func(ctx context.Context) (err error) {
+			token, err = waiting.rounds(ctx)
+			return err
+		})
+	}
+	if err == nil {
+		return &held{session: s, queue: q, place: place, token: token}, nil
+	}
+	s.untake(place)
+	if !leavesNothing(err) {
+		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
+	}
+	return nil, err
+}
+
+// leavesNothing: an error says that there is no place of this question, or one that is another handle's. With any other the place of an
+// earlier answer may still be there, or the last question on its way.
+func leavesNothing(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) || e.Attempts > 0 {
+		return false
+	}
+	switch e.Code {
+	case api.ErrorCodeInvalidArgument, api.ErrorCodeLocked, api.ErrorCodeAlreadyQueued, api.ErrorCodeDifferentSettings,
+		api.ErrorCodeSessionExpired, CodeSessionLost:
+		return true
+	}
+	return false
+}
+
+// waiting is a question that is asked until its answer is final.
+type waiting struct {
+	session *Session
+	queue   queue
+	wanted  placeWanted
+	started time.Time
+	leaving *leaving
+}
+
+func (w *waiting) rounds(ctx context.Context) (uint64, error) {
+	id, left := NewRequestID(), w.left()
+	for {
+		again, err := w.call(left, 0, id)
+		if err != nil {
+			return 0, err
+		}
+		w.leaving.asked = again
+		wanted, err := w.call(left, w.poll(left), id)
+		if err != nil {
+			return 0, err
+		}
+		answer, err := fetch[granted](ctx, w.session.c, wanted)
+		switch {
+		case err == nil && answer.Token+answer.Term > 0:
+			return answer.Token + answer.Term, nil
+		case err == nil && left == 0:
+			return 0, w.tooLate()
+		case err == nil:
+			w.leaving.asked = nil
+			id, left = NewRequestID(), w.left()
+		case errors.Is(err, ErrUnavailable) && ctx.Err() == nil && w.left() > 0:
+			// No node could tell. The place is kept, so the same is asked again, wherever somebody answers: under another id it might
+			// be decided twice.
+			if err := sleep(ctx, waitPause); err != nil {
+				return 0, localError(CodeUnavailable, err, "the wait for `%s` was given up: %v", w.queue.name, err)
+			}
+		default:
+			return 0, err
+		}
+	}
+}
+
+func (w *waiting) left() time.Duration {
+	switch {
+	case w.wanted.noWait:
+		return 0
+	case w.wanted.wait == 0:
+		return waitMax
+	}
+	return min(max(w.wanted.wait-time.Since(w.started), 0), waitMax)
+}
+
+// poll is how long the node is to hold its answer back.
+func (w *waiting) poll(left time.Duration) time.Duration {
+	poll := min(max(w.session.TTL()/3, pollMin), pollMax)
+	switch {
+	case left == 0:
+		return 0
+	case left <= poll:
+		return left + pollBeyond
+	}
+	return poll
+}
+
+func (w *waiting) call(left, poll time.Duration, id string) (*call, error) {
+	verb, body := "/acquire", any(api.AcquireRequest{
+		Session: w.session.id, Mode: w.wanted.mode, Slots: w.wanted.slots, DelayMs: optionalMillis(w.wanted.delay),
+		WaitMs: someMillis(left), PollMs: someMillis(poll),
+	})
+	if w.queue.isElection {
+		text, bytes, err := valueOf(w.wanted.value)
+		if err != nil || bytes != nil {
+			return nil, invalid("the value of a candidate is JSON")
+		}
+		if w.wanted.value == nil {
+			text = nil
+		}
+		verb, body = "/campaign", api.CampaignRequest{
+			Session: w.session.id, Value: text, DelayMs: optionalMillis(w.wanted.delay), WaitMs: someMillis(left), PollMs: someMillis(poll),
+		}
+	}
+	path, err := w.queue.path(verb)
+	if err != nil {
+		return nil, err
+	}
+	wanted := writeCall(http.MethodPost, path, id, body)
+	wanted.hold, wanted.timeout = poll, w.session.c.options.Timeout
+	wanted.attempt = min(max(w.session.TTL()/6, placeAttemptMin), placeAttemptMax)
+	return wanted, nil
+}
+
+// tooLate: the node says to wait on, but the time is over.
+func (w *waiting) tooLate() error {
+	e := localError(api.ErrorCodeLocked, nil, "`%s` was not got in time", w.queue.name)
+	e.Retry = api.RetryAfterReading
+	return e
+}
+
+// leaving is what is taken back when the one who asked for it does not wait any more.
+type leaving struct {
+	session *Session
+	place   string
+	// asked is the question that is on its way, under its own request id but without a wait: to repeat it is to learn its outcome.
+	asked *call
+}
+
+// takeBack works in the background. If it reaches no node, the end of the session takes it back.
+func (l *leaving) takeBack(release func() (*call, error)) {
+	if l.session.Loss() != "" {
+		return
+	}
+	l.session.giveUp(l.place, func(ctx context.Context) {
+		if l.asked != nil {
+			if _, err := l.session.c.send(ctx, l.asked); errors.Is(err, ErrUnavailable) {
+				l.session.c.options.log("a place in a queue is left to the end of its session", "place", l.place, "error", err)
+				return
+			}
+		}
+		wanted, err := release()
+		if err == nil {
+			_, err = l.session.c.send(ctx, wanted)
+		}
+		if err != nil {
+			l.session.c.options.log("a place in a queue is left to the end of its session", "place", l.place, "error", err)
+		}
+	})
+}
+
+// certainToken is the token, while it certainly holds.
+func (h *held) certainToken() (uint64, error) {
+	if err := h.session.Err(); err != nil {
+		return 0, err
+	}
+	return h.token, nil
+}
+
+// giveUp gives it up. With an error it may not have been, which is then done in the background. Twice is as good as once.
+func (h *held) giveUp(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isGivenUp {
+		return nil
+	}
+	wanted, err := h.queue.release(h.token, "")
+	if err != nil {
+		return err
+	}
+	_, err = h.session.c.send(ctx, wanted)
+	h.isGivenUp = true
+	h.session.untake(h.place)
+	if errors.Is(err, ErrUnavailable) {
+		(&leaving{session: h.session, place: h.place}).takeBack(func() (*call, error) { return h.queue.release(h.token, "") })
+	}
+	return err
+}
