@@ -46,18 +46,16 @@ type Error struct {
 	cause error
 }
 
-// Codes of errors that no node answered.
+// Codes of errors that no node answered. Where a node would have a code for it, the error has that: `locked` where a lock was not got in
+// time, `session_expired` where a session is lost, `timeout` where no node could serve the call in time, `invalid_argument` for what makes
+// no sense.
 const (
-	// CodeUnavailable: no node could serve the call in time.
-	CodeUnavailable api.ErrorCode = "unavailable"
 	// CodeProtocol: a server answered something that is not Quorate's API.
 	CodeProtocol api.ErrorCode = "protocol"
 	// CodeContended: an update lost the race for its entry every time.
 	CodeContended api.ErrorCode = "contended"
 	// CodeBehind: a mirror did not come to a revision in time.
 	CodeBehind api.ErrorCode = "behind"
-	// CodeSessionLost: the session is over, or may be; nothing was done.
-	CodeSessionLost api.ErrorCode = "session_lost"
 	// CodeSessionSuspect: no renewal of the session was confirmed lately; nothing was done.
 	CodeSessionSuspect api.ErrorCode = "session_suspect"
 	// CodeDecode: a value is not of the type asked for, or has no JSON form; nothing was done.
@@ -106,12 +104,11 @@ var (
 	ErrProtocol       error = code(CodeProtocol)
 	ErrContended      error = code(CodeContended)
 	ErrBehind         error = code(CodeBehind)
-	ErrSessionLost    error = code(CodeSessionLost)
 	ErrSessionSuspect error = code(CodeSessionSuspect)
 	ErrDecode         error = code(CodeDecode)
 
 	// ErrUnavailable is found in every call that was given up because no node could serve it in time, whatever the last one said.
-	ErrUnavailable error = code(CodeUnavailable)
+	ErrUnavailable error = code("unavailable")
 	// ErrUnknownOutcome is found in every error of a write that may have been applied.
 	ErrUnknownOutcome error = code("unknown_outcome")
 )
@@ -132,7 +129,7 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrUnavailable:
-		return e.Attempts > 0 || e.Code == CodeUnavailable
+		return e.Attempts > 0
 	case ErrUnknownOutcome:
 		return e.Applied == api.AppliedUnknown
 	}
@@ -232,7 +229,7 @@ func (f *failure) leavesOpen() bool {
 
 // gaveUp is the error of a call that was tried until its time or its tries ran out.
 func gaveUp(requestID string, attempts int, isOpen bool, last *failure, cause error) *Error {
-	e := &Error{Code: CodeUnavailable}
+	e := &Error{Code: api.ErrorCodeTimeout}
 	if last.problem != nil {
 		e = rejected(last.problem)
 	}

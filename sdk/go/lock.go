@@ -35,7 +35,7 @@ type Lock struct{ held *held }
 // Lock waits until the lock of this name is ours: exclusively, if nothing else is said. Locks are granted in the order in which they were
 // asked for. A session has a lock once: what is to exclude one another takes a session each.
 //
-// When the context ends first, the place in the queue is given up. Fails with [ErrSessionLost] when the session is lost meanwhile, and with
+// When the context ends first, the place in the queue is given up. Fails with [ErrSessionExpired] when the session is lost meanwhile, and with
 // [ErrInvalidArgument] at once where this session has the lock or waits for it already.
 func (s *Session) Lock(ctx context.Context, name string, options *LockOptions) (*Lock, error) {
 	return s.lock(ctx, name, options, false)
@@ -67,7 +67,7 @@ func (l *Lock) Name() string { return l.held.queue.name }
 // Session that holds it.
 func (l *Lock) Session() *Session { return l.held.session }
 
-// Token is the fencing token. Fails with [ErrSessionSuspect] or [ErrSessionLost] unless the lock is certainly held at this moment.
+// Token is the fencing token. Fails with [ErrSessionSuspect] or [ErrSessionExpired] unless the lock is certainly held at this moment.
 func (l *Lock) Token() (uint64, error) { return l.held.certainToken() }
 
 // Guard is for writes that are applied only while the lock is held, which the cluster decides when it applies them.
@@ -136,7 +136,7 @@ func (l *Leadership) Name() string { return l.held.queue.name }
 // Session that leads.
 func (l *Leadership) Session() *Session { return l.held.session }
 
-// Term is a fencing token, greater than that of every leader before. Fails with [ErrSessionSuspect] or [ErrSessionLost] unless we certainly
+// Term is a fencing token, greater than that of every leader before. Fails with [ErrSessionSuspect] or [ErrSessionExpired] unless we certainly
 // lead at this moment.
 func (l *Leadership) Term() (uint64, error) { return l.held.certainToken() }
 

@@ -129,7 +129,7 @@ func leavesNothing(err error) bool {
 	}
 	switch e.Code {
 	case api.ErrorCodeInvalidArgument, api.ErrorCodeLocked, api.ErrorCodeAlreadyQueued, api.ErrorCodeDifferentSettings,
-		api.ErrorCodeSessionExpired, CodeSessionLost:
+		api.ErrorCodeSessionExpired:
 		return true
 	}
 	return false
@@ -169,7 +169,7 @@ func (w *waiting) rounds(ctx context.Context) (uint64, error) {
 			// No node could tell. The place is kept, so the same is asked again, wherever somebody answers: under another id it might
 			// be decided twice.
 			if err := sleep(ctx, waitPause); err != nil {
-				return 0, localError(CodeUnavailable, err, "the wait for `%s` was given up: %v", w.queue.name, err)
+				return 0, localError(api.ErrorCodeTimeout, err, "the wait for `%s` was given up: %v", w.queue.name, err)
 			}
 		default:
 			return 0, err

@@ -111,7 +111,7 @@ func (s *Session) Loss() Loss {
 	return s.lease.loss(time.Now())
 }
 
-// Err is nil while it is known to live; else [ErrSessionSuspect] or [ErrSessionLost].
+// Err is nil while it is known to live; else [ErrSessionSuspect] or [ErrSessionExpired].
 func (s *Session) Err() error {
 	s.mu.Lock()
 	state, loss := s.lease.state(time.Now()), s.lease.loss(time.Now())
@@ -136,7 +136,7 @@ func sessionError(id string, loss Loss) *Error {
 		e.Retry = api.RetryAfterReading
 		return e
 	}
-	return localError(CodeSessionLost, nil, "session %s is lost: %s", id, loss)
+	return localError(api.ErrorCodeSessionExpired, nil, "session %s is lost: %s", id, loss)
 }
 
 // Done is closed once the session is lost.
@@ -280,7 +280,7 @@ func (s *Session) left(ctx context.Context, place string) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return localError(CodeUnavailable, context.Cause(ctx), "%s is still being given up: %v", place, context.Cause(ctx))
+			return localError(api.ErrorCodeTimeout, context.Cause(ctx), "%s is still being given up: %v", place, context.Cause(ctx))
 		}
 	}
 }

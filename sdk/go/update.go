@@ -137,7 +137,7 @@ func (c *Client) afterLostRace(ctx context.Context, key string, tries int, optio
 	if pause := updatePause(tries, rand.Float64()); pause > 0 {
 		// What the refusal showed has aged by then: a try on it would lose to everyone who has just read.
 		if err := sleep(ctx, pause); err != nil {
-			return nil, localError(CodeUnavailable, err, "the update of `%s` was given up: %v", key, err)
+			return nil, localError(api.ErrorCodeTimeout, err, "the update of `%s` was given up: %v", key, err)
 		}
 	} else if refusal.Current != nil && refusal.Current.Value != nil {
 		return refusal.Current, nil
