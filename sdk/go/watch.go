@@ -7,7 +7,6 @@ package quorate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"strconv"
 	"sync"
@@ -335,9 +334,4 @@ func endError(end api.WatchEnd) error {
 		return e
 	}
 	return nil
-}
-
-// isContextEnd says whether an error is the end of a context.
-func isContextEnd(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -1,0 +1,124 @@
+package quorate
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/go/api"
+)
+
+func TestRequestIDsAreHarmlessAndDiffer(t *testing.T) {
+	one, other := NewRequestID(), NewRequestID()
+	if len(one) != 20 || one == other || !isRequestID(one) {
+		t.Errorf("%q and %q", one, other)
+	}
+	for _, bad := range []string{"", "a b", "a\nb", "ä", strings.Repeat("x", 129)} {
+		if isRequestID(bad) {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestKeysAreOneSegment(t *testing.T) {
+	for key, path := range map[string]string{
+		"orders/o42": "/v1/kv/orders%2Fo42", "a b?#%ä": "/v1/kv/a%20b%3F%23%25%C3%A4", "..": "/v1/kv/%2E%2E", ".": "/v1/kv/%2E",
+	} {
+		if got, err := keyPath(key); err != nil || got != path {
+			t.Errorf("%q: %s, %v", key, got, err)
+		}
+	}
+	if _, err := keyPath(""); !errors.Is(err, ErrInvalidArgument) {
+		t.Errorf("an empty key: %v", err)
+	}
+}
+
+func TestAnOperationSaysWhatWasAskedFor(t *testing.T) {
+	guard := api.Guard{Lock: "l", Token: 18446744073709551615}
+	for _, c := range []struct {
+		op   Op
+		text string
+	}{
+		{OpPut("k", map[string]any{"n": json.Number("18446744073709551615")}, &WriteOptions{TTL: time.Microsecond, Guard: guard}),
+			`{"guard":{"lock":"l","token":"18446744073709551615"},"key":"k","op":"upsert","ttl_ms":1,"value":{"n":18446744073709551615}}`},
+		{OpPut("k", json.RawMessage(`1.50`), &WriteOptions{Cas: "7", If: []Criterion{Where("n", api.OperatorEq, 1), Where("x", api.OperatorNexists)}}),
+			`{"cas":"7","if":[{"field":"n","op":"eq","value":1},{"field":"x","op":"nexists"}],"key":"k","op":"replace","value":1.50}`},
+		{OpPut("k", []byte{}, nil), `{"key":"k","op":"upsert","value_base64":""}`},
+		{OpInsert("k", nil, nil), `{"key":"k","op":"insert","value":null}`},
+		{OpTouch("k", 0, nil), `{"key":"k","op":"touch","ttl_ms":0}`},
+		{OpPatch("k", []any{Inc("n", -1)}, nil), `{"key":"k","op":"update","patch":[{"op":"inc","path":"n","value":-1}]}`},
+		{OpRemove("k", &WriteOptions{If: []Criterion{Not(Any(Where("n", api.OperatorEq, nil)))}}),
+			`{"if":[{"not":{"any":[{"field":"n","op":"eq","value":null}]}}],"key":"k","op":"remove"}`},
+	} {
+		text, err := json.Marshal(c.op.op)
+		if err != nil || c.op.err != nil || string(text) != c.text {
+			t.Errorf("%s\nnot\n%s\n%v %v", text, c.text, err, c.op.err)
+		}
+	}
+}
+
+func TestWhatMakesNoSenseIsNotSent(t *testing.T) {
+	for _, c := range []struct {
+		op   Op
+		code error
+	}{
+		{OpPut("", 1, nil), ErrInvalidArgument}, {OpPut("k", make(chan int), nil), ErrDecode}, {OpPut("k", json.RawMessage("{"), nil), ErrDecode},
+		{OpPatch("k", []byte("x"), nil), ErrDecode},
+	} {
+		if !errors.Is(c.op.err, c.code) || !errors.Is(c.op.call(nil).err, c.code) {
+			t.Errorf("%v, not %v", c.op.err, c.code)
+		}
+	}
+	if err := OpRemove("k", nil).call(&WriteOptions{RequestID: "a b"}).err; !errors.Is(err, ErrInvalidArgument) {
+		t.Errorf("a request id with a space: %v", err)
+	}
+}
+
+func TestNumbersOf64BitsKeepAllDigits(t *testing.T) {
+	text := `{"key":"k","value":{"n":18446744073709551615},"content_type":"json","cas":null,"locked":true,"create_revision":"18446744073709551615",
+		"mod_revision":"9007199254740993","version":9007199254740993}`
+	var entry Entry
+	if err := json.Unmarshal([]byte(text), &entry); err != nil {
+		t.Fatal(err)
+	}
+	if entry.CreateRevision != 1<<64-1 || entry.ModRevision != 9007199254740993 || entry.Version != 9007199254740993 || entry.Cas != "" {
+		t.Errorf("%+v", entry)
+	}
+	var value struct{ N uint64 }
+	if err := entry.Decode(&value); err != nil || value.N != 1<<64-1 {
+		t.Errorf("%d, %v", value.N, err)
+	}
+}
+
+func TestEndpointsAreSplitTrimmedAndDeduplicated(t *testing.T) {
+	parsed, err := parseEndpoints(" a:1, http://b:2/ ,,a:1,http://[::1]:3", false)
+	if err != nil || len(parsed) != 3 || parsed[0] != (node{address: "a:1"}) || parsed[1] != (node{address: "b:2"}) || parsed[2].address != "[::1]:3" {
+		t.Errorf("%v, %v", parsed, err)
+	}
+	parsed, err = parseEndpoints("a:1,http://b:2,https://c:3", true)
+	if err != nil || !parsed[0].isTLS || parsed[1].isTLS || !parsed[2].isTLS {
+		t.Errorf("%v, %v", parsed, err)
+	}
+	for _, bad := range []string{"", " , ", "localhost", "https://a:1", "a:1,b", "user@a:1", "a b:1", ":1"} {
+		if _, err := New(bad, nil); !errors.Is(err, ErrInvalidArgument) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestAnAddressOfTheNodesOwnMachineIsOursOnlyWhereWeAreOnIt(t *testing.T) {
+	for _, c := range []struct {
+		address, given string
+		isReachable    bool
+	}{
+		{"10.0.0.4:7100", "db.example.org:7100", true}, {"127.0.0.1:7104", "127.0.0.1:7101", true}, {"[::1]:7104", "localhost:7101", true},
+		{"127.0.0.1:7100", "db.example.org:7100", false}, {"localhost:7100", "10.0.0.1:7100", false}, {"0.0.0.0:7100", "127.0.0.1:7101", false},
+		{"", "127.0.0.1:7101", false},
+	} {
+		if got := isReachable(c.address, []string{c.given}); got != c.isReachable {
+			t.Errorf("%s from %s: %v", c.address, c.given, got)
+		}
+	}
+}
