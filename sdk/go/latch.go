@@ -48,11 +48,23 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 	}
 	b.leaving = &leaving{session: s, place: path}
 	answer, err := b.wait(ctx, false)
-	isOpen := err == nil && answer.State == api.BarrierStateOpen
-	if !isOpen && (err == nil || !leavesNothing(err)) {
+	if (err == nil && answer.State == api.BarrierStateOpen) || (err != nil && leavesNothing(err)) {
+		return answer, err
+	}
+	if err != nil || !b.hasLeft(ctx) {
 		b.leaving.takeBack(func() (*call, error) { return b.call(true, 0, NewRequestID()) })
 	}
 	return answer, err
+}
+
+// hasLeft leaves before the caller is told that the others did not come: who enters after that does not meet us.
+func (b *barrier) hasLeft(ctx context.Context) bool {
+	b.leaving.asked = nil
+	wanted, err := b.call(true, 0, NewRequestID())
+	if err == nil {
+		_, err = b.session.c.send(ctx, wanted)
+	}
+	return err == nil
 }
 
 // LeaveBarrier leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer says
