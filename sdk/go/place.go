@@ -84,8 +84,8 @@ type held struct {
 	place   string
 	token   uint64
 
-	mu        sync.Mutex
-	isGivenUp bool
+	// once it is given up, another handle can have the place.
+	once sync.Once
 }
 
 // takePlace waits for a place until it holds.
@@ -271,22 +271,18 @@ func (h *held) certainToken() (uint64, error) {
 	return h.token, nil
 }
 
-// giveUp gives it up. With an error it may not have been, which is then done in the background. Twice is as good as once.
+// giveUp gives it up. With an error it may not have been, which is then done in the background.
 func (h *held) giveUp(ctx context.Context) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.isGivenUp {
-		return nil
-	}
 	wanted, err := h.queue.release(h.token, "")
 	if err != nil {
 		return err
 	}
 	_, err = h.session.c.send(ctx, wanted)
-	h.isGivenUp = true
-	h.session.untake(h.place)
-	if errors.Is(err, ErrUnavailable) {
-		(&leaving{session: h.session, place: h.place}).takeBack(func() (*call, error) { return h.queue.release(h.token, "") })
-	}
+	h.once.Do(func() {
+		if errors.Is(err, ErrUnavailable) {
+			(&leaving{session: h.session, place: h.place}).takeBack(func() (*call, error) { return h.queue.release(h.token, "") })
+		}
+		h.session.untake(h.place)
+	})
 	return err
 }

@@ -19,6 +19,14 @@ import (
 // Cas is the token of a version of an entry: opaque, never valid twice. It is empty where there is none, as of an entry that is locked.
 type Cas string
 
+// MarshalJSON writes none as null.
+func (c Cas) MarshalJSON() ([]byte, error) {
+	if c == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(c))
+}
+
 // Moment is a time in the form of RFC 3339, or Unix milliseconds as text.
 type Moment string
 

@@ -100,6 +100,7 @@ func parseArgs(with any) (*args, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
 	parsed := &args{}
 	return parsed, decoder.Decode(parsed)
 }
@@ -118,10 +119,17 @@ const waitDefault = 10 * time.Second
 
 func (a *args) criteria() ([]api.Criterion, error) {
 	var criteria []api.Criterion
+	return criteria, a.conditions(&criteria)
+}
+
+// conditions reads what stands in `if`, with numbers as they are written.
+func (a *args) conditions(into any) error {
 	if a.If == nil {
-		return nil, nil
+		return nil
 	}
-	return criteria, json.Unmarshal(a.If, &criteria)
+	decoder := json.NewDecoder(bytes.NewReader(a.If))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 func (a *args) write() (*quorate.WriteOptions, error) {
@@ -347,10 +355,8 @@ var manyCalls = map[string]callable{
 	},
 	"txn": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		var checks []api.TxnCheck
-		if a.If != nil {
-			if err := json.Unmarshal(a.If, &checks); err != nil {
-				return nil, err
-			}
+		if err := a.conditions(&checks); err != nil {
+			return nil, err
 		}
 		txn := txnOf(api.TxnBlock{If: checks, Then: a.Then, Else: a.Else})
 		return answered(r.client.Txn(ctx, txn, &quorate.BatchOptions{DryRun: a.DryRun, RequestID: a.RequestID}))
@@ -582,13 +588,6 @@ func (r *runner) work(ctx context.Context, a *args) (any, error) {
 	var mu sync.Mutex
 	failed, done := map[string]bool{}, uint64(0)
 	handler := func(ctx context.Context, task *quorate.Task) error {
-		mu.Lock()
-		fails := slices.Contains(a.Fail, task.ID) && !failed[task.ID]
-		failed[task.ID] = failed[task.ID] || fails
-		mu.Unlock()
-		if fails {
-			return errors.New("it fails the first time")
-		}
 		if a.Counter != "" {
 			if _, err := r.add(ctx, a.Counter+"/"+task.ID, 1); err != nil {
 				return err
@@ -596,6 +595,10 @@ func (r *runner) work(ctx context.Context, a *args) (any, error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if slices.Contains(a.Fail, task.ID) && !failed[task.ID] {
+			failed[task.ID] = true
+			return errors.New("it fails the first time")
+		}
 		if done++; done >= a.Count {
 			// The last one is completed after the stop.
 			stop()
