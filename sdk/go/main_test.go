@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	cluster, err := quoratetest.Run(1)
+	cluster, err := quoratetest.Run(nil)
 	switch {
 	case errors.Is(err, quoratetest.ErrNoNode) && os.Getenv("QUORATE_NODE_REQUIRED") == "":
 		fmt.Fprintln(os.Stderr, err, "- only tests without a node run")

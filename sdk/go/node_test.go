@@ -843,7 +843,7 @@ func TestBackups(t *testing.T) {
 }
 
 func TestUsersRolesAndTokens(t *testing.T) {
-	c, ctx := quoratetest.Start(t, 1).Client(t, nil), deadline(t)
+	c, ctx := quoratetest.Start(t, nil).Client(t, nil), deadline(t)
 	must(c.SetRole(ctx, "reader", api.Grant{Permission: api.PermissionRead, Prefix: "public/"}))(t)
 	must(c.SetUser(ctx, "app", "reader"))(t)
 	if _, err := c.SetUser(ctx, "app", "none"); !errors.Is(err, quorate.ErrNotFound) {

@@ -221,7 +221,7 @@ func (t *Task) Extend(ctx context.Context, lease time.Duration) (*api.TaskAnswer
 	return t.queue.Extend(ctx, t.ID, t.Token, lease)
 }
 
-// Complete: it is done.
+// Complete says that the task is done.
 func (t *Task) Complete(ctx context.Context) (*api.TaskAnswer, error) {
 	return t.queue.Complete(ctx, t.ID, t.Token, "")
 }

@@ -7,1735 +7,2799 @@ import (
 	"time"
 )
 
-// AcquireAnswer is the schema of that name.
+// AcquireAnswer: the answer of `POST /v1/locks/{name}/acquire`.
 type AcquireAnswer struct {
-	Ahead    uint64       `json:"ahead,omitempty"`
-	Holders  []LockHolder `json:"holders,omitempty"`
-	Index    uint64       `json:"index"`
-	Lock     string       `json:"lock"`
-	Mode     LockMode     `json:"mode"`
-	Place    uint64       `json:"place,omitempty,string"`
-	Replayed bool         `json:"replayed,omitempty"`
-	Revision uint64       `json:"revision,string"`
-	Session  string       `json:"session"`
-	State    LockState    `json:"state"`
-	Token    uint64       `json:"token,omitempty,string"`
+	// Waiting: how many are in the queue before it.
+	Ahead uint64 `json:"ahead,omitempty"`
+	// Waiting, and asked `with_holders`: who held it when this was answered, the first hundred of them.
+	Holders []LockHolder `json:"holders,omitempty"`
+	// Log index at which this was decided, or read after a wait.
+	Index uint64 `json:"index"`
+	// Its name.
+	Lock string `json:"lock"`
+	// How it holds the lock, or is to hold it.
+	Mode LockMode `json:"mode"`
+	// Waiting: the place; smaller ones come first.
+	Place uint64 `json:"place,omitempty,string"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided, or read after a wait.
+	Revision uint64 `json:"revision,string"`
+	// The session.
+	Session string `json:"session"`
+	// Whether the session holds it (200), or has a place in the queue (202): ask again to go on waiting.
+	State LockState `json:"state"`
+	// Held: the fencing token, greater than that of every holder before.
+	Token uint64 `json:"token,omitempty,string"`
 }
 
-// AcquireRequest is the schema of that name.
+// AcquireRequest: the body of `POST /v1/locks/{name}/acquire`.
 type AcquireRequest struct {
-	DelayMs     *uint64  `json:"delay_ms,omitempty"`
-	Mode        LockMode `json:"mode,omitempty"`
-	PollMs      *uint64  `json:"poll_ms,omitempty"`
-	RequestID   string   `json:"request_id,omitempty"`
-	Session     string   `json:"session"`
-	Slots       int      `json:"slots,omitempty"`
-	WaitMs      *uint64  `json:"wait_ms,omitempty"`
-	WithHolders bool     `json:"with_holders,omitempty"`
+	// How long nobody gets the lock after the session of this holder has expired: at most 60000; 0 without it.
+	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// How to hold it; `exclusive` without it.
+	Mode LockMode `json:"mode,omitempty"`
+	// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
+	PollMs *uint64 `json:"poll_ms,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The id of the session that is to hold it. It has one place in the queue, however often it asks.
+	Session string `json:"session"`
+	// How many may hold it at once, each for itself: 1 to 10000. Without it as the lock is, 1 for one that nobody uses.
+	Slots int `json:"slots,omitempty"`
+	// How long to wait in the queue, counted anew each time that the session asks: at most 86400000; 0 without it.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
+	// Whether an answer that says `waiting` also says who holds the lock; asks for the permission `read` on it, too.
+	WithHolders bool `json:"with_holders,omitempty"`
 }
 
-// AddMemberRequest is the schema of that name.
+// AddMemberRequest: the body of `POST /v1/cluster/members`.
 type AddMemberRequest struct {
-	ID       uint64 `json:"id"`
+	// The node's id, never used in this cluster before.
+	ID uint64 `json:"id"`
+	// `host:port` where it listens for peers.
 	PeerAddr string `json:"peer_addr"`
-	Promote  bool   `json:"promote,omitempty"`
+	// Wait until it caught up, then give it a vote.
+	Promote bool `json:"promote,omitempty"`
 }
 
-// AnswerLine is the schema of that name.
+// AnswerLine: a line that answers an operation.
 type AnswerLine struct {
+	// The body that the operation alone would have been answered with: an entry, what was written, a problem document.
 	Answer json.RawMessage `json:"answer"`
-	Leader *uint64         `json:"leader"`
-	N      *uint64         `json:"n"`
-	Status int             `json:"status"`
-	Term   uint64          `json:"term,string"`
+	// Node id of the leader; `null` where none is known.
+	Leader *uint64 `json:"leader"`
+	// Of the line that is answered; `null` where that line had none that could be read.
+	N *uint64 `json:"n"`
+	// The HTTP status that the operation alone would have been answered with.
+	Status int `json:"status"`
+	// Raft term of the node.
+	Term uint64 `json:"term,string"`
 }
 
-// Applied is one of the constants below, or what a newer node says.
+// Applied: whether a request that ended in an error was applied. A word of a newer server reads as `unknown`.
+//
+// One of the constants below, or what a newer node says.
 type Applied string
 
 // The values of Applied.
 const (
-	AppliedNo      Applied = "no"
-	AppliedYes     Applied = "yes"
+	// It was not, and never will be.
+	AppliedNo Applied = "no"
+	// It was.
+	AppliedYes Applied = "yes"
+	// The outcome is really not known; ask again with the same request id.
 	AppliedUnknown Applied = "unknown"
 )
 
-// AuditAnswer is the schema of that name.
+// AuditAnswer: a page of the trail: the answer of `GET /v1/audit`.
 type AuditAnswer struct {
-	Cursor         string      `json:"cursor,omitempty"`
-	Index          uint64      `json:"index"`
-	Key            string      `json:"key"`
-	Lines          []AuditView `json:"lines"`
-	OldestRevision uint64      `json:"oldest_revision,string"`
-	Revision       uint64      `json:"revision,string"`
+	// For the next page, while there may be more.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which this was read.
+	Index uint64 `json:"index"`
+	// The key.
+	Key string `json:"key"`
+	// What was decided about it, in order.
+	Lines []AuditView `json:"lines"`
+	// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
+	OldestRevision uint64 `json:"oldest_revision,string"`
+	// Revision at which this was read.
+	Revision uint64 `json:"revision,string"`
 }
 
-// AuditView is the schema of that name.
+// AuditView: one decision.
 type AuditView struct {
-	Effect    string    `json:"effect"`
-	Index     uint64    `json:"index"`
-	Op        string    `json:"op"`
-	Principal string    `json:"principal,omitempty"`
-	Refusal   string    `json:"refusal,omitempty"`
-	RequestID string    `json:"request_id,omitempty"`
-	Revision  uint64    `json:"revision,string"`
-	Time      time.Time `json:"time"`
+	// What came of it: `changed`, `removed`, `relocked`, `refused`, `beside` or `elected`.
+	Effect string `json:"effect"`
+	// Log index that decided it.
+	Index uint64 `json:"index"`
+	// What was asked, like `upsert` or `session_expire`.
+	Op string `json:"op"`
+	// Who asked; absent where that was nobody in particular, or the cluster itself.
+	Principal string `json:"principal,omitempty"`
+	// Why it was refused, like `cas_mismatch`.
+	Refusal string `json:"refusal,omitempty"`
+	// Under which request id.
+	RequestID string `json:"request_id,omitempty"`
+	// The revision that it took, or at which it was refused.
+	Revision uint64 `json:"revision,string"`
+	// When, by the wall clock of the leader of that moment.
+	Time time.Time `json:"time"`
 }
 
-// BarrierAnswer is the schema of that name.
+// BarrierAnswer: a barrier as it is: the answer of `enter`, `leave` and `GET` of `/v1/barriers/{name}`. A barrier that nobody
+// knows is empty.
 type BarrierAnswer struct {
-	Barrier        string       `json:"barrier"`
-	Entered        int          `json:"entered"`
-	Index          uint64       `json:"index"`
-	OpenedRevision uint64       `json:"opened_revision,omitempty,string"`
-	Parties        int          `json:"parties,omitempty"`
-	Replayed       bool         `json:"replayed,omitempty"`
-	Revision       uint64       `json:"revision,string"`
-	State          BarrierState `json:"state"`
+	// Its name.
+	Barrier string `json:"barrier"`
+	// How many sessions are in it.
+	Entered int `json:"entered"`
+	// Log index at which this was decided, or read after a wait.
+	Index uint64 `json:"index"`
+	// Revision at which it opened.
+	OpenedRevision uint64 `json:"opened_revision,omitempty,string"`
+	// How many sessions open it. Absent where it is empty.
+	Parties int `json:"parties,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided, or read after a wait.
+	Revision uint64 `json:"revision,string"`
+	// What it is doing. After `enter`: `open` (200) or `waiting` (202). After `leave`: `empty` once all have left (200), else what it
+	// is doing (202).
+	State BarrierState `json:"state"`
 }
 
-// BarrierState is one of the constants below, or what a newer node says.
+// BarrierState: what a barrier is doing.
+//
+// One of the constants below, or what a newer node says.
 type BarrierState string
 
 // The values of BarrierState.
 const (
+	// Not all have entered.
 	BarrierStateWaiting BarrierState = "waiting"
-	BarrierStateOpen    BarrierState = "open"
-	BarrierStateEmpty   BarrierState = "empty"
+	// All have entered, and not all have left.
+	BarrierStateOpen BarrierState = "open"
+	// Nobody is in it.
+	BarrierStateEmpty BarrierState = "empty"
 )
 
-// BulkAnswer is the schema of that name.
+// BulkAnswer: the answer of `POST /v1/bulk`.
 type BulkAnswer struct {
-	Applied  uint64       `json:"applied"`
-	DryRun   bool         `json:"dry_run,omitempty"`
-	Failed   uint64       `json:"failed"`
-	Index    uint64       `json:"index"`
-	Replayed bool         `json:"replayed,omitempty"`
-	Results  []BulkResult `json:"results"`
-	Revision uint64       `json:"revision,string"`
-	Skipped  uint64       `json:"skipped"`
+	// How many operations took effect.
+	Applied uint64 `json:"applied"`
+	// Whether nothing was written because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// How many were refused.
+	Failed uint64 `json:"failed"`
+	// Log index of the last part.
+	Index uint64 `json:"index"`
+	// Whether all of it is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Each operation, in order; with `Prefer: return=minimal` only those that failed.
+	Results []BulkResult `json:"results"`
+	// Revision of the last part.
+	Revision uint64 `json:"revision,string"`
+	// How many left things as they are, as was asked for: inserts that found their key, and operations of which `if` does not hold.
+	Skipped uint64 `json:"skipped"`
 }
 
-// BulkOutcome is one of the constants below, or what a newer node says.
+// BulkOutcome: what became of one operation.
+//
+// One of the constants below, or what a newer node says.
 type BulkOutcome string
 
 // The values of BulkOutcome.
 const (
+	// It took effect.
 	BulkOutcomeApplied BulkOutcome = "applied"
+	// It left things as they are, as was asked for: an `insert` found its key, or `if` does not hold.
 	BulkOutcomeSkipped BulkOutcome = "skipped"
-	BulkOutcomeFailed  BulkOutcome = "failed"
+	// It was refused; the other operations were not.
+	BulkOutcomeFailed BulkOutcome = "failed"
 )
 
-// BulkRequest is the schema of that name.
+// BulkRequest: the body of `POST /v1/bulk`. As `application/x-ndjson` it is the operations alone, one a line.
 type BulkRequest struct {
-	DryRun    bool   `json:"dry_run,omitempty"`
-	Ops       []Op   `json:"ops"`
+	// Say what would happen, write nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// The operations, each applied on its own, in this order. All kinds but `get`; without `request_id` and `dry_run`, which belong
+	// to the whole.
+	Ops []Op `json:"ops"`
+	// Makes retries safe, also of a bulk of which only a part was applied: it goes on where it stopped.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// BulkResult is the schema of that name.
+// BulkResult: one operation of a bulk, or one entry that was not changed by `update_where` or `delete_where`.
 type BulkResult struct {
-	Cas            Cas          `json:"cas,omitempty"`
-	Code           ErrorCode    `json:"code,omitempty"`
-	CreateRevision uint64       `json:"create_revision,omitempty,string"`
-	Current        *EntryView   `json:"current,omitempty"`
-	Detail         string       `json:"detail,omitempty"`
-	Errors         []InputFault `json:"errors,omitempty"`
-	Failed         []Failed     `json:"failed,omitempty"`
-	Key            string       `json:"key"`
-	LockMs         *uint64      `json:"lock_ms,omitempty"`
-	N              uint64       `json:"n"`
-	Outcome        BulkOutcome  `json:"outcome"`
-	Prev           *EntryView   `json:"prev,omitempty"`
-	Revision       uint64       `json:"revision,string"`
-	Status         int          `json:"status,omitempty"`
-	TTLMs          *uint64      `json:"ttl_ms,omitempty"`
-	Version        uint64       `json:"version,omitempty"`
+	// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed.
+	Cas Cas `json:"cas,omitempty"`
+	// Skipped or failed: why.
+	Code ErrorCode `json:"code,omitempty"`
+	// Applied: revision that created the entry; absent once it is removed.
+	CreateRevision uint64 `json:"create_revision,omitempty,string"`
+	// Skipped or failed: the entry as it was then, where there was one.
+	Current *EntryView `json:"current,omitempty"`
+	// Skipped or failed: why, in words.
+	Detail string `json:"detail,omitempty"`
+	// For a document that its collection does not accept: what is wrong with it, with pointers below `/ops/N/value`.
+	Errors []InputFault `json:"errors,omitempty"`
+	// For a condition or a patch that failed: which part of it, with pointers below `/ops/N`, and what is there instead.
+	Failed []Failed `json:"failed,omitempty"`
+	// The key.
+	Key string `json:"key"`
+	// Applied: milliseconds until the lock ends by itself, after `lock` and `extend`.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// Its place in the request, from 0; with `update_where` and `delete_where` its place among the entries that matched.
+	N uint64 `json:"n"`
+	// What became of it.
+	Outcome BulkOutcome `json:"outcome"`
+	// Applied: the entry before, where `prev` was asked for and there was one.
+	Prev *EntryView `json:"prev,omitempty"`
+	// Revision at which it took effect or was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Skipped or failed: the HTTP status that the operation alone would have been answered with.
+	Status int `json:"status,omitempty"`
+	// Applied: milliseconds to live, for an entry that expires.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// Applied: changes since creation; absent once the entry is removed.
+	Version uint64 `json:"version,omitempty"`
 }
 
-// CampaignAnswer is the schema of that name.
+// CampaignAnswer: the answer of `POST /v1/elections/{name}/campaign`.
 type CampaignAnswer struct {
-	Ahead    uint64        `json:"ahead,omitempty"`
-	Election string        `json:"election"`
-	Index    uint64        `json:"index"`
-	Place    uint64        `json:"place,omitempty,string"`
-	Replayed bool          `json:"replayed,omitempty"`
-	Revision uint64        `json:"revision,string"`
-	Session  string        `json:"session"`
-	State    CampaignState `json:"state"`
-	Term     uint64        `json:"term,omitempty,string"`
+	// Candidate: how many stand before it.
+	Ahead uint64 `json:"ahead,omitempty"`
+	// Its name.
+	Election string `json:"election"`
+	// Log index at which this was decided, or read after a wait.
+	Index uint64 `json:"index"`
+	// Candidate: its place; smaller ones come first.
+	Place uint64 `json:"place,omitempty,string"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided, or read after a wait.
+	Revision uint64 `json:"revision,string"`
+	// The session.
+	Session string `json:"session"`
+	// Whether the session leads (200), or stands (202): ask again to go on waiting.
+	State CampaignState `json:"state"`
+	// Leader: its term, the fencing token, greater than that of every leader before.
+	Term uint64 `json:"term,omitempty,string"`
 }
 
-// CampaignRequest is the schema of that name.
+// CampaignRequest: the body of `POST /v1/elections/{name}/campaign`.
 type CampaignRequest struct {
-	DelayMs   *uint64         `json:"delay_ms,omitempty"`
-	PollMs    *uint64         `json:"poll_ms,omitempty"`
-	RequestID string          `json:"request_id,omitempty"`
-	Session   string          `json:"session"`
-	Value     json.RawMessage `json:"value,omitempty"`
-	WaitMs    *uint64         `json:"wait_ms,omitempty"`
+	// How long nobody is elected after the session of this leader has expired: at most 60000; 0 without it.
+	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
+	PollMs *uint64 `json:"poll_ms,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The id of the session that is to lead. It stands once, however often it asks.
+	Session string `json:"session"`
+	// What it says of itself once it leads: any JSON of at most 65536 bytes.
+	Value json.RawMessage `json:"value,omitempty"`
+	// How long to stand, counted anew each time that the session asks: at most 86400000; 0 without it.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
 }
 
-// CampaignState is one of the constants below, or what a newer node says.
+// CampaignState: whether a session leads or stands.
+//
+// One of the constants below, or what a newer node says.
 type CampaignState string
 
 // The values of CampaignState.
 const (
-	CampaignStateLeader    CampaignState = "leader"
+	// It leads.
+	CampaignStateLeader CampaignState = "leader"
+	// It stands, and leads once those before it are gone.
 	CampaignStateCandidate CampaignState = "candidate"
 )
 
-// CheckAnswer is the schema of that name.
+// CheckAnswer: the answer of `GET /v1/locks/{name}/check` for a token that holds the lock.
 type CheckAnswer struct {
-	Held     bool     `json:"held"`
-	Index    uint64   `json:"index"`
-	Lock     string   `json:"lock"`
-	Mode     LockMode `json:"mode"`
-	Revision uint64   `json:"revision,string"`
-	Session  string   `json:"session"`
-	Token    uint64   `json:"token,string"`
+	// `true`
+	Held bool `json:"held"`
+	// Log index at which it was read.
+	Index uint64 `json:"index"`
+	// Its name.
+	Lock string `json:"lock"`
+	// How it is held.
+	Mode LockMode `json:"mode"`
+	// Revision at which it was read.
+	Revision uint64 `json:"revision,string"`
+	// The session that holds it.
+	Session string `json:"session"`
+	// The token.
+	Token uint64 `json:"token,string"`
 }
 
-// ClaimAnswer is the schema of that name.
+// ClaimAnswer: the answer of `POST /v1/claim`.
 type ClaimAnswer struct {
-	Count     uint64       `json:"count"`
-	DryRun    bool         `json:"dry_run,omitempty"`
-	Entries   []EntryView  `json:"entries"`
-	Examined  uint64       `json:"examined"`
-	Failed    []BulkResult `json:"failed,omitempty"`
-	Index     uint64       `json:"index"`
-	IndexUsed []string     `json:"index_used,omitempty"`
-	More      bool         `json:"more"`
-	Replayed  bool         `json:"replayed,omitempty"`
-	Revision  uint64       `json:"revision,string"`
-}
-
-// ClaimRequest is the schema of that name.
-type ClaimRequest struct {
-	DryRun    bool            `json:"dry_run,omitempty"`
-	Guard     *Guard          `json:"guard,omitempty"`
-	Limit     int             `json:"limit,omitempty"`
-	LockMs    *uint64         `json:"lock_ms,omitempty"`
-	OrderBy   []string        `json:"order_by,omitempty"`
-	Patch     json.RawMessage `json:"patch,omitempty"`
-	Prefix    string          `json:"prefix"`
-	RequestID string          `json:"request_id,omitempty"`
-	Where     []Criterion     `json:"where,omitempty"`
-}
-
-// CollectionAnswer is the schema of that name.
-type CollectionAnswer struct {
-	Cas            Cas             `json:"cas"`
-	CreateRevision uint64          `json:"create_revision,string"`
-	Index          uint64          `json:"index,omitempty"`
-	Indexes        []IndexView     `json:"indexes"`
-	ModRevision    uint64          `json:"mod_revision,string"`
-	Name           string          `json:"name"`
-	Replayed       bool            `json:"replayed,omitempty"`
-	Revision       uint64          `json:"revision,omitempty,string"`
-	Rules          CollectionRules `json:"rules"`
-	Version        uint64          `json:"version"`
-}
-
-// CollectionList is the schema of that name.
-type CollectionList struct {
-	Collections []CollectionAnswer `json:"collections"`
-	Cursor      string             `json:"cursor,omitempty"`
-	Index       uint64             `json:"index"`
-	Revision    uint64             `json:"revision,string"`
-}
-
-// CollectionRemoved is the schema of that name.
-type CollectionRemoved struct {
-	Index    uint64 `json:"index"`
-	Name     string `json:"name"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// How many they are.
+	Count uint64 `json:"count"`
+	// Whether nothing was locked because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// The entries as they are now, in order: locked, and `cas` is the key to the lock. None where nothing was to be claimed.
+	Entries []EntryView `json:"entries"`
+	// Entries looked at.
+	Examined uint64 `json:"examined"`
+	// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what it
+	// leaves; at most 16.
+	Failed []BulkResult `json:"failed,omitempty"`
+	// Log index at which it took effect or was evaluated.
+	Index uint64 `json:"index"`
+	// Fields of the index that was used; absent where none was.
+	IndexUsed []string `json:"index_used,omitempty"`
+	// Whether it stopped because it had looked at as many as it may, so that there can be others.
+	More bool `json:"more"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision of all the locks.
 	Revision uint64 `json:"revision,string"`
 }
 
-// CollectionRules is the schema of that name.
-type CollectionRules struct {
-	Fields               map[string]FieldRule `json:"fields,omitempty"`
-	Indexes              []IndexRule          `json:"indexes,omitempty"`
-	PreconditionRequired bool                 `json:"precondition_required,omitempty"`
-	Required             []string             `json:"required,omitempty"`
-	TTLMs                *uint64              `json:"ttl_ms,omitempty"`
+// ClaimRequest: the body of `POST /v1/claim`.
+type ClaimRequest struct {
+	// Say what would be claimed, lock and change nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Apply only while this token holds its lock or leads its election; otherwise nothing is claimed.
+	Guard *Guard `json:"guard,omitempty"`
+	// Most entries to claim, 1 to 100; 1 without it.
+	Limit int `json:"limit,omitempty"`
+	// How long the locks hold: at most 30000. 15000 without it, with 0 and with more; `lock_ms` of each entry is the time given.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// Paths of the fields that decide which come first, `-` before those of which the greatest do. At most 8. Without it those found
+	// first: by key, or in the order of the index that is used.
+	OrderBy []string `json:"order_by,omitempty"`
+	// What to change of each entry in the same step: as in an operation `update`.
+	Patch json.RawMessage `json:"patch,omitempty"`
+	// Only keys that begin with this.
+	Prefix string `json:"prefix"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// What holds of the entries, all of it. Those that are locked are passed over.
+	Where []Criterion `json:"where,omitempty"`
 }
 
-// ContentType is one of the constants below, or what a newer node says.
+// CollectionAnswer: a collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
+type CollectionAnswer struct {
+	// The compare-and-swap token of the rules.
+	Cas Cas `json:"cas"`
+	// Revision that created it.
+	CreateRevision uint64 `json:"create_revision,string"`
+	// Log index at which it took effect or was evaluated. Absent where the collection is part of a list.
+	Index uint64 `json:"index,omitempty"`
+	// Its indexes.
+	Indexes []IndexView `json:"indexes"`
+	// Revision at which its rules were last set.
+	ModRevision uint64 `json:"mod_revision,string"`
+	// Its name: keys that begin with it and a slash are in it, unless a longer name fits too.
+	Name string `json:"name"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it took effect or was evaluated. Absent where the collection is part of a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Its rules.
+	Rules CollectionRules `json:"rules"`
+	// How often they were set.
+	Version uint64 `json:"version"`
+}
+
+// CollectionList: the answer of `GET /v1/collections`.
+type CollectionList struct {
+	// Collections, by name.
+	Collections []CollectionAnswer `json:"collections"`
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
+}
+
+// CollectionRemoved: the answer of `DELETE /v1/collections/{name}`.
+type CollectionRemoved struct {
+	// Log index at which it was removed.
+	Index uint64 `json:"index"`
+	// Its name.
+	Name string `json:"name"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was removed.
+	Revision uint64 `json:"revision,string"`
+}
+
+// CollectionRules: the rules of a collection: the body of `PUT /v1/collections/{name}`. It replaces all rules that there were.
+type CollectionRules struct {
+	// Rules of fields, by dotted path or JSON pointer.
+	Fields map[string]FieldRule `json:"fields,omitempty"`
+	// Indexes over fields. One that is new is built in the background, one that is not named any more is dropped.
+	Indexes []IndexRule `json:"indexes,omitempty"`
+	// Whether a write needs a token or a condition. Inserts, locks and touches do not.
+	PreconditionRequired bool `json:"precondition_required,omitempty"`
+	// Paths of fields that must be there and not be null.
+	Required []string `json:"required,omitempty"`
+	// Milliseconds to live of what is written without a time to live of its own.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+}
+
+// ContentType: how a value is stored.
+//
+// One of the constants below, or what a newer node says.
 type ContentType string
 
 // The values of ContentType.
 const (
-	ContentTypeJSON  ContentType = "json"
+	// JSON: shown as it is in `value`.
+	ContentTypeJSON ContentType = "json"
+	// Bytes: shown in base64 in `value_base64`.
 	ContentTypeBytes ContentType = "bytes"
 )
 
-// CountAnswer is the schema of that name.
+// CountAnswer: a count, or that of a part.
 type CountAnswer struct {
-	Count     uint64   `json:"count"`
-	Cursor    string   `json:"cursor,omitempty"`
-	Examined  uint64   `json:"examined"`
-	Index     uint64   `json:"index"`
+	// How many were found, in this part.
+	Count uint64 `json:"count"`
+	// Give this back as `cursor`, with the rest of the body, to count the next part. Absent once everything was looked at.
+	Cursor string `json:"cursor,omitempty"`
+	// Entries looked at for it.
+	Examined uint64 `json:"examined"`
+	// Log index at which this part was evaluated.
+	Index uint64 `json:"index"`
+	// Fields of the index that was used; absent where none was.
 	IndexUsed []string `json:"index_used,omitempty"`
-	Revision  uint64   `json:"revision,string"`
+	// Revision at which all parts are evaluated.
+	Revision uint64 `json:"revision,string"`
 }
 
-// CountDownRequest is the schema of that name.
+// CountDownRequest: the body of `POST /v1/latches/{name}/count_down`.
 type CountDownRequest struct {
-	By        uint64 `json:"by,omitempty"`
+	// By how much, 1 to 1000000000; 1 without it. More than is left is as good as what is left.
+	By uint64 `json:"by,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// CountRequest is the schema of that name.
+// CountRequest: the body of `POST /v1/count`.
 type CountRequest struct {
+	// `linearizable` (default) or `local`.
 	Consistency ReadConsistency `json:"consistency,omitempty"`
-	Cursor      string          `json:"cursor,omitempty"`
-	MinRevision uint64          `json:"min_revision,omitempty,string"`
-	Prefix      string          `json:"prefix,omitempty"`
-	Revision    uint64          `json:"revision,omitempty,string"`
-	Where       []Criterion     `json:"where,omitempty"`
+	// Of the part before. `prefix` and `where` have to be as they were for that.
+	Cursor string `json:"cursor,omitempty"`
+	// Wait until this node has this revision, and read locally.
+	MinRevision uint64 `json:"min_revision,omitempty,string"`
+	// Only keys that begin with this; may be empty.
+	Prefix string `json:"prefix,omitempty"`
+	// As it was at this revision.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// What holds of the entries, all of it.
+	Where []Criterion `json:"where,omitempty"`
 }
 
-// Criterion is the schema of that name.
+// Criterion: what must hold of an entry.
 type Criterion struct {
-	Field string      `json:"field,omitempty"`
-	Op    Operator    `json:"op,omitempty"`
+	// Dotted path or JSON pointer into the document, or a `$` name of metadata: `$key`, `$cas`, `$version`, `$create_revision`,
+	// `$mod_revision`, `$exists`, `$locked`, `$expires_at`.
+	Field string `json:"field,omitempty"`
+	// How it is compared.
+	Op Operator `json:"op,omitempty"`
+	// With what; a list for `in`, `nin` and `between`; nothing for `exists` and `nexists`. `{"now":true}` is the wall clock.
 	Value any         `json:"value,omitempty"`
 	Any   []Criterion `json:"any,omitempty"`
 	All   []Criterion `json:"all,omitempty"`
 	Not   *Criterion  `json:"not,omitempty"`
 }
 
-// DeleteCause is one of the constants below, or what a newer node says.
+// DeleteCause: why an entry is gone.
+//
+// One of the constants below, or what a newer node says.
 type DeleteCause string
 
 // The values of DeleteCause.
 const (
-	DeleteCauseRemoved      DeleteCause = "removed"
-	DeleteCauseExpired      DeleteCause = "expired"
+	// Somebody removed it.
+	DeleteCauseRemoved DeleteCause = "removed"
+	// Its time to live was over.
+	DeleteCauseExpired DeleteCause = "expired"
+	// The session that it went with has ended.
 	DeleteCauseSessionEnded DeleteCause = "session_ended"
 )
 
-// DigestAnswer is the schema of that name.
+// DigestAnswer: the answer of `GET /v1/cluster/digest`.
 type DigestAnswer struct {
-	Digest   string `json:"digest"`
-	Index    uint64 `json:"index"`
-	NodeID   uint64 `json:"node_id"`
+	// 32 hex digits; equal on all nodes for an equal index.
+	Digest string `json:"digest"`
+	// Log index that the digest belongs to.
+	Index uint64 `json:"index"`
+	// The answering node.
+	NodeID uint64 `json:"node_id"`
+	// Revision at that index.
 	Revision uint64 `json:"revision,string"`
 }
 
-// ElectionAnswer is the schema of that name.
+// ElectionAnswer: an election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
 type ElectionAnswer struct {
-	CandidateCount uint64       `json:"candidate_count"`
-	Candidates     []LockWaiter `json:"candidates"`
-	DelayLeftMs    uint64       `json:"delay_left_ms"`
-	Election       string       `json:"election"`
-	Index          uint64       `json:"index"`
-	Leader         *LeaderView  `json:"leader"`
-	Revision       uint64       `json:"revision,string"`
-}
-
-// ElectionList is the schema of that name.
-type ElectionList struct {
-	Cursor    string            `json:"cursor,omitempty"`
-	Elections []ElectionSummary `json:"elections"`
-	Index     uint64            `json:"index"`
-	Revision  uint64            `json:"revision,string"`
-}
-
-// ElectionSummary is the schema of that name.
-type ElectionSummary struct {
+	// How many stand.
 	CandidateCount uint64 `json:"candidate_count"`
-	Election       string `json:"election"`
-	HasLeader      bool   `json:"has_leader"`
+	// Who stands, the first 100 by place.
+	Candidates []LockWaiter `json:"candidates"`
+	// Milliseconds for which nobody is elected, because the session of a leader with `delay_ms` has expired; 0 for none.
+	DelayLeftMs uint64 `json:"delay_left_ms"`
+	// Its name.
+	Election string `json:"election"`
+	// Log index at which it was read.
+	Index uint64 `json:"index"`
+	// The leader; `null` where there is none.
+	Leader *LeaderView `json:"leader"`
+	// Revision at which it was read.
+	Revision uint64 `json:"revision,string"`
 }
 
-// EnterRequest is the schema of that name.
+// ElectionList: the answer of `GET /v1/elections`.
+type ElectionList struct {
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Elections in use, by name.
+	Elections []ElectionSummary `json:"elections"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
+}
+
+// ElectionSummary: an election in a list.
+type ElectionSummary struct {
+	// How many stand.
+	CandidateCount uint64 `json:"candidate_count"`
+	// Its name.
+	Election string `json:"election"`
+	// Whether somebody leads.
+	HasLeader bool `json:"has_leader"`
+}
+
+// EnterRequest: the body of `POST /v1/barriers/{name}/enter`.
 type EnterRequest struct {
-	Parties   int     `json:"parties"`
-	RequestID string  `json:"request_id,omitempty"`
-	Session   string  `json:"session"`
-	WaitMs    *uint64 `json:"wait_ms,omitempty"`
+	// How many sessions open it, 1 to 10000: the same number for all of them.
+	Parties int `json:"parties"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The id of the session that enters. The end of the session is as good as leaving.
+	Session string `json:"session"`
+	// How long to wait until it opens: at most 60000; 0 without it. The session stays in it afterwards.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
 }
 
-// EntryView is the schema of that name.
+// EntryView: an entry as answers show it.
 type EntryView struct {
-	Cas            Cas             `json:"cas"`
-	ContentType    ContentType     `json:"content_type"`
-	CreateRevision uint64          `json:"create_revision,string"`
-	Index          uint64          `json:"index,omitempty"`
-	Key            string          `json:"key"`
-	LockMs         *uint64         `json:"lock_ms,omitempty"`
-	Locked         bool            `json:"locked,omitempty"`
-	ModRevision    uint64          `json:"mod_revision,string"`
-	Replayed       bool            `json:"replayed,omitempty"`
-	Revision       uint64          `json:"revision,omitempty,string"`
-	Session        string          `json:"session,omitempty"`
-	TTLMs          *uint64         `json:"ttl_ms,omitempty"`
-	Value          json.RawMessage `json:"value,omitempty"`
-	ValueBase64    []byte          `json:"value_base64,omitempty"`
-	Version        uint64          `json:"version"`
+	// The compare-and-swap token: an opaque decimal string. Null while the entry is locked, but in the answers to who locked it,
+	// which show the key to the lock.
+	Cas Cas `json:"cas"`
+	// How the value is stored.
+	ContentType ContentType `json:"content_type"`
+	// Revision that created the entry.
+	CreateRevision uint64 `json:"create_revision,string"`
+	// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
+	Index uint64 `json:"index,omitempty"`
+	// The key.
+	Key string `json:"key"`
+	// Milliseconds left until the lock ends by itself.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// Whether somebody holds a lock on the entry.
+	Locked bool `json:"locked,omitempty"`
+	// Revision of its last change.
+	ModRevision uint64 `json:"mod_revision,string"`
+	// After `get_and_touch` and `get_and_lock`: whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// The session that the entry goes with: it is removed when that ends.
+	Session string `json:"session,omitempty"`
+	// Milliseconds left to live, for an entry that expires.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// The value, where it is JSON and was asked for.
+	Value json.RawMessage `json:"value,omitempty"`
+	// The value in base64, where it is bytes and was asked for.
+	ValueBase64 []byte `json:"value_base64,omitempty"`
+	// Changes since creation, from 1.
+	Version uint64 `json:"version"`
 }
 
-// ErrorCode is one of the constants below, or what a newer node says.
+// ErrorCode: error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the
+// code.
+//
+// One of the constants below, or what a newer node says.
 type ErrorCode string
 
 // The values of ErrorCode.
 const (
-	ErrorCodeAlreadyExists        ErrorCode = "already_exists"
-	ErrorCodeAlreadyQueued        ErrorCode = "already_queued"
-	ErrorCodeCasMismatch          ErrorCode = "cas_mismatch"
-	ErrorCodeChangeRefused        ErrorCode = "change_refused"
-	ErrorCodeCompacted            ErrorCode = "compacted"
-	ErrorCodeConditionNotMet      ErrorCode = "condition_not_met"
-	ErrorCodeDifferentSettings    ErrorCode = "different_settings"
-	ErrorCodeGuardFailed          ErrorCode = "guard_failed"
-	ErrorCodeInUse                ErrorCode = "in_use"
-	ErrorCodeInternal             ErrorCode = "internal"
-	ErrorCodeInvalidArgument      ErrorCode = "invalid_argument"
-	ErrorCodeInvalidDocument      ErrorCode = "invalid_document"
-	ErrorCodeLocked               ErrorCode = "locked"
-	ErrorCodeMethodNotAllowed     ErrorCode = "method_not_allowed"
-	ErrorCodeNoLeader             ErrorCode = "no_leader"
-	ErrorCodeNotFound             ErrorCode = "not_found"
-	ErrorCodeNotLockHolder        ErrorCode = "not_lock_holder"
-	ErrorCodeNotReady             ErrorCode = "not_ready"
-	ErrorCodePermissionDenied     ErrorCode = "permission_denied"
+	// 409: insert on a key that exists. 412 where `If-None-Match` asked for that.
+	ErrorCodeAlreadyExists ErrorCode = "already_exists"
+	// 409: the session has a place in the queue already, with another mode or value; release that first.
+	ErrorCodeAlreadyQueued ErrorCode = "already_queued"
+	// 412: the token given is not the current one.
+	ErrorCodeCasMismatch ErrorCode = "cas_mismatch"
+	// 409: the change of the members would harm the cluster, or makes no sense; `detail` says why.
+	ErrorCodeChangeRefused ErrorCode = "change_refused"
+	// 410: the revision asked for was compacted; `oldest_revision` names the oldest readable one.
+	ErrorCodeCompacted ErrorCode = "compacted"
+	// 412: a condition of the request does not hold.
+	ErrorCodeConditionNotMet ErrorCode = "condition_not_met"
+	// 409: it is in use with another number of slots, parties or counts.
+	ErrorCodeDifferentSettings ErrorCode = "different_settings"
+	// 412: the token of a guard does not hold its lock, or not any more.
+	ErrorCodeGuardFailed ErrorCode = "guard_failed"
+	// 409: something else needs it; `detail` names that.
+	ErrorCodeInUse ErrorCode = "in_use"
+	// 500: a bug or a fault of the node; the node log has the rest.
+	ErrorCodeInternal ErrorCode = "internal"
+	// 400: the request is not well formed; `errors` points at each fault.
+	ErrorCodeInvalidArgument ErrorCode = "invalid_argument"
+	// 422: the document does not fit the rules of its collection; `errors` points at each fault, below `/value`.
+	ErrorCodeInvalidDocument ErrorCode = "invalid_document"
+	// 423: somebody holds a lock on the entry, or the lock asked for; `holders` and `waiters` tell of the latter.
+	ErrorCodeLocked ErrorCode = "locked"
+	// 405: the path exists, the method does not; `Allow` lists those that do.
+	ErrorCodeMethodNotAllowed ErrorCode = "method_not_allowed"
+	// 503: no leader is known at the moment.
+	ErrorCodeNoLeader ErrorCode = "no_leader"
+	// 404: no such key, or no such path. 412 where `If-Match` asked for a key that exists.
+	ErrorCodeNotFound ErrorCode = "not_found"
+	// 409: the entry is not locked, or the token does not hold the lock; or not any more.
+	ErrorCodeNotLockHolder ErrorCode = "not_lock_holder"
+	// 503: the node is starting, stopping or not yet caught up.
+	ErrorCodeNotReady ErrorCode = "not_ready"
+	// 403: who asks has no right to do this; `detail` names the permission that is missing, and on what.
+	ErrorCodePermissionDenied ErrorCode = "permission_denied"
+	// 428: the collection takes no write without a token or a condition.
 	ErrorCodePreconditionRequired ErrorCode = "precondition_required"
-	ErrorCodeQuarantined          ErrorCode = "quarantined"
-	ErrorCodeQuotaExceeded        ErrorCode = "quota_exceeded"
-	ErrorCodeRequestIDReused      ErrorCode = "request_id_reused"
-	ErrorCodeSessionExpired       ErrorCode = "session_expired"
-	ErrorCodeTimeout              ErrorCode = "timeout"
-	ErrorCodeTooLarge             ErrorCode = "too_large"
-	ErrorCodeTooManyRequests      ErrorCode = "too_many_requests"
-	ErrorCodeUnauthenticated      ErrorCode = "unauthenticated"
-	ErrorCodeUniqueViolation      ErrorCode = "unique_violation"
-	ErrorCodeUnknownField         ErrorCode = "unknown_field"
+	// 503: the node does not trust its own state and serves nothing; `detail` says why.
+	ErrorCodeQuarantined ErrorCode = "quarantined"
+	// 507: the disk is nearly full; deletes still work.
+	ErrorCodeQuotaExceeded ErrorCode = "quota_exceeded"
+	// 409: the request id was used before for another request.
+	ErrorCodeRequestIDReused ErrorCode = "request_id_reused"
+	// 409: there is no such session, or not any more.
+	ErrorCodeSessionExpired ErrorCode = "session_expired"
+	// 504: the deadline passed first; see `applied`.
+	ErrorCodeTimeout ErrorCode = "timeout"
+	// 413: a key, value or body over its limit; `detail` has limit and actual.
+	ErrorCodeTooLarge ErrorCode = "too_large"
+	// 429: more concurrent requests than the node takes.
+	ErrorCodeTooManyRequests ErrorCode = "too_many_requests"
+	// 401: the request says not who asks, or what it says does not hold, or not any more.
+	ErrorCodeUnauthenticated ErrorCode = "unauthenticated"
+	// 409: another document has these values already in the fields of a unique index; `detail` names both.
+	ErrorCodeUniqueViolation ErrorCode = "unique_violation"
+	// 400: a JSON field or query parameter that does not exist.
+	ErrorCodeUnknownField ErrorCode = "unknown_field"
+	// 415: a content type that this route does not take.
 	ErrorCodeUnsupportedMediaType ErrorCode = "unsupported_media_type"
 )
 
-// Failed is the schema of that name.
+// Failed: a predicate that does not hold, or an operation of a patch that does not fit the document.
 type Failed struct {
-	Actual      json.RawMessage `json:"actual,omitempty"`
-	ActualStart string          `json:"actual_start,omitempty"`
-	Detail      string          `json:"detail"`
-	Path        string          `json:"path,omitempty"`
-	Pointer     string          `json:"pointer"`
+	// The value found there; absent where there is none.
+	Actual json.RawMessage `json:"actual,omitempty"`
+	// The start of a value that is too long to be shown.
+	ActualStart string `json:"actual_start,omitempty"`
+	// What is wrong.
+	Detail string `json:"detail"`
+	// For a patch: JSON pointer into the document, to where it failed.
+	Path string `json:"path,omitempty"`
+	// JSON pointer into the request, such as `/if/0` or `/patch/2`.
+	Pointer string `json:"pointer"`
 }
 
-// FaultedCommand is the schema of that name.
+// FaultedCommand: a command that faulted, for a report.
 type FaultedCommand struct {
-	At             string `json:"at"`
+	// Wall clock then, RFC 3339.
+	At string `json:"at"`
+	// Cluster clock then, milliseconds.
 	ClusterClockMs uint64 `json:"cluster_clock_ms"`
-	Command        string `json:"command"`
-	Index          uint64 `json:"index"`
-	Level          int    `json:"level"`
-	Number         int    `json:"number"`
-	Revision       uint64 `json:"revision,string"`
-}
-
-// FaultsAnswer is the schema of that name.
-type FaultsAnswer struct {
-	Commands uint64           `json:"commands"`
-	Kept     []FaultedCommand `json:"kept"`
-	Parked   uint64           `json:"parked"`
-	Work     []ParkedWork     `json:"work"`
-}
-
-// FaultsReply is the schema of that name.
-type FaultsReply struct {
-	Count    int    `json:"count"`
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// The command as it stands in the log, base64; empty where it was larger than 256 KiB. It may hold values.
+	Command string `json:"command"`
+	// Log index of its entry.
+	Index uint64 `json:"index"`
+	// Feature level then.
+	Level int `json:"level"`
+	// Its number in the entry, from 0.
+	Number int `json:"number"`
+	// Revision of the state that it was applied to.
 	Revision uint64 `json:"revision,string"`
 }
 
-// FaultsRequest is the schema of that name.
-type FaultsRequest struct {
-	RequestID string     `json:"request_id,omitempty"`
-	Verb      FaultsVerb `json:"verb"`
-	Work      string     `json:"work,omitempty"`
+// FaultsAnswer: the answer of `GET /v1/cluster/faults`.
+type FaultsAnswer struct {
+	// Commands that ever faulted. Each was taken back and answered as `internal`.
+	Commands uint64 `json:"commands"`
+	// The last commands that faulted, the newest first.
+	Kept []FaultedCommand `json:"kept"`
+	// Pieces of work that are set aside now.
+	Parked uint64 `json:"parked"`
+	// Work that is set aside: timers, expiries, compaction and the like. At most 256 pieces are shown.
+	Work []ParkedWork `json:"work"`
 }
 
-// FaultsVerb is one of the constants below, or what a newer node says.
+// FaultsReply: the answer of `POST /v1/cluster/faults`.
+type FaultsReply struct {
+	// Commands that were forgotten, or pieces of work.
+	Count int `json:"count"`
+	// Log index of the command.
+	Index uint64 `json:"index"`
+	// Whether it was done before, under this request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision of the store after it.
+	Revision uint64 `json:"revision,string"`
+}
+
+// FaultsRequest: the body of `POST /v1/cluster/faults`.
+type FaultsRequest struct {
+	// Makes retries safe.
+	RequestID string `json:"request_id,omitempty"`
+	// What to do.
+	Verb FaultsVerb `json:"verb"`
+	// Which work, for `retry` and `drop`.
+	Work string `json:"work,omitempty"`
+}
+
+// FaultsVerb: what is to be done about faults.
+//
+// One of the constants below, or what a newer node says.
 type FaultsVerb string
 
 // The values of FaultsVerb.
 const (
-	FaultsVerbRetry  FaultsVerb = "retry"
-	FaultsVerbDrop   FaultsVerb = "drop"
+	// Tries work again; it is set aside again where it faults again.
+	FaultsVerbRetry FaultsVerb = "retry"
+	// Gives work up.
+	FaultsVerbDrop FaultsVerb = "drop"
+	// Forgets the commands that are kept.
 	FaultsVerbForget FaultsVerb = "forget"
 )
 
-// FieldRule is the schema of that name.
+// FieldRule: the rules of one field.
 type FieldRule struct {
-	AutoUpdate bool            `json:"auto_update,omitempty"`
-	Default    json.RawMessage `json:"default,omitempty"`
-	Max        uint64          `json:"max,omitempty"`
-	Sequence   string          `json:"sequence,omitempty"`
-	Type       FieldType       `json:"type,omitempty"`
+	// Whether each write that does not change the field sets it to the wall clock (`datetime` or `long`).
+	AutoUpdate bool `json:"auto_update,omitempty"`
+	// What it is where a write leaves it out.
+	Default json.RawMessage `json:"default,omitempty"`
+	// Most bytes of a `varchar`.
+	Max uint64 `json:"max,omitempty"`
+	// The name of a sequence: each write that does not change the field gives it the next number.
+	Sequence string `json:"sequence,omitempty"`
+	// Its type; `any` without it.
+	Type FieldType `json:"type,omitempty"`
 }
 
-// FieldType is one of the constants below, or what a newer node says.
+// FieldType: the type of a field. A value of another type is converted where that loses nothing, else the write is refused.
+//
+// One of the constants below, or what a newer node says.
 type FieldType string
 
 // The values of FieldType.
 const (
-	FieldTypeAny      FieldType = "any"
-	FieldTypeBoolean  FieldType = "boolean"
-	FieldTypeLong     FieldType = "long"
-	FieldTypeDouble   FieldType = "double"
-	FieldTypeVarchar  FieldType = "varchar"
+	// Anything.
+	FieldTypeAny FieldType = "any"
+	// `true` or `false`; also from `"true"` and `"false"`.
+	FieldTypeBoolean FieldType = "boolean"
+	// An integer of 64 bits; also from another number without a fraction, and from a decimal string.
+	FieldTypeLong FieldType = "long"
+	// A number; also from a decimal string.
+	FieldTypeDouble FieldType = "double"
+	// A string; also from a number or boolean.
+	FieldTypeVarchar FieldType = "varchar"
+	// A moment, kept as RFC 3339 in UTC with milliseconds; also from another offset, from Unix milliseconds, and from fourteen digits
+	// in a string, such as `20260418153012`, in UTC.
 	FieldTypeDatetime FieldType = "datetime"
-	FieldTypeObject   FieldType = "object"
-	FieldTypeArray    FieldType = "array"
+	// An object.
+	FieldTypeObject FieldType = "object"
+	// An array.
+	FieldTypeArray FieldType = "array"
 )
 
-// FindAnswer is the schema of that name.
+// FindAnswer: a page of what was found.
 type FindAnswer struct {
-	Cursor    string      `json:"cursor,omitempty"`
-	Entries   []EntryView `json:"entries"`
-	Examined  uint64      `json:"examined"`
-	Index     uint64      `json:"index"`
-	IndexUsed []string    `json:"index_used,omitempty"`
-	Revision  uint64      `json:"revision,string"`
+	// Give this back as `cursor`, with the rest of the body, for the next page. Absent once everything was looked at.
+	Cursor string `json:"cursor,omitempty"`
+	// The entries, in order; each value as far as it was asked for. A page with a `cursor` may be empty.
+	Entries []EntryView `json:"entries"`
+	// Entries looked at for this page.
+	Examined uint64 `json:"examined"`
+	// Log index at which this page was evaluated.
+	Index uint64 `json:"index"`
+	// Fields of the index that was used; absent where none was.
+	IndexUsed []string `json:"index_used,omitempty"`
+	// Revision at which all pages are evaluated.
+	Revision uint64 `json:"revision,string"`
 }
 
-// FindRequest is the schema of that name.
+// FindRequest: the body of `POST /v1/find`.
 type FindRequest struct {
+	// `linearizable` (default) or `local`.
 	Consistency ReadConsistency `json:"consistency,omitempty"`
-	Cursor      string          `json:"cursor,omitempty"`
-	Fields      []string        `json:"fields,omitempty"`
-	KeysOnly    bool            `json:"keys_only,omitempty"`
-	Limit       int             `json:"limit,omitempty"`
-	MinRevision uint64          `json:"min_revision,omitempty,string"`
-	OrderBy     []string        `json:"order_by,omitempty"`
-	Prefix      string          `json:"prefix,omitempty"`
-	Revision    uint64          `json:"revision,omitempty,string"`
-	Where       []Criterion     `json:"where,omitempty"`
+	// Of the page before. `prefix`, `where` and `order_by` have to be as they were for that.
+	Cursor string `json:"cursor,omitempty"`
+	// Paths of the fields that are shown of each document, at most 64; metadata always is. Of an array the elements named are shown,
+	// without gaps. Without it, the whole value.
+	Fields []string `json:"fields,omitempty"`
+	// Leave the values out.
+	KeysOnly bool `json:"keys_only,omitempty"`
+	// Most entries in the page, 1 to 1000; 100 without it.
+	Limit int `json:"limit,omitempty"`
+	// Wait until this node has this revision, and read locally.
+	MinRevision uint64 `json:"min_revision,omitempty,string"`
+	// Paths of the fields that decide the order, `-` before those of which the greatest come first. At most 8. Without it, by key.
+	OrderBy []string `json:"order_by,omitempty"`
+	// Only keys that begin with this; may be empty.
+	Prefix string `json:"prefix,omitempty"`
+	// As it was at this revision.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// What holds of the entries, all of it.
+	Where []Criterion `json:"where,omitempty"`
 }
 
-// FullIndexRule is the schema of that name.
+// FullIndexRule: an index in its long form.
 type FullIndexRule struct {
+	// Over these fields, in this order.
 	Fields []string `json:"fields"`
-	Unique bool     `json:"unique,omitempty"`
+	// Whether no two documents may have the same values in them. Documents that lack one, or have null there, are free.
+	Unique bool `json:"unique,omitempty"`
 }
 
-// Grant is the schema of that name.
+// Grant: one permission on all names with a prefix: keys, and the names of locks, queues, sequences and so on.
 type Grant struct {
+	// What is allowed.
 	Permission Permission `json:"permission"`
-	Prefix     string     `json:"prefix"`
+	// On what; empty for everything.
+	Prefix string `json:"prefix"`
 }
 
-// Guard is the schema of that name.
+// Guard: what a write may depend on: it is applied only while this token holds the lock or leads the election. Exactly one of
+// `lock` and `election`.
 type Guard struct {
+	// The name of an election.
 	Election string `json:"election,omitempty"`
-	Lock     string `json:"lock,omitempty"`
-	Token    uint64 `json:"token,string"`
+	// The name of a lock.
+	Lock string `json:"lock,omitempty"`
+	// The fencing token, or the term.
+	Token uint64 `json:"token,string"`
 }
 
-// IndexState is one of the constants below, or what a newer node says.
+// IndexState: how far an index is.
+//
+// One of the constants below, or what a newer node says.
 type IndexState string
 
 // The values of IndexState.
 const (
+	// It is being built; finds do without it as yet.
 	IndexStateBuilding IndexState = "building"
-	IndexStateReady    IndexState = "ready"
-	IndexStateFailed   IndexState = "failed"
+	// Finds use it.
+	IndexStateReady IndexState = "ready"
+	// It could not be built; `detail` says why.
+	IndexStateFailed IndexState = "failed"
 )
 
-// IndexView is the schema of that name.
+// IndexView: an index as it is.
 type IndexView struct {
-	Detail string     `json:"detail,omitempty"`
-	Fields []string   `json:"fields"`
-	State  IndexState `json:"state"`
-	Unique bool       `json:"unique"`
+	// Why it failed.
+	Detail string `json:"detail,omitempty"`
+	// Over these fields, in this order.
+	Fields []string `json:"fields"`
+	// How far it is.
+	State IndexState `json:"state"`
+	// Whether no two documents may have the same values in them.
+	Unique bool `json:"unique"`
 }
 
-// InputFault is the schema of that name.
+// InputFault: one fault in the input.
 type InputFault struct {
-	Detail  string `json:"detail"`
+	// What is wrong with it.
+	Detail string `json:"detail"`
+	// JSON pointer into the body (empty for all of it), or `query:NAME`, `header:NAME`, `path:NAME`.
 	Pointer string `json:"pointer"`
 }
 
-// LatchAnswer is the schema of that name.
+// LatchAnswer: a latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
 type LatchAnswer struct {
-	Count          uint64 `json:"count"`
-	Index          uint64 `json:"index"`
-	Latch          string `json:"latch"`
-	Left           uint64 `json:"left"`
-	Open           bool   `json:"open"`
+	// The count that it began with.
+	Count uint64 `json:"count"`
+	// Log index at which this was decided or read.
+	Index uint64 `json:"index"`
+	// Its name.
+	Latch string `json:"latch"`
+	// What is left of it.
+	Left uint64 `json:"left"`
+	// Whether it is open.
+	Open bool `json:"open"`
+	// Revision at which it opened.
 	OpenedRevision uint64 `json:"opened_revision,omitempty,string"`
-	Replayed       bool   `json:"replayed,omitempty"`
-	Revision       uint64 `json:"revision,string"`
-}
-
-// LatchRemoved is the schema of that name.
-type LatchRemoved struct {
-	Index    uint64 `json:"index"`
-	Latch    string `json:"latch"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
-// LatchRequest is the schema of that name.
+// LatchRemoved: the answer of `DELETE /v1/latches/{name}`.
+type LatchRemoved struct {
+	// Log index at which it was removed.
+	Index uint64 `json:"index"`
+	// Its name.
+	Latch string `json:"latch"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was removed.
+	Revision uint64 `json:"revision,string"`
+}
+
+// LatchRequest: the body of `PUT /v1/latches/{name}`.
 type LatchRequest struct {
-	Count     uint64 `json:"count,omitempty"`
+	// After how many counts it opens, 1 to 1000000000; 1 without it.
+	Count uint64 `json:"count,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// LeaderAnswer is the schema of that name.
+// LeaderAnswer: the answer of `POST /v1/cluster/leader`.
 type LeaderAnswer struct {
+	// Who leads now.
 	LeaderID uint64 `json:"leader_id"`
 }
 
-// LeaderEvent is the schema of that name.
+// LeaderEvent: the data of an event `leader` of `GET /v1/elections/{name}/observe`: somebody was elected, or says something else
+// of itself. Its `id` is the revision.
 type LeaderEvent struct {
-	Election string          `json:"election"`
-	Owner    string          `json:"owner"`
-	Revision uint64          `json:"revision,string"`
-	Session  string          `json:"session"`
-	Since    time.Time       `json:"since"`
-	Term     uint64          `json:"term,string"`
-	Value    json.RawMessage `json:"value,omitempty"`
+	// The election.
+	Election string `json:"election"`
+	// The owner of the session.
+	Owner string `json:"owner"`
+	// Revision of the change.
+	Revision uint64 `json:"revision,string"`
+	// The session.
+	Session string `json:"session"`
+	// When it was elected, by the wall clock of the cluster's leader of that moment.
+	Since time.Time `json:"since"`
+	// The term of the leader.
+	Term uint64 `json:"term,string"`
+	// What it says of itself; absent where it said nothing.
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// LeaderRequest is the schema of that name.
+// LeaderRequest: the body of `POST /v1/cluster/leader`; may be left out whole.
 type LeaderRequest struct {
+	// Who is to lead; without it the best follower.
 	To uint64 `json:"to,omitempty"`
 }
 
-// LeaderView is the schema of that name.
+// LeaderView: a leader.
 type LeaderView struct {
-	AgeMs   uint64          `json:"age_ms"`
-	Owner   string          `json:"owner"`
-	Session string          `json:"session"`
-	Since   time.Time       `json:"since"`
-	Term    uint64          `json:"term,string"`
-	Value   json.RawMessage `json:"value,omitempty"`
+	// Milliseconds since it was elected.
+	AgeMs uint64 `json:"age_ms"`
+	// The owner of the session.
+	Owner string `json:"owner"`
+	// The session.
+	Session string `json:"session"`
+	// When it was elected, by the wall clock of the cluster's leader of that moment.
+	Since time.Time `json:"since"`
+	// Its term.
+	Term uint64 `json:"term,string"`
+	// What it says of itself; absent where it said nothing.
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// LeaveRequest is the schema of that name.
+// LeaveRequest: the body of `POST /v1/barriers/{name}/leave`.
 type LeaveRequest struct {
-	RequestID string  `json:"request_id,omitempty"`
-	Session   string  `json:"session"`
-	WaitMs    *uint64 `json:"wait_ms,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The id of the session that leaves.
+	Session string `json:"session"`
+	// How long to wait until all have left: at most 60000; 0 without it.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
 }
 
-// LimitsAnswer is the schema of that name.
+// LimitsAnswer: the answer of `GET /v1/limits`: what the node that answers takes at most. Whoever asks for more is refused with a
+// problem that names the limit.
 type LimitsAnswer struct {
-	BodyBytes      uint64 `json:"body_bytes"`
-	BulkBodyBytes  uint64 `json:"bulk_body_bytes"`
+	// Bytes of a request's body, but for bulks. Each node has a setting of its own, `--body-bytes-max`.
+	BodyBytes uint64 `json:"body_bytes"`
+	// Bytes of a bulk's body.
+	BulkBodyBytes uint64 `json:"bulk_body_bytes"`
+	// Operations of a bulk.
 	BulkOperations uint64 `json:"bulk_operations"`
-	FindEntries    uint64 `json:"find_entries"`
-	KeyBytes       uint64 `json:"key_bytes"`
-	ListEntries    uint64 `json:"list_entries"`
-	LockMs         uint64 `json:"lock_ms"`
-	SessionTTLMs   uint64 `json:"session_ttl_ms"`
-	TTLMs          uint64 `json:"ttl_ms"`
-	TxnSteps       uint64 `json:"txn_steps"`
-	ValueBytes     uint64 `json:"value_bytes"`
+	// Entries of one page of a find.
+	FindEntries uint64 `json:"find_entries"`
+	// Bytes of a key.
+	KeyBytes uint64 `json:"key_bytes"`
+	// Entries of one page of a list.
+	ListEntries uint64 `json:"list_entries"`
+	// Milliseconds for which an entry can be locked.
+	LockMs uint64 `json:"lock_ms"`
+	// Milliseconds for which a session lasts without being renewed.
+	SessionTTLMs uint64 `json:"session_ttl_ms"`
+	// Milliseconds for which an entry can be set to live.
+	TTLMs uint64 `json:"ttl_ms"`
+	// Conditions and operations of a transaction, those of nested ones included.
+	TxnSteps uint64 `json:"txn_steps"`
+	// Bytes of a value.
+	ValueBytes uint64 `json:"value_bytes"`
 }
 
-// ListAnswer is the schema of that name.
+// ListAnswer: a page of a listing.
 type ListAnswer struct {
-	Count    uint64      `json:"count"`
-	Cursor   string      `json:"cursor,omitempty"`
-	Entries  []EntryView `json:"entries"`
-	Index    uint64      `json:"index"`
-	Revision uint64      `json:"revision,string"`
+	// Entries in this page, or with `count_only` in the whole range.
+	Count uint64 `json:"count"`
+	// Give this back as `cursor` for the next page. Absent on the last page. Pinned to `revision`.
+	Cursor string `json:"cursor,omitempty"`
+	// The entries in key order (or reversed). Without values when `keys_only`, empty when `count_only`.
+	Entries []EntryView `json:"entries"`
+	// Log index at which this page was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the whole listing is evaluated, all pages of it.
+	Revision uint64 `json:"revision,string"`
 }
 
-// LockAnswer is the schema of that name.
+// LockAnswer: a lock as it is: the answer of `GET /v1/locks/{name}`. One that nobody uses has no holders and no queue.
 type LockAnswer struct {
-	DelayLeftMs uint64       `json:"delay_left_ms"`
-	HolderCount uint64       `json:"holder_count"`
-	Holders     []LockHolder `json:"holders"`
-	Index       uint64       `json:"index"`
-	Lock        string       `json:"lock"`
-	Mode        LockMode     `json:"mode,omitempty"`
-	Queue       []LockWaiter `json:"queue"`
-	Revision    uint64       `json:"revision,string"`
-	Slots       int          `json:"slots"`
-	WaiterCount uint64       `json:"waiter_count"`
+	// Milliseconds for which nobody gets it, because the session of a holder with `delay_ms` has expired; 0 for none.
+	DelayLeftMs uint64 `json:"delay_left_ms"`
+	// How many hold it.
+	HolderCount uint64 `json:"holder_count"`
+	// Who holds it, the first 100 by token.
+	Holders []LockHolder `json:"holders"`
+	// Log index at which it was read.
+	Index uint64 `json:"index"`
+	// Its name.
+	Lock string `json:"lock"`
+	// How it is held. Absent where nobody holds it.
+	Mode LockMode `json:"mode,omitempty"`
+	// Who waits for it, the first 100 by place.
+	Queue []LockWaiter `json:"queue"`
+	// Revision at which it was read.
+	Revision uint64 `json:"revision,string"`
+	// How many may hold it at once.
+	Slots int `json:"slots"`
+	// How many wait for it.
+	WaiterCount uint64 `json:"waiter_count"`
 }
 
-// LockHolder is the schema of that name.
+// LockHolder: who holds a lock.
 type LockHolder struct {
-	AgeMs   uint64   `json:"age_ms"`
-	Mode    LockMode `json:"mode"`
-	Owner   string   `json:"owner"`
-	Session string   `json:"session"`
-	Token   uint64   `json:"token,string"`
+	// Milliseconds since it got it.
+	AgeMs uint64 `json:"age_ms"`
+	// How it holds the lock.
+	Mode LockMode `json:"mode"`
+	// The owner of the session.
+	Owner string `json:"owner"`
+	// The session.
+	Session string `json:"session"`
+	// Its fencing token.
+	Token uint64 `json:"token,string"`
 }
 
-// LockList is the schema of that name.
+// LockList: the answer of `GET /v1/locks`.
 type LockList struct {
-	Cursor   string        `json:"cursor,omitempty"`
-	Index    uint64        `json:"index"`
-	Locks    []LockSummary `json:"locks"`
-	Revision uint64        `json:"revision,string"`
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Locks in use, by name.
+	Locks []LockSummary `json:"locks"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
 }
 
-// LockMode is one of the constants below, or what a newer node says.
+// LockMode: how a lock is held.
+//
+// One of the constants below, or what a newer node says.
 type LockMode string
 
 // The values of LockMode.
 const (
+	// Each holder takes a slot for itself.
 	LockModeExclusive LockMode = "exclusive"
-	LockModeShared    LockMode = "shared"
+	// Beside any number of others that share; only with one slot.
+	LockModeShared LockMode = "shared"
 )
 
-// LockState is one of the constants below, or what a newer node says.
+// LockState: whether a session holds a lock or waits for it.
+//
+// One of the constants below, or what a newer node says.
 type LockState string
 
 // The values of LockState.
 const (
-	LockStateHeld    LockState = "held"
+	// It holds it.
+	LockStateHeld LockState = "held"
+	// It has a place in the queue.
 	LockStateWaiting LockState = "waiting"
 )
 
-// LockSummary is the schema of that name.
+// LockSummary: a lock in a list.
 type LockSummary struct {
+	// How many hold it.
 	HolderCount uint64 `json:"holder_count"`
-	Lock        string `json:"lock"`
-	Slots       int    `json:"slots"`
+	// Its name.
+	Lock string `json:"lock"`
+	// How many may hold it at once.
+	Slots int `json:"slots"`
+	// How many wait for it.
 	WaiterCount uint64 `json:"waiter_count"`
 }
 
-// LockWaiter is the schema of that name.
+// LockWaiter: who waits for a lock, or stands in an election.
 type LockWaiter struct {
-	AgeMs      uint64   `json:"age_ms"`
-	Mode       LockMode `json:"mode"`
-	Owner      string   `json:"owner"`
-	Place      uint64   `json:"place,string"`
-	Session    string   `json:"session"`
-	WaitLeftMs uint64   `json:"wait_left_ms"`
+	// Milliseconds since it took the place.
+	AgeMs uint64 `json:"age_ms"`
+	// How it is to hold the lock.
+	Mode LockMode `json:"mode"`
+	// The owner of the session.
+	Owner string `json:"owner"`
+	// Its place; smaller ones come first.
+	Place uint64 `json:"place,string"`
+	// The session.
+	Session string `json:"session"`
+	// Milliseconds for which it still waits unless it asks again.
+	WaitLeftMs uint64 `json:"wait_left_ms"`
 }
 
-// Member is the schema of that name.
+// Member: a member as the leader knows it.
 type Member struct {
-	ClientAddr    string     `json:"client_addr"`
-	Healthy       bool       `json:"healthy"`
-	ID            uint64     `json:"id"`
-	Lag           *uint64    `json:"lag,omitempty"`
-	LastContactMs *uint64    `json:"last_contact_ms,omitempty"`
-	Leader        bool       `json:"leader"`
-	PeerAddr      string     `json:"peer_addr"`
-	Role          MemberRole `json:"role"`
+	// Where clients reach it.
+	ClientAddr string `json:"client_addr"`
+	// Whether it answered the leader lately.
+	Healthy bool `json:"healthy"`
+	// Its node id.
+	ID uint64 `json:"id"`
+	// Log entries that it is behind the leader; left out where nothing of it is known.
+	Lag *uint64 `json:"lag,omitempty"`
+	// Milliseconds since it last answered; left out where it never answered this leader.
+	LastContactMs *uint64 `json:"last_contact_ms,omitempty"`
+	// Whether it leads.
+	Leader bool `json:"leader"`
+	// Where peers reach it.
+	PeerAddr string `json:"peer_addr"`
+	// What it is for.
+	Role MemberRole `json:"role"`
 }
 
-// MemberRole is one of the constants below, or what a newer node says.
+// MemberRole: what a member is for.
+//
+// One of the constants below, or what a newer node says.
 type MemberRole string
 
 // The values of MemberRole.
 const (
-	MemberRoleVoter   MemberRole = "voter"
+	// Votes.
+	MemberRoleVoter MemberRole = "voter"
+	// Has all data and no vote: a standby, or a node that catches up.
 	MemberRoleLearner MemberRole = "learner"
 )
 
-// MemberView is the schema of that name.
+// MemberView: a member.
 type MemberView struct {
-	ClientAddr    string  `json:"client_addr"`
-	ID            uint64  `json:"id"`
+	// Where clients reach it.
+	ClientAddr string `json:"client_addr"`
+	// Its node id.
+	ID uint64 `json:"id"`
+	// Milliseconds since it last answered; only the leader knows.
 	LastContactMs *uint64 `json:"last_contact_ms,omitempty"`
-	MatchedIndex  uint64  `json:"matched_index,omitempty"`
-	PeerAddr      string  `json:"peer_addr"`
-	Voter         bool    `json:"voter"`
+	// Last log index known to be on it; only the leader knows.
+	MatchedIndex uint64 `json:"matched_index,omitempty"`
+	// Where peers reach it.
+	PeerAddr string `json:"peer_addr"`
+	// Whether it votes.
+	Voter bool `json:"voter"`
 }
 
-// MembersAnswer is the schema of that name.
+// MembersAnswer: the answer of `GET /v1/cluster/members`.
 type MembersAnswer struct {
-	Changing bool     `json:"changing"`
-	LeaderID uint64   `json:"leader_id"`
-	Members  []Member `json:"members"`
-	Needed   uint64   `json:"needed"`
-	Prospect string   `json:"prospect"`
+	// Whether a change of the voters is under way.
+	Changing bool `json:"changing"`
+	// Who leads, and told this.
+	LeaderID uint64 `json:"leader_id"`
+	// All members by id.
+	Members []Member `json:"members"`
+	// How many voters have to be healthy.
+	Needed uint64 `json:"needed"`
+	// What the voters can lose, a sentence for people.
+	Prospect string `json:"prospect"`
 }
 
-// MembersChanged is the schema of that name.
+// MembersChanged: the answer to a change of the members.
 type MembersChanged struct {
-	Changed     bool     `json:"changed"`
-	DryRun      bool     `json:"dry_run"`
+	// Whether anything was changed; false where it was so already, and after a dry run.
+	Changed bool `json:"changed"`
+	// Whether it was only asked what it would come to.
+	DryRun bool `json:"dry_run"`
+	// What it means, sentences for people.
 	Explanation []string `json:"explanation"`
-	Learners    []uint64 `json:"learners"`
-	Voters      []uint64 `json:"voters"`
+	// Who is a member without a vote then.
+	Learners []uint64 `json:"learners"`
+	// Who votes now; after a dry run, who would.
+	Voters []uint64 `json:"voters"`
 }
 
-// Op is the schema of that name.
+// Op: a single operation: the body of `POST /v1/ops`.
 type Op struct {
-	Cas         Cas             `json:"cas,omitempty"`
-	DryRun      bool            `json:"dry_run,omitempty"`
-	Guard       *Guard          `json:"guard,omitempty"`
-	If          []Criterion     `json:"if,omitempty"`
-	Key         string          `json:"key"`
-	LockMs      *uint64         `json:"lock_ms,omitempty"`
-	Op          OpKind          `json:"op"`
-	Patch       json.RawMessage `json:"patch,omitempty"`
-	Prev        bool            `json:"prev,omitempty"`
-	RequestID   string          `json:"request_id,omitempty"`
-	Session     string          `json:"session,omitempty"`
-	TTLMs       *uint64         `json:"ttl_ms,omitempty"`
-	Value       json.RawMessage `json:"value,omitempty"`
-	ValueBase64 *[]byte         `json:"value_base64,omitempty"`
-	WaitMs      *uint64         `json:"wait_ms,omitempty"`
+	// Apply only while the entry has this token (all but get and insert).
+	Cas Cas `json:"cas,omitempty"`
+	// Say what would happen, write nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Apply only while this token holds its lock or leads its election (all but get).
+	Guard *Guard `json:"guard,omitempty"`
+	// Apply only while all of these hold (all but get and insert): a list of `{"field","op","value"}`, of `{"any":[…]}`,
+	// `{"all":[…]}` and `{"not":…}`. Fields are dotted paths or JSON pointers, or metadata such as `$version`.
+	If []Criterion `json:"if,omitempty"`
+	// With which key.
+	Key string `json:"key"`
+	// How long the lock holds (lock, get_and_lock, extend): at most 30000. 15000 without it, with 0 and with more; `lock_ms` of the
+	// answer is the time that was given.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// What to do.
+	Op OpKind `json:"op"`
+	// What to change (update): a merge patch (an object), a JSON Patch or a list of update operators: `{"op":"inc","path":
+	// "stock","value":-1}`, likewise `set`, `unset`, `append`, `max`, `min`, `now`.
+	Patch json.RawMessage `json:"patch,omitempty"`
+	// Answer with the entry as it was before the write.
+	Prev bool `json:"prev,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace, update,
+	// touch). Without it insert, upsert and replace make an entry that goes with none, the others leave that as it is.
+	Session string `json:"session,omitempty"`
+	// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace make an entry that
+	// never expires, and update leaves the expiry as it is.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// New value as JSON (insert, upsert, replace).
+	Value json.RawMessage `json:"value,omitempty"`
+	// New value as bytes in base64 (insert, upsert, replace).
+	ValueBase64 *[]byte `json:"value_base64,omitempty"`
+	// While somebody else holds the lock, wait so many milliseconds for it, up to 60000, first come first served (lock, get_and_lock;
+	// not in a bulk, a transaction or a stream). Then the answer is `locked`, as at once without it.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
 }
 
-// OpKind is one of the constants below, or what a newer node says.
+// OpKind: the kinds of a single operation.
+//
+// One of the constants below, or what a newer node says.
 type OpKind string
 
 // The values of OpKind.
 const (
-	OpKindGet         OpKind = "get"
-	OpKindInsert      OpKind = "insert"
-	OpKindUpsert      OpKind = "upsert"
-	OpKindReplace     OpKind = "replace"
-	OpKindUpdate      OpKind = "update"
-	OpKindRemove      OpKind = "remove"
-	OpKindTouch       OpKind = "touch"
+	// Read the entry.
+	OpKindGet OpKind = "get"
+	// Create; fails with `already_exists`.
+	OpKindInsert OpKind = "insert"
+	// Create or overwrite.
+	OpKindUpsert OpKind = "upsert"
+	// Overwrite; fails with `not_found`.
+	OpKindReplace OpKind = "replace"
+	// Change parts of an existing document.
+	OpKindUpdate OpKind = "update"
+	// Delete; fails with `not_found`.
+	OpKindRemove OpKind = "remove"
+	// Change only the time to live: `ttl_ms`, 0 for never.
+	OpKindTouch OpKind = "touch"
+	// Read the entry and change its time to live: answers as `get` does, with the new time.
 	OpKindGetAndTouch OpKind = "get_and_touch"
-	OpKindLock        OpKind = "lock"
-	OpKindGetAndLock  OpKind = "get_and_lock"
-	OpKindExtend      OpKind = "extend"
-	OpKindUnlock      OpKind = "unlock"
+	// Lock for `lock_ms`; the `cas` of the answer is the key. Fails with `locked`. Any write with the key ends the lock.
+	OpKindLock OpKind = "lock"
+	// Read the entry and lock it, in one step: answers as `get` does, with the key to the lock as `cas`.
+	OpKindGetAndLock OpKind = "get_and_lock"
+	// Let a lock hold for `lock_ms` from now; takes the key as `cas`.
+	OpKindExtend OpKind = "extend"
+	// End a lock; takes the key as `cas`.
+	OpKindUnlock OpKind = "unlock"
 )
 
-// OpLine is the schema of that name.
+// OpLine: a line that asks for an operation.
 type OpLine struct {
-	N         uint64  `json:"n"`
-	Op        Op      `json:"op"`
+	// Chosen by the caller; the answer carries it. Whether it is unique is the caller's business.
+	N uint64 `json:"n"`
+	// What the body of a single operation would be.
+	Op Op `json:"op"`
+	// Milliseconds for this operation from the moment its line has come; without it `Request-Timeout` counts.
 	TimeoutMs *uint64 `json:"timeout_ms,omitempty"`
 }
 
-// Operator is one of the constants below, or what a newer node says.
+// Operator: how a field is compared.
+//
+// One of the constants below, or what a newer node says.
 type Operator string
 
 // The values of Operator.
 const (
-	OperatorEq        Operator = "eq"
-	OperatorNeq       Operator = "neq"
-	OperatorLt        Operator = "lt"
-	OperatorLte       Operator = "lte"
-	OperatorGt        Operator = "gt"
-	OperatorGte       Operator = "gte"
-	OperatorIn        Operator = "in"
-	OperatorNin       Operator = "nin"
-	OperatorBetween   Operator = "between"
-	OperatorExists    Operator = "exists"
-	OperatorNexists   Operator = "nexists"
-	OperatorContains  Operator = "contains"
+	// Is the same: numbers by value, objects in any order.
+	OperatorEq Operator = "eq"
+	// Is not; also of a missing field.
+	OperatorNeq Operator = "neq"
+	// Number beside number, string beside string: comes before.
+	OperatorLt Operator = "lt"
+	// Comes before or is equal.
+	OperatorLte Operator = "lte"
+	// Comes behind.
+	OperatorGt Operator = "gt"
+	// Comes behind or is equal.
+	OperatorGte Operator = "gte"
+	// Is one of a list.
+	OperatorIn Operator = "in"
+	// Is none of a list; also of a missing field.
+	OperatorNin Operator = "nin"
+	// From the first to the second of a list of two, both included.
+	OperatorBetween Operator = "between"
+	// Is there, `null` included. No value.
+	OperatorExists Operator = "exists"
+	// Is missing. No value.
+	OperatorNexists Operator = "nexists"
+	// A string with this in it, or an array with this element.
+	OperatorContains Operator = "contains"
+	// Not so; also of a missing field.
 	OperatorNcontains Operator = "ncontains"
-	OperatorStarts    Operator = "starts"
-	OperatorEnds      Operator = "ends"
-	OperatorLike      Operator = "like"
+	// A string that starts with this.
+	OperatorStarts Operator = "starts"
+	// A string that ends with this.
+	OperatorEnds Operator = "ends"
+	// A string of this pattern: `%` for any characters, `_` for one.
+	OperatorLike Operator = "like"
 )
 
-// ParkedWork is the schema of that name.
+// ParkedWork: work that faulted and was set aside, so that all other work goes on.
 type ParkedWork struct {
-	At       string `json:"at"`
-	Index    uint64 `json:"index"`
-	Kind     string `json:"kind"`
+	// Wall clock then, RFC 3339.
+	At string `json:"at"`
+	// Log index of the entry that it faulted in.
+	Index uint64 `json:"index"`
+	// What kind of work it is.
+	Kind string `json:"kind"`
+	// Revision of the state then.
 	Revision uint64 `json:"revision,string"`
-	Subject  string `json:"subject"`
-	Work     string `json:"work"`
+	// What it is about, with bytes that are no text escaped.
+	Subject string `json:"subject"`
+	// Names it in `POST /v1/cluster/faults`.
+	Work string `json:"work"`
 }
 
-// Permission is one of the constants below, or what a newer node says.
+// Permission: what somebody may do.
+//
+// One of the constants below, or what a newer node says.
 type Permission string
 
 // The values of Permission.
 const (
-	PermissionRead  Permission = "read"
+	// Reads, searches and watches.
+	PermissionRead Permission = "read"
+	// Changes entries, schedules and works on tasks, takes numbers. Reads too.
 	PermissionWrite Permission = "write"
-	PermissionLock  Permission = "lock"
+	// Locks documents, takes locks, stands for election, meets at barriers and latches. Reads too.
+	PermissionLock Permission = "lock"
+	// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
 	PermissionAdmin Permission = "admin"
 )
 
-// Predicate is the schema of that name.
+// Predicate: a comparison of a field.
 type Predicate struct {
-	Field string   `json:"field"`
-	Op    Operator `json:"op"`
-	Value any      `json:"value,omitempty"`
+	// Dotted path or JSON pointer into the document, or a `$` name of metadata: `$key`, `$cas`, `$version`, `$create_revision`,
+	// `$mod_revision`, `$exists`, `$locked`, `$expires_at`.
+	Field string `json:"field"`
+	// How it is compared.
+	Op Operator `json:"op"`
+	// With what; a list for `in`, `nin` and `between`; nothing for `exists` and `nexists`. `{"now":true}` is the wall clock.
+	Value any `json:"value,omitempty"`
 }
 
-// Problem is the schema of that name.
+// Problem: an RFC 9457 problem document (`application/problem+json`): the body of every error.
 type Problem struct {
-	Applied        Applied      `json:"applied"`
-	Code           ErrorCode    `json:"code"`
-	Current        *EntryView   `json:"current,omitempty"`
-	Detail         string       `json:"detail"`
-	Errors         []InputFault `json:"errors,omitempty"`
-	Failed         []Failed     `json:"failed,omitempty"`
-	Holders        uint64       `json:"holders,omitempty"`
-	Index          uint64       `json:"index,omitempty"`
-	OldestRevision uint64       `json:"oldest_revision,omitempty,string"`
-	Replayed       bool         `json:"replayed,omitempty"`
-	RequestID      string       `json:"request_id"`
-	Retry          Retry        `json:"retry"`
-	RetryAfterMs   *uint64      `json:"retry_after_ms,omitempty"`
-	Revision       uint64       `json:"revision,omitempty,string"`
-	Status         int          `json:"status"`
-	Title          string       `json:"title"`
-	Type           string       `json:"type"`
-	Waiters        uint64       `json:"waiters,omitempty"`
+	// Whether the request was applied.
+	Applied Applied `json:"applied"`
+	// The code.
+	Code ErrorCode `json:"code"`
+	// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that version is
+	// no longer kept.
+	Current *EntryView `json:"current,omitempty"`
+	// What happened this time.
+	Detail string `json:"detail"`
+	// Each fault of a malformed request.
+	Errors []InputFault `json:"errors,omitempty"`
+	// For a condition or a patch that failed: which part of it, and what is there instead.
+	Failed []Failed `json:"failed,omitempty"`
+	// With `locked` of a lock or an election: how many hold it.
+	Holders uint64 `json:"holders,omitempty"`
+	// Log index that decided it, where one did.
+	Index uint64 `json:"index,omitempty"`
+	// With `compacted`: the oldest revision that can be read.
+	OldestRevision uint64 `json:"oldest_revision,omitempty,string"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// The request id, given or made by the node.
+	RequestID string `json:"request_id"`
+	// What the caller may do.
+	Retry Retry `json:"retry"`
+	// With `locked` of a lock or an election: milliseconds for which nobody gets it, because the session of a holder has expired.
+	// With `too_many_requests`: milliseconds after which to ask again, where that is known.
+	RetryAfterMs *uint64 `json:"retry_after_ms,omitempty"`
+	// Revision at which the request was evaluated, where it was.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// The HTTP status.
+	Status int `json:"status"`
+	// Short and fixed for each code.
+	Title string `json:"title"`
+	// `/errors/CODE`: a path of the node, where it says what the code means.
+	Type string `json:"type"`
+	// With `locked` of a lock or an election: how many wait for it.
+	Waiters uint64 `json:"waiters,omitempty"`
 }
 
-// ProclaimAnswer is the schema of that name.
+// ProclaimAnswer: the answer of `POST /v1/elections/{name}/proclaim`.
 type ProclaimAnswer struct {
+	// Its name.
 	Election string `json:"election"`
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Log index at which the value was exchanged.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which the value was exchanged.
 	Revision uint64 `json:"revision,string"`
-	Term     uint64 `json:"term,string"`
+	// The term of the leader.
+	Term uint64 `json:"term,string"`
 }
 
-// ProclaimRequest is the schema of that name.
+// ProclaimRequest: the body of `POST /v1/elections/{name}/proclaim`.
 type ProclaimRequest struct {
-	RequestID string          `json:"request_id,omitempty"`
-	Term      uint64          `json:"term,string"`
-	Value     json.RawMessage `json:"value"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The term of the leader that says it.
+	Term uint64 `json:"term,string"`
+	// What it says of itself from now on: any JSON of at most 65536 bytes.
+	Value json.RawMessage `json:"value"`
 }
 
-// QueueList is the schema of that name.
+// QueueList: the answer of `GET /v1/tasks`.
 type QueueList struct {
-	Cursor   string       `json:"cursor,omitempty"`
-	Index    uint64       `json:"index"`
-	Queues   []QueueStats `json:"queues"`
-	Revision uint64       `json:"revision,string"`
+	// There are more: goes into the next request.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which they were read.
+	Index uint64 `json:"index"`
+	// A page of them, by name.
+	Queues []QueueStats `json:"queues"`
+	// Revision at which they were read.
+	Revision uint64 `json:"revision,string"`
 }
 
-// QueueStats is the schema of that name.
+// QueueStats: a queue in numbers: the answer of `GET /v1/tasks/{queue}/stats`, and one of the list of queues.
 type QueueStats struct {
+	// Tasks that were cancelled so far.
 	CancelledTotal uint64 `json:"cancelled_total"`
-	Claimed        uint64 `json:"claimed"`
+	// Tasks that somebody works on.
+	Claimed uint64 `json:"claimed"`
+	// Completions so far.
 	CompletedTotal uint64 `json:"completed_total"`
-	Dead           uint64 `json:"dead"`
-	DiedTotal      uint64 `json:"died_total"`
-	Done           uint64 `json:"done"`
-	FailedTotal    uint64 `json:"failed_total"`
-	Index          uint64 `json:"index,omitempty"`
-	NextAt         string `json:"next_at,omitempty"`
-	Queue          string `json:"queue"`
-	Revision       uint64 `json:"revision,omitempty,string"`
-	Scheduled      uint64 `json:"scheduled"`
-	Unplanned      uint64 `json:"unplanned"`
+	// Tasks that are not tried any more.
+	Dead uint64 `json:"dead"`
+	// Tasks that died so far, occurrences of recurring ones that were given up too.
+	DiedTotal uint64 `json:"died_total"`
+	// Completed tasks whose ids are still in use.
+	Done uint64 `json:"done"`
+	// Failed attempts so far, claims that ran out too.
+	FailedTotal uint64 `json:"failed_total"`
+	// Log index at which it was read; not in a list.
+	Index uint64 `json:"index,omitempty"`
+	// When the first of those that wait is due.
+	NextAt string `json:"next_at,omitempty"`
+	// Its name.
+	Queue string `json:"queue"`
+	// Revision at which it was read; not in a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Tasks that wait, those that are due too.
+	Scheduled uint64 `json:"scheduled"`
+	// Tasks that wait for a plan.
+	Unplanned uint64 `json:"unplanned"`
 }
 
-// ReadConsistency is one of the constants below, or what a newer node says.
+// ReadConsistency: how fresh a read has to be.
+//
+// One of the constants below, or what a newer node says.
 type ReadConsistency string
 
 // The values of ReadConsistency.
 const (
+	// Sees every write that was acknowledged before.
 	ReadConsistencyLinearizable ReadConsistency = "linearizable"
-	ReadConsistencyLocal        ReadConsistency = "local"
+	// Whatever the asked node has.
+	ReadConsistencyLocal ReadConsistency = "local"
 )
 
-// ReleaseAnswer is the schema of that name.
+// ReleaseAnswer: the answer of `POST /v1/locks/{name}/release`.
 type ReleaseAnswer struct {
-	Index    uint64 `json:"index"`
-	Lock     string `json:"lock"`
-	Released bool   `json:"released"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Log index at which it was given up.
+	Index uint64 `json:"index"`
+	// Its name.
+	Lock string `json:"lock"`
+	// Whether something was given up; `false` only for a session that had nothing there.
+	Released bool `json:"released"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was given up.
 	Revision uint64 `json:"revision,string"`
 }
 
-// ReleaseRequest is the schema of that name.
+// ReleaseRequest: the body of `POST /v1/locks/{name}/release`: exactly one of `token` and `session`.
 type ReleaseRequest struct {
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
 	RequestID string `json:"request_id,omitempty"`
-	Session   string `json:"session,omitempty"`
-	Token     uint64 `json:"token,omitempty,string"`
+	// Whatever this session has there is given up, also a place in the queue.
+	Session string `json:"session,omitempty"`
+	// What this token holds is given up.
+	Token uint64 `json:"token,omitempty,string"`
 }
 
-// RenewAnswer is the schema of that name.
+// RenewAnswer: what became of each session of a `RenewRequest`, in order.
 type RenewAnswer struct {
-	Index    uint64    `json:"index"`
-	Revision uint64    `json:"revision,string"`
+	// Log index at which they were renewed.
+	Index uint64 `json:"index"`
+	// Revision at which they were renewed; a renewal takes none of its own.
+	Revision uint64 `json:"revision,string"`
+	// Each session.
 	Sessions []Renewal `json:"sessions"`
 }
 
-// RenewRequest is the schema of that name.
+// RenewRequest: the body of `POST /v1/sessions/renew`.
 type RenewRequest struct {
+	// The ids of the sessions to renew.
 	Sessions []string `json:"sessions"`
 }
 
-// Renewal is the schema of that name.
+// Renewal: what became of one session.
 type Renewal struct {
+	// Milliseconds after which it ends unless it is renewed again, from the moment of this renewal.
 	ExpiresInMs *uint64 `json:"expires_in_ms,omitempty"`
-	RenewInMs   *uint64 `json:"renew_in_ms,omitempty"`
-	Session     string  `json:"session,omitempty"`
-	TTLMs       *uint64 `json:"ttl_ms,omitempty"`
-	Expired     bool    `json:"expired,omitempty"`
+	// After how many milliseconds to renew it: a third of `ttl_ms`.
+	RenewInMs *uint64 `json:"renew_in_ms,omitempty"`
+	// Its id.
+	Session string `json:"session,omitempty"`
+	// Milliseconds without a renewal after which it ends.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// `true`
+	Expired bool `json:"expired,omitempty"`
 }
 
-// RenewedAnswer is the schema of that name.
+// RenewedAnswer: the answer of `POST /v1/sessions/{id}/renew`. To renew again is harmless, so it takes no request id.
 type RenewedAnswer struct {
+	// Milliseconds after which it ends unless it is renewed again, from the moment of this renewal.
 	ExpiresInMs uint64 `json:"expires_in_ms"`
-	Index       uint64 `json:"index"`
-	RenewInMs   uint64 `json:"renew_in_ms"`
-	Revision    uint64 `json:"revision,string"`
-	Session     string `json:"session"`
-	TTLMs       uint64 `json:"ttl_ms"`
+	// Log index at which it was renewed.
+	Index uint64 `json:"index"`
+	// After how many milliseconds to renew it: a third of `ttl_ms`.
+	RenewInMs uint64 `json:"renew_in_ms"`
+	// Revision at which it was renewed; a renewal takes none of its own.
+	Revision uint64 `json:"revision,string"`
+	// Its id.
+	Session string `json:"session"`
+	// Milliseconds without a renewal after which it ends.
+	TTLMs uint64 `json:"ttl_ms"`
 }
 
-// RepairAnswer is the schema of that name.
+// RepairAnswer: the answer of `POST /v1/cluster/members/{id}/repair`.
 type RepairAnswer struct {
-	NodeID   uint64 `json:"node_id"`
-	Repaired bool   `json:"repaired"`
+	// The member.
+	NodeID uint64 `json:"node_id"`
+	// Whether its state was replaced by the leader's. False: it trusts its state, and nothing was done.
+	Repaired bool `json:"repaired"`
 }
 
-// ReplaceMemberRequest is the schema of that name.
+// ReplaceMemberRequest: the body of `POST /v1/cluster/members/{id}/replace`.
 type ReplaceMemberRequest struct {
+	// The learner that votes from now on.
 	With uint64 `json:"with"`
 }
 
-// RequestAnswer is the schema of that name.
+// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes
+// ago.
 type RequestAnswer struct {
-	Cas             Cas          `json:"cas,omitempty"`
-	Code            ErrorCode    `json:"code,omitempty"`
-	DecidedIndex    uint64       `json:"decided_index"`
-	DecidedRevision uint64       `json:"decided_revision,string"`
-	Index           uint64       `json:"index"`
-	RequestID       string       `json:"request_id"`
-	Revision        uint64       `json:"revision,string"`
-	State           RequestState `json:"state"`
+	// The token that the write gave its entry.
+	Cas Cas `json:"cas,omitempty"`
+	// Why it was rejected.
+	Code ErrorCode `json:"code,omitempty"`
+	// Log index at which it took effect or was evaluated.
+	DecidedIndex uint64 `json:"decided_index"`
+	// Revision at which it took effect or was evaluated.
+	DecidedRevision uint64 `json:"decided_revision,string"`
+	// Log index at which this answer was evaluated.
+	Index uint64 `json:"index"`
+	// The id asked for.
+	RequestID string `json:"request_id"`
+	// Revision at which this answer was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// What became of it.
+	State RequestState `json:"state"`
 }
 
-// RequestState is one of the constants below, or what a newer node says.
+// RequestState: the outcome of a request id.
+//
+// One of the constants below, or what a newer node says.
 type RequestState string
 
 // The values of RequestState.
 const (
-	RequestStateApplied  RequestState = "applied"
+	// It took effect.
+	RequestStateApplied RequestState = "applied"
+	// It was decided and had no effect, see `code`.
 	RequestStateRejected RequestState = "rejected"
 )
 
-// ResignAnswer is the schema of that name.
+// ResignAnswer: the answer of `POST /v1/elections/{name}/resign`.
 type ResignAnswer struct {
+	// Its name.
 	Election string `json:"election"`
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
-	Resigned bool   `json:"resigned"`
+	// Log index at which it was given up.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Whether something was given up; `false` only for a session that neither led nor stood.
+	Resigned bool `json:"resigned"`
+	// Revision at which it was given up.
 	Revision uint64 `json:"revision,string"`
 }
 
-// ResignRequest is the schema of that name.
+// ResignRequest: the body of `POST /v1/elections/{name}/resign`: exactly one of `term` and `session`.
 type ResignRequest struct {
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
 	RequestID string `json:"request_id,omitempty"`
-	Session   string `json:"session,omitempty"`
-	Term      uint64 `json:"term,omitempty,string"`
+	// This session resigns, or does not stand any more.
+	Session string `json:"session,omitempty"`
+	// The leader of this term resigns.
+	Term uint64 `json:"term,omitempty,string"`
 }
 
-// Retry is one of the constants below, or what a newer node says.
+// Retry: what a caller may do after an error. A word of a newer server reads as `never`.
+//
+// One of the constants below, or what a newer node says.
 type Retry string
 
 // The values of Retry.
 const (
-	RetryAfterReading  Retry = "after_reading"
+	// Read the current state, decide anew.
+	RetryAfterReading Retry = "after_reading"
+	// Send the same request again under the same request id (reads need none).
 	RetrySameRequestID Retry = "same_request_id"
-	RetryNever         Retry = "never"
+	// Repeating the request can only fail again.
+	RetryNever Retry = "never"
 )
 
-// Role is one of the constants below, or what a newer node says.
+// Role: what a node is in its cluster at the moment.
+//
+// One of the constants below, or what a newer node says.
 type Role string
 
 // The values of Role.
 const (
-	RoleLeader    Role = "leader"
-	RoleFollower  Role = "follower"
+	// Leads.
+	RoleLeader Role = "leader"
+	// Follows and votes.
+	RoleFollower Role = "follower"
+	// Asks for votes.
 	RoleCandidate Role = "candidate"
-	RoleLearner   Role = "learner"
-	RoleOutside   Role = "outside"
+	// Follows without a vote.
+	RoleLearner Role = "learner"
+	// Not (yet) in the Raft group.
+	RoleOutside Role = "outside"
 )
 
-// RoleAnswer is the schema of that name.
+// RoleAnswer: a role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
 type RoleAnswer struct {
-	Created     time.Time `json:"created"`
-	Grants      []Grant   `json:"grants"`
-	Index       uint64    `json:"index,omitempty"`
-	Replayed    bool      `json:"replayed,omitempty"`
-	Revision    uint64    `json:"revision,omitempty,string"`
-	Role        string    `json:"role"`
-	SetRevision uint64    `json:"set_revision,string"`
+	// When it was made, by the wall clock of the leader of that moment.
+	Created time.Time `json:"created"`
+	// What those who have it may do.
+	Grants []Grant `json:"grants"`
+	// Log index at which this was decided or read. Absent where the role is part of a list.
+	Index uint64 `json:"index,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided or read. Absent where the role is part of a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Its name.
+	Role string `json:"role"`
+	// Revision at which its grants were last set.
+	SetRevision uint64 `json:"set_revision,string"`
 }
 
-// RoleList is the schema of that name.
+// RoleList: the answer of `GET /v1/access/roles`.
 type RoleList struct {
-	Cursor   string       `json:"cursor,omitempty"`
-	Index    uint64       `json:"index"`
-	Revision uint64       `json:"revision,string"`
-	Roles    []RoleAnswer `json:"roles"`
-}
-
-// RoleRemoved is the schema of that name.
-type RoleRemoved struct {
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
 	Revision uint64 `json:"revision,string"`
-	Role     string `json:"role"`
+	// Roles, by name.
+	Roles []RoleAnswer `json:"roles"`
 }
 
-// RoleRequest is the schema of that name.
+// RoleRemoved: the answer of `DELETE /v1/access/roles/{name}`.
+type RoleRemoved struct {
+	// Log index at which it was removed.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was removed.
+	Revision uint64 `json:"revision,string"`
+	// Its name.
+	Role string `json:"role"`
+}
+
+// RoleRequest: the body of `PUT /v1/access/roles/{name}`.
 type RoleRequest struct {
-	Grants    []Grant `json:"grants"`
-	RequestID string  `json:"request_id,omitempty"`
+	// What those who have it may do from now on, at most 64 grants.
+	Grants []Grant `json:"grants"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
 }
 
 // ScheduleAnswer is the schema of that name.
 type ScheduleAnswer struct {
-	Attempts    int             `json:"attempts,omitempty"`
-	Created     uint64          `json:"created,omitempty"`
-	DryRun      bool            `json:"dry_run,omitempty"`
-	ExecuteAt   string          `json:"execute_at,omitempty"`
-	ID          string          `json:"id,omitempty"`
-	Index       uint64          `json:"index,omitempty"`
-	MaxAttempts int             `json:"max_attempts,omitempty"`
-	Replaced    bool            `json:"replaced,omitempty"`
-	Replayed    bool            `json:"replayed,omitempty"`
-	Revision    uint64          `json:"revision,omitempty,string"`
-	State       TaskState       `json:"state,omitempty"`
-	Tasks       []TaskScheduled `json:"tasks,omitempty"`
+	// Attempts so far.
+	Attempts int `json:"attempts,omitempty"`
+	// Whether it is a new one. If not, the id was in use, and the rest tells of the task that has it.
+	Created uint64 `json:"created,omitempty"`
+	// Whether nothing was changed because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// When it is due; absent until it is planned.
+	ExecuteAt string `json:"execute_at,omitempty"`
+	// Its id.
+	ID string `json:"id,omitempty"`
+	// Log index. In the answer to a single one.
+	Index uint64 `json:"index,omitempty"`
+	// Most attempts.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// Whether it took the place of another.
+	Replaced bool `json:"replaced,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was scheduled, or looked at. In the answer to a single one.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// How far it is.
+	State TaskState `json:"state,omitempty"`
+	// One for each, in their order.
+	Tasks []TaskScheduled `json:"tasks,omitempty"`
 }
 
-// ScheduleRequest is the schema of that name.
+// ScheduleRequest: the two forms of the body of `POST /v1/tasks/{queue}`.
 type ScheduleRequest struct {
-	DryRun        bool            `json:"dry_run,omitempty"`
-	RequestID     string          `json:"request_id,omitempty"`
-	Tasks         []TaskSpec      `json:"tasks,omitempty"`
-	Backoff       *TaskBackoff    `json:"backoff,omitempty"`
-	Cron          string          `json:"cron,omitempty"`
-	DelayMs       *uint64         `json:"delay_ms,omitempty"`
-	EveryMs       *uint64         `json:"every_ms,omitempty"`
-	ExecuteAt     Moment          `json:"execute_at,omitempty"`
-	ID            string          `json:"id,omitempty"`
-	KeepMs        *uint64         `json:"keep_ms,omitempty"`
-	MaxAttempts   int             `json:"max_attempts,omitempty"`
-	Payload       json.RawMessage `json:"payload,omitempty"`
-	PayloadBase64 []byte          `json:"payload_base64,omitempty"`
-	Replace       bool            `json:"replace,omitempty"`
-	Zone          string          `json:"zone,omitempty"`
+	// Say what would be scheduled, change nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// They, at most 1000: each on its own, all at one revision.
+	Tasks []TaskSpec `json:"tasks,omitempty"`
+	// The pauses between attempts.
+	Backoff *TaskBackoff `json:"backoff,omitempty"`
+	// It comes again by this pattern of five fields (minute, hour, day of month, month, day of week), or six with seconds first.
+	Cron string `json:"cron,omitempty"`
+	// It is due so many milliseconds from now.
+	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// It comes again every so many milliseconds, 100 to 31622400000, counted from the first time.
+	EveryMs *uint64 `json:"every_ms,omitempty"`
+	// When it is due: RFC 3339, or Unix milliseconds.
+	ExecuteAt Moment `json:"execute_at,omitempty"`
+	// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
+	ID string `json:"id,omitempty"`
+	// How long the id given stays in use after the task was completed, in milliseconds, up to 604800000; 900000 without it.
+	KeepMs *uint64 `json:"keep_ms,omitempty"`
+	// Most attempts, 1 to 1000; 20 without it. A recurring task goes on with its next occurrence after that.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// What it is about, any JSON; `null` without it.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// The payload as bytes, in base64.
+	PayloadBase64 []byte `json:"payload_base64,omitempty"`
+	// Take the place of a task with this id that waits.
+	Replace bool `json:"replace,omitempty"`
+	// The time zone of the pattern, by its IANA name; UTC without it.
+	Zone string `json:"zone,omitempty"`
 }
 
-// SelfAnswer is the schema of that name.
+// SelfAnswer: who asks, and what that one may do: the answer of `GET /v1/access/self`.
 type SelfAnswer struct {
-	AccessRevision uint64  `json:"access_revision,string"`
-	Grants         []Grant `json:"grants"`
-	User           string  `json:"user,omitempty"`
+	// Revision at which users, roles or tokens last changed; 0 while there never were any.
+	AccessRevision uint64 `json:"access_revision,string"`
+	// Everything that is allowed.
+	Grants []Grant `json:"grants"`
+	// The user that the request is of. Absent where the node asks nobody who they are.
+	User string `json:"user,omitempty"`
 }
 
-// SequenceAnswer is the schema of that name.
+// SequenceAnswer: the answer of `GET /v1/sequences/{name}`.
 type SequenceAnswer struct {
-	Index    uint64 `json:"index"`
-	Name     string `json:"name"`
+	// Log index at which it was read.
+	Index uint64 `json:"index"`
+	// Its name.
+	Name string `json:"name"`
+	// Revision at which it was read.
 	Revision uint64 `json:"revision,string"`
-	Value    uint64 `json:"value"`
+	// The last number given; 0 before the first.
+	Value uint64 `json:"value"`
 }
 
-// SequenceNext is the schema of that name.
+// SequenceNext: the answer of `POST /v1/sequences/{name}`.
 type SequenceNext struct {
-	First    uint64 `json:"first"`
-	Index    uint64 `json:"index"`
-	Last     uint64 `json:"last"`
-	Name     string `json:"name"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// The first of the numbers taken.
+	First uint64 `json:"first"`
+	// Log index at which they were taken.
+	Index uint64 `json:"index"`
+	// The last of them.
+	Last uint64 `json:"last"`
+	// Its name.
+	Name string `json:"name"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which they were taken.
 	Revision uint64 `json:"revision,string"`
 }
 
-// SequenceRequest is the schema of that name.
+// SequenceRequest: the body of `POST /v1/sequences/{name}`.
 type SequenceRequest struct {
-	Count     uint64 `json:"count,omitempty"`
+	// How many numbers to take, 1 to 1000000; 1 without it.
+	Count uint64 `json:"count,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// SessionAnswer is the schema of that name.
+// SessionAnswer: the answer of `POST /v1/sessions`.
 type SessionAnswer struct {
-	ExpiresInMs uint64            `json:"expires_in_ms"`
-	Index       uint64            `json:"index"`
-	Labels      map[string]string `json:"labels"`
-	Owner       string            `json:"owner"`
-	RenewInMs   uint64            `json:"renew_in_ms"`
-	Replayed    bool              `json:"replayed,omitempty"`
-	Revision    uint64            `json:"revision,string"`
-	Session     string            `json:"session"`
-	TTLMs       uint64            `json:"ttl_ms"`
-}
-
-// SessionEnded is the schema of that name.
-type SessionEnded struct {
-	Count    uint64 `json:"count"`
-	Ended    bool   `json:"ended"`
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Milliseconds after which it ends unless it is renewed, from the moment that it was created.
+	ExpiresInMs uint64 `json:"expires_in_ms"`
+	// Log index at which it was created.
+	Index uint64 `json:"index"`
+	// What else is known of it.
+	Labels map[string]string `json:"labels"`
+	// Whose it is; empty where nobody said.
+	Owner string `json:"owner"`
+	// After how many milliseconds to renew it: a third of `ttl_ms`.
+	RenewInMs uint64 `json:"renew_in_ms"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was created.
 	Revision uint64 `json:"revision,string"`
-	Session  string `json:"session"`
+	// Its id, a decimal number.
+	Session string `json:"session"`
+	// Milliseconds without a renewal after which it ends.
+	TTLMs uint64 `json:"ttl_ms"`
 }
 
-// SessionExpired is the schema of that name.
-type SessionExpired struct {
-	Expired bool   `json:"expired"`
+// SessionEnded: the answer of `DELETE /v1/sessions/{id}`.
+type SessionEnded struct {
+	// How many things hung on it and went with it.
+	Count uint64 `json:"count"`
+	// `true`
+	Ended bool `json:"ended"`
+	// Log index at which it ended.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it ended, with all that hung on it.
+	Revision uint64 `json:"revision,string"`
+	// Its id.
 	Session string `json:"session"`
 }
 
-// SessionHold is the schema of that name.
+// SessionExpired: a session that is gone.
+type SessionExpired struct {
+	// `true`
+	Expired bool `json:"expired"`
+	// The id that was given.
+	Session string `json:"session"`
+}
+
+// SessionHold: a lock or an election that a session has to do with.
 type SessionHold struct {
-	Name  string    `json:"name"`
-	Place uint64    `json:"place,omitempty,string"`
+	// Its name.
+	Name string `json:"name"`
+	// Of a waiter: its place; smaller ones come first.
+	Place uint64 `json:"place,omitempty,string"`
+	// Whether the session holds it.
 	State LockState `json:"state"`
-	Token uint64    `json:"token,omitempty,string"`
+	// Of a holder: its fencing token, or its term.
+	Token uint64 `json:"token,omitempty,string"`
 }
 
-// SessionHolds is the schema of that name.
+// SessionHolds: what hangs on a session and goes with it.
 type SessionHolds struct {
-	Barriers  []string      `json:"barriers"`
-	Count     uint64        `json:"count"`
+	// Barriers that it is in.
+	Barriers []string `json:"barriers"`
+	// How many things they are; the lists show the first 100 of each kind.
+	Count uint64 `json:"count"`
+	// Elections that it leads or stands in.
 	Elections []SessionHold `json:"elections"`
-	Keys      []string      `json:"keys"`
-	Locks     []SessionHold `json:"locks"`
-	Tasks     []string      `json:"tasks,omitempty"`
+	// Entries written with it.
+	Keys []string `json:"keys"`
+	// Locks that it holds or waits for.
+	Locks []SessionHold `json:"locks"`
+	// Tasks that are claimed with it, each as `queue/id`.
+	Tasks []string `json:"tasks,omitempty"`
 }
 
-// SessionList is the schema of that name.
+// SessionList: the answer of `GET /v1/sessions`.
 type SessionList struct {
-	Cursor   string        `json:"cursor,omitempty"`
-	Index    uint64        `json:"index"`
-	Revision uint64        `json:"revision,string"`
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Sessions, the oldest first.
 	Sessions []SessionView `json:"sessions"`
 }
 
-// SessionRenewed is the schema of that name.
+// SessionRenewed: a session that goes on.
 type SessionRenewed struct {
+	// Milliseconds after which it ends unless it is renewed again, from the moment of this renewal.
 	ExpiresInMs uint64 `json:"expires_in_ms"`
-	RenewInMs   uint64 `json:"renew_in_ms"`
-	Session     string `json:"session"`
-	TTLMs       uint64 `json:"ttl_ms"`
+	// After how many milliseconds to renew it: a third of `ttl_ms`.
+	RenewInMs uint64 `json:"renew_in_ms"`
+	// Its id.
+	Session string `json:"session"`
+	// Milliseconds without a renewal after which it ends.
+	TTLMs uint64 `json:"ttl_ms"`
 }
 
-// SessionRequest is the schema of that name.
+// SessionRequest: the body of `POST /v1/sessions`.
 type SessionRequest struct {
-	Labels    map[string]string `json:"labels,omitempty"`
-	Owner     string            `json:"owner,omitempty"`
-	RequestID string            `json:"request_id,omitempty"`
-	TTLMs     *uint64           `json:"ttl_ms,omitempty"`
+	// What else is to be known of it; at most 16, names and values of at most 256 bytes.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Whose it is, for people; at most 256 bytes.
+	Owner string `json:"owner,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// Milliseconds without a renewal after which it ends, 100 to 86400000; 10000 without it.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
 }
 
-// SessionView is the schema of that name.
+// SessionView: a session as it is: the answer of `GET /v1/sessions/{id}`.
 type SessionView struct {
-	AgeMs       uint64            `json:"age_ms"`
-	Created     time.Time         `json:"created"`
-	ExpiresInMs uint64            `json:"expires_in_ms"`
-	Holds       *SessionHolds     `json:"holds,omitempty"`
-	Index       uint64            `json:"index,omitempty"`
-	Labels      map[string]string `json:"labels"`
-	Owner       string            `json:"owner"`
-	Revision    uint64            `json:"revision,omitempty,string"`
-	Session     string            `json:"session"`
-	TTLMs       uint64            `json:"ttl_ms"`
+	// Milliseconds since it was created.
+	AgeMs uint64 `json:"age_ms"`
+	// When it was created, by the wall clock of the leader of that moment.
+	Created time.Time `json:"created"`
+	// Milliseconds left to it unless it is renewed.
+	ExpiresInMs uint64 `json:"expires_in_ms"`
+	// What hangs on it. Absent where the session is part of a list.
+	Holds *SessionHolds `json:"holds,omitempty"`
+	// Log index at which it was read. Absent where the session is part of a list.
+	Index uint64 `json:"index,omitempty"`
+	// What else is known of it.
+	Labels map[string]string `json:"labels"`
+	// Whose it is; empty where nobody said.
+	Owner string `json:"owner"`
+	// Revision at which it was read. Absent where the session is part of a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Its id.
+	Session string `json:"session"`
+	// Milliseconds without a renewal after which it ends.
+	TTLMs uint64 `json:"ttl_ms"`
 }
 
-// StatusAnswer is the schema of that name.
+// StatusAnswer: the answer of `GET /v1/cluster/status`.
 type StatusAnswer struct {
-	AppliedIndex     uint64       `json:"applied_index"`
-	ClusterClockMs   uint64       `json:"cluster_clock_ms"`
-	ClusterID        string       `json:"cluster_id"`
-	CommittedIndex   uint64       `json:"committed_index"`
-	Digest           string       `json:"digest"`
-	DiskFreeBytes    uint64       `json:"disk_free_bytes,omitempty"`
-	DiskSizeBytes    uint64       `json:"disk_size_bytes,omitempty"`
-	Entries          uint64       `json:"entries,omitempty"`
-	Epoch            uint64       `json:"epoch,omitempty"`
-	EpochRevision    uint64       `json:"epoch_revision,omitempty,string"`
-	HistoryBytes     uint64       `json:"history_bytes,omitempty"`
-	Incarnation      string       `json:"incarnation"`
-	LastLogIndex     uint64       `json:"last_log_index"`
-	LeaderClientAddr string       `json:"leader_client_addr,omitempty"`
-	LeaderID         uint64       `json:"leader_id,omitempty"`
-	Level            int          `json:"level,omitempty"`
-	LevelKnown       int          `json:"level_known,omitempty"`
-	Members          []MemberView `json:"members"`
-	NodeID           uint64       `json:"node_id"`
-	OldestRevision   uint64       `json:"oldest_revision,string"`
-	PurgedIndex      uint64       `json:"purged_index"`
-	QuotaBytes       uint64       `json:"quota_bytes,omitempty"`
-	Ready            bool         `json:"ready"`
-	Revision         uint64       `json:"revision,string"`
-	Role             Role         `json:"role"`
-	SnapshotIndex    uint64       `json:"snapshot_index"`
-	StoredBytes      uint64       `json:"stored_bytes,omitempty"`
-	Term             uint64       `json:"term,string"`
-	Version          string       `json:"version"`
-	Warnings         []string     `json:"warnings,omitempty"`
+	// Last index applied here.
+	AppliedIndex uint64 `json:"applied_index"`
+	// Cluster clock at the applied index, milliseconds.
+	ClusterClockMs uint64 `json:"cluster_clock_ms"`
+	// The cluster, 32 hex digits; empty until the node is in one.
+	ClusterID string `json:"cluster_id"`
+	// Last index this node knows to be committed.
+	CommittedIndex uint64 `json:"committed_index"`
+	// Digest of the replicated state at the applied index, 32 hex digits.
+	Digest string `json:"digest"`
+	// Free bytes on its data disk.
+	DiskFreeBytes uint64 `json:"disk_free_bytes,omitempty"`
+	// Bytes of its data disk.
+	DiskSizeBytes uint64 `json:"disk_size_bytes,omitempty"`
+	// Entries there, those that expired but are not removed yet included.
+	Entries uint64 `json:"entries,omitempty"`
+	// How often the state went on in another cluster, by a restore or a recovery; 0 in the first.
+	Epoch uint64 `json:"epoch,omitempty"`
+	// The revision at which that began: what is known from before it is of another history.
+	EpochRevision uint64 `json:"epoch_revision,omitempty,string"`
+	// Bytes of history there.
+	HistoryBytes uint64 `json:"history_bytes,omitempty"`
+	// Identity of its data directory, 32 hex digits.
+	Incarnation string `json:"incarnation"`
+	// Last log index on this node.
+	LastLogIndex uint64 `json:"last_log_index"`
+	// Where clients reach that leader.
+	LeaderClientAddr string `json:"leader_client_addr,omitempty"`
+	// The leader it knows.
+	LeaderID uint64 `json:"leader_id,omitempty"`
+	// Feature level of the cluster at the applied index: what its members have agreed to do when they apply the log.
+	Level int `json:"level,omitempty"`
+	// Highest feature level that the answering node agrees to.
+	LevelKnown int `json:"level_known,omitempty"`
+	// All members.
+	Members []MemberView `json:"members"`
+	// The answering node.
+	NodeID uint64 `json:"node_id"`
+	// Oldest revision that can still be read.
+	OldestRevision uint64 `json:"oldest_revision,string"`
+	// Last index dropped from this node's log; 0 for none.
+	PurgedIndex uint64 `json:"purged_index"`
+	// Bytes that may be stored; 0 for no quota.
+	QuotaBytes uint64 `json:"quota_bytes,omitempty"`
+	// Whether it would answer a linearizable read now.
+	Ready bool `json:"ready"`
+	// Cluster revision at the applied index.
+	Revision uint64 `json:"revision,string"`
+	// Its role.
+	Role Role `json:"role"`
+	// Last index covered by this node's snapshot; 0 for none.
+	SnapshotIndex uint64 `json:"snapshot_index"`
+	// Bytes of all that is stored there, without history.
+	StoredBytes uint64 `json:"stored_bytes,omitempty"`
+	// Its Raft term.
+	Term uint64 `json:"term,string"`
+	// Version of its binary.
+	Version string `json:"version"`
+	// Why it is not ready, quarantined or worried.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
-// TaskAnswer is the schema of that name.
+// TaskAnswer: the answer to `extend`, `complete`, `fail` and `cancel`: the task after it.
 type TaskAnswer struct {
-	Attempts    int       `json:"attempts"`
-	ExecuteAt   string    `json:"execute_at,omitempty"`
-	ID          string    `json:"id"`
-	Index       uint64    `json:"index"`
-	LeaseMs     *uint64   `json:"lease_ms,omitempty"`
-	MaxAttempts int       `json:"max_attempts"`
-	Replayed    bool      `json:"replayed,omitempty"`
-	Revision    uint64    `json:"revision,string"`
-	State       TaskState `json:"state"`
+	// Attempts so far.
+	Attempts int `json:"attempts"`
+	// When it is due, where it waits.
+	ExecuteAt string `json:"execute_at,omitempty"`
+	// Its id.
+	ID string `json:"id"`
+	// Log index.
+	Index uint64 `json:"index"`
+	// Milliseconds that the claim holds from then on, after `extend`.
+	LeaseMs *uint64 `json:"lease_ms,omitempty"`
+	// Most attempts.
+	MaxAttempts int `json:"max_attempts"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it took effect.
+	Revision uint64 `json:"revision,string"`
+	// How far it is.
+	State TaskState `json:"state"`
 }
 
-// TaskBackoff is the schema of that name.
+// TaskBackoff: the pauses between attempts: the first, then each by the factor longer, up to the longest.
 type TaskBackoff struct {
-	Factor    float64 `json:"factor,omitempty"`
+	// By how much each is longer than the one before, 1 to 10; 2 without it.
+	Factor float64 `json:"factor,omitempty"`
+	// The first, in milliseconds; 1000 without it.
 	InitialMs *uint64 `json:"initial_ms,omitempty"`
-	MaxMs     *uint64 `json:"max_ms,omitempty"`
+	// The longest, in milliseconds; 300000 without it.
+	MaxMs *uint64 `json:"max_ms,omitempty"`
 }
 
-// TaskCancel is the schema of that name.
+// TaskCancel: the body of `POST /v1/tasks/{queue}/cancel`.
 type TaskCancel struct {
-	ID        string `json:"id"`
+	// The task.
+	ID string `json:"id"`
+	// Makes retries safe.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// TaskClaim is the schema of that name.
+// TaskClaim: the body of `POST /v1/tasks/{queue}/claim`.
 type TaskClaim struct {
-	LeaseMs   *uint64 `json:"lease_ms,omitempty"`
-	Limit     int     `json:"limit,omitempty"`
-	RequestID string  `json:"request_id,omitempty"`
-	Session   string  `json:"session,omitempty"`
-	WaitMs    *uint64 `json:"wait_ms,omitempty"`
-	Worker    string  `json:"worker,omitempty"`
+	// How long the claim holds, in milliseconds, 1000 to 86400000; 30000 without it.
+	LeaseMs *uint64 `json:"lease_ms,omitempty"`
+	// Most tasks to claim, 1 to 100; 1 without it.
+	Limit int `json:"limit,omitempty"`
+	// Makes retries safe: what was claimed is given again.
+	RequestID string `json:"request_id,omitempty"`
+	// The session that the claim hangs on: it is over when that ends, at the latest.
+	Session string `json:"session,omitempty"`
+	// Where nothing is due: wait so long until something is, up to 60000.
+	WaitMs *uint64 `json:"wait_ms,omitempty"`
+	// Who works on them, for people.
+	Worker string `json:"worker,omitempty"`
 }
 
-// TaskClaimAnswer is the schema of that name.
+// TaskClaimAnswer: the answer of `POST /v1/tasks/{queue}/claim`.
 type TaskClaimAnswer struct {
-	Count    uint64        `json:"count"`
-	Index    uint64        `json:"index"`
-	NextAt   string        `json:"next_at,omitempty"`
-	Replayed bool          `json:"replayed,omitempty"`
-	Revision uint64        `json:"revision,string"`
-	Tasks    []TaskClaimed `json:"tasks"`
-	WaitedMs uint64        `json:"waited_ms"`
+	// How many that is.
+	Count uint64 `json:"count"`
+	// Log index.
+	Index uint64 `json:"index"`
+	// Where nothing was due: when the first task is, if there is one; as of the end of the wait.
+	NextAt string `json:"next_at,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision of the claim, or at which there was nothing.
+	Revision uint64 `json:"revision,string"`
+	// What was claimed, in the order in which it was due.
+	Tasks []TaskClaimed `json:"tasks"`
+	// Milliseconds that the request waited before the claim.
+	WaitedMs uint64 `json:"waited_ms"`
 }
 
-// TaskClaimed is the schema of that name.
+// TaskClaimed: a task that was claimed.
 type TaskClaimed struct {
-	Attempt       int             `json:"attempt"`
-	ExecuteAt     string          `json:"execute_at"`
-	ID            string          `json:"id"`
-	LastError     string          `json:"last_error,omitempty"`
-	LeaseMs       uint64          `json:"lease_ms"`
-	MaxAttempts   int             `json:"max_attempts"`
-	Payload       json.RawMessage `json:"payload,omitempty"`
-	PayloadBase64 []byte          `json:"payload_base64,omitempty"`
-	PlannedAt     string          `json:"planned_at"`
-	Token         uint64          `json:"token,string"`
+	// Which attempt this is, from 1.
+	Attempt int `json:"attempt"`
+	// When it was due.
+	ExecuteAt string `json:"execute_at"`
+	// Its id.
+	ID string `json:"id"`
+	// Why the last attempt failed, if one did.
+	LastError string `json:"last_error,omitempty"`
+	// Milliseconds that the claim still holds; 0 where it is over, in the answer to a retry.
+	LeaseMs uint64 `json:"lease_ms"`
+	// Most attempts.
+	MaxAttempts int `json:"max_attempts"`
+	// What it is about. Neither this nor `payload_base64` is there once the claim is over, in the answer to a retry.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// The payload in base64, where it is bytes.
+	PayloadBase64 []byte `json:"payload_base64,omitempty"`
+	// When it was to be done, before any failure.
+	PlannedAt string `json:"planned_at"`
+	// Stands for this claim: whoever completes, extends or fails the task gives it.
+	Token uint64 `json:"token,string"`
 }
 
-// TaskComplete is the schema of that name.
+// TaskComplete: the body of `POST /v1/tasks/{queue}/complete`.
 type TaskComplete struct {
-	ID        string `json:"id"`
+	// The task.
+	ID string `json:"id"`
+	// Makes retries safe.
 	RequestID string `json:"request_id,omitempty"`
-	Token     uint64 `json:"token,string"`
+	// That of the claim.
+	Token uint64 `json:"token,string"`
 }
 
-// TaskExtend is the schema of that name.
+// TaskExtend: the body of `POST /v1/tasks/{queue}/extend`.
 type TaskExtend struct {
-	ID        string  `json:"id"`
-	LeaseMs   *uint64 `json:"lease_ms,omitempty"`
-	RequestID string  `json:"request_id,omitempty"`
-	Token     uint64  `json:"token,string"`
+	// The task.
+	ID string `json:"id"`
+	// How long the claim holds from now, in milliseconds, 1000 to 86400000; 30000 without it.
+	LeaseMs *uint64 `json:"lease_ms,omitempty"`
+	// Makes retries safe.
+	RequestID string `json:"request_id,omitempty"`
+	// That of the claim.
+	Token uint64 `json:"token,string"`
 }
 
-// TaskFail is the schema of that name.
+// TaskFail: the body of `POST /v1/tasks/{queue}/fail`. At most one of `retry_in_ms`, `dead` and `release`.
 type TaskFail struct {
-	Dead      bool    `json:"dead,omitempty"`
-	Error     string  `json:"error,omitempty"`
-	ID        string  `json:"id"`
-	Release   bool    `json:"release,omitempty"`
-	RequestID string  `json:"request_id,omitempty"`
+	// Do not try again.
+	Dead bool `json:"dead,omitempty"`
+	// Why, for people; what is beyond 4096 bytes is cut off.
+	Error string `json:"error,omitempty"`
+	// The task.
+	ID string `json:"id"`
+	// Give it back as if it had not been claimed: the attempt does not count.
+	Release bool `json:"release,omitempty"`
+	// Makes retries safe.
+	RequestID string `json:"request_id,omitempty"`
+	// Try again after so many milliseconds, up to 604800000, instead of the pause that it has.
 	RetryInMs *uint64 `json:"retry_in_ms,omitempty"`
-	Token     uint64  `json:"token,string"`
+	// That of the claim.
+	Token uint64 `json:"token,string"`
 }
 
-// TaskList is the schema of that name.
+// TaskList: the answer of `GET /v1/tasks/{queue}`.
 type TaskList struct {
-	Cursor   string     `json:"cursor,omitempty"`
-	Index    uint64     `json:"index"`
-	Revision uint64     `json:"revision,string"`
-	Tasks    []TaskView `json:"tasks"`
+	// There may be more: goes into the next request.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which they were read.
+	Index uint64 `json:"index"`
+	// Revision at which they were read.
+	Revision uint64 `json:"revision,string"`
+	// A page of them.
+	Tasks []TaskView `json:"tasks"`
 }
 
-// TaskRequeue is the schema of that name.
+// TaskRequeue: the body of `POST /v1/tasks/{queue}/requeue`: one dead task, or the first that died.
 type TaskRequeue struct {
-	ID        string `json:"id,omitempty"`
-	Limit     int    `json:"limit,omitempty"`
+	// This one.
+	ID string `json:"id,omitempty"`
+	// So many, 1 to 1000; 100 without it. Not with `id`.
+	Limit int `json:"limit,omitempty"`
+	// Makes retries safe.
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// TaskScheduled is the schema of that name.
+// TaskScheduled: what came of a task that was to be scheduled.
 type TaskScheduled struct {
-	Attempts    int       `json:"attempts"`
-	Created     bool      `json:"created"`
-	DryRun      bool      `json:"dry_run,omitempty"`
-	ExecuteAt   string    `json:"execute_at,omitempty"`
-	ID          string    `json:"id"`
-	Index       uint64    `json:"index,omitempty"`
-	MaxAttempts int       `json:"max_attempts"`
-	Replaced    bool      `json:"replaced,omitempty"`
-	Replayed    bool      `json:"replayed,omitempty"`
-	Revision    uint64    `json:"revision,omitempty,string"`
-	State       TaskState `json:"state"`
+	// Attempts so far.
+	Attempts int `json:"attempts"`
+	// Whether it is a new one. If not, the id was in use, and the rest tells of the task that has it.
+	Created bool `json:"created"`
+	// Whether nothing was changed because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// When it is due; absent until it is planned.
+	ExecuteAt string `json:"execute_at,omitempty"`
+	// Its id.
+	ID string `json:"id"`
+	// Log index. In the answer to a single one.
+	Index uint64 `json:"index,omitempty"`
+	// Most attempts.
+	MaxAttempts int `json:"max_attempts"`
+	// Whether it took the place of another.
+	Replaced bool `json:"replaced,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was scheduled, or looked at. In the answer to a single one.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// How far it is.
+	State TaskState `json:"state"`
 }
 
-// TaskSpec is the schema of that name.
+// TaskSpec: a task to be scheduled: the body of `POST /v1/tasks/{queue}`, or one of its list. When it is due says at most one of
+// `execute_at`, `delay_ms` and `cron`; without any, at once, or with `every_ms` after that time.
 type TaskSpec struct {
-	Backoff       *TaskBackoff    `json:"backoff,omitempty"`
-	Cron          string          `json:"cron,omitempty"`
-	DelayMs       *uint64         `json:"delay_ms,omitempty"`
-	DryRun        bool            `json:"dry_run,omitempty"`
-	EveryMs       *uint64         `json:"every_ms,omitempty"`
-	ExecuteAt     Moment          `json:"execute_at,omitempty"`
-	ID            string          `json:"id,omitempty"`
-	KeepMs        *uint64         `json:"keep_ms,omitempty"`
-	MaxAttempts   int             `json:"max_attempts,omitempty"`
-	Payload       json.RawMessage `json:"payload,omitempty"`
-	PayloadBase64 *[]byte         `json:"payload_base64,omitempty"`
-	Replace       bool            `json:"replace,omitempty"`
-	RequestID     string          `json:"request_id,omitempty"`
-	Zone          string          `json:"zone,omitempty"`
+	// The pauses between attempts.
+	Backoff *TaskBackoff `json:"backoff,omitempty"`
+	// It comes again by this pattern of five fields (minute, hour, day of month, month, day of week), or six with seconds first.
+	Cron string `json:"cron,omitempty"`
+	// It is due so many milliseconds from now.
+	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// Say what would be scheduled, change nothing. Not in a list.
+	DryRun bool `json:"dry_run,omitempty"`
+	// It comes again every so many milliseconds, 100 to 31622400000, counted from the first time.
+	EveryMs *uint64 `json:"every_ms,omitempty"`
+	// When it is due: RFC 3339, or Unix milliseconds.
+	ExecuteAt Moment `json:"execute_at,omitempty"`
+	// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
+	ID string `json:"id,omitempty"`
+	// How long the id given stays in use after the task was completed, in milliseconds, up to 604800000; 900000 without it.
+	KeepMs *uint64 `json:"keep_ms,omitempty"`
+	// Most attempts, 1 to 1000; 20 without it. A recurring task goes on with its next occurrence after that.
+	MaxAttempts int `json:"max_attempts,omitempty"`
+	// What it is about, any JSON; `null` without it.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// The payload as bytes, in base64.
+	PayloadBase64 *[]byte `json:"payload_base64,omitempty"`
+	// Take the place of a task with this id that waits.
+	Replace bool `json:"replace,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again. Not in a list.
+	RequestID string `json:"request_id,omitempty"`
+	// The time zone of the pattern, by its IANA name; UTC without it.
+	Zone string `json:"zone,omitempty"`
 }
 
-// TaskSpecs is the schema of that name.
+// TaskSpecs: several tasks to be scheduled: the other form of the body of `POST /v1/tasks/{queue}`.
 type TaskSpecs struct {
-	DryRun    bool       `json:"dry_run,omitempty"`
-	RequestID string     `json:"request_id,omitempty"`
-	Tasks     []TaskSpec `json:"tasks"`
+	// Say what would be scheduled, change nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// They, at most 1000: each on its own, all at one revision.
+	Tasks []TaskSpec `json:"tasks"`
 }
 
-// TaskState is one of the constants below, or what a newer node says.
+// TaskState: how far a task is.
+//
+// One of the constants below, or what a newer node says.
 type TaskState string
 
 // The values of TaskState.
 const (
+	// It waits until it is due, or for somebody who claims it.
 	TaskStateScheduled TaskState = "scheduled"
-	TaskStateClaimed   TaskState = "claimed"
-	TaskStateDead      TaskState = "dead"
+	// Somebody works on it.
+	TaskStateClaimed TaskState = "claimed"
+	// It failed and is not tried any more.
+	TaskStateDead TaskState = "dead"
+	// It recurs by a cron pattern, and the leader is about to say when.
 	TaskStateUnplanned TaskState = "unplanned"
-	TaskStateDone      TaskState = "done"
-	TaskStateGone      TaskState = "gone"
+	// It was completed; only its id is still in use.
+	TaskStateDone TaskState = "done"
+	// It is not there any more.
+	TaskStateGone TaskState = "gone"
 )
 
-// TaskView is the schema of that name.
+// TaskView: a task as it is.
 type TaskView struct {
-	Attempts      int             `json:"attempts"`
-	Backoff       TaskBackoff     `json:"backoff"`
-	CreatedAt     string          `json:"created_at"`
-	Cron          string          `json:"cron,omitempty"`
-	DiedAt        string          `json:"died_at,omitempty"`
-	EveryMs       *uint64         `json:"every_ms,omitempty"`
-	ExecuteAt     string          `json:"execute_at,omitempty"`
-	ID            string          `json:"id"`
-	Index         uint64          `json:"index,omitempty"`
-	KeptMs        *uint64         `json:"kept_ms,omitempty"`
-	LastError     string          `json:"last_error,omitempty"`
-	LeaseMs       *uint64         `json:"lease_ms,omitempty"`
-	MaxAttempts   int             `json:"max_attempts"`
-	Payload       json.RawMessage `json:"payload,omitempty"`
-	PayloadBase64 []byte          `json:"payload_base64,omitempty"`
-	Revision      uint64          `json:"revision,omitempty,string"`
-	Runs          uint64          `json:"runs"`
-	Session       string          `json:"session,omitempty"`
-	State         TaskState       `json:"state"`
-	Worker        string          `json:"worker,omitempty"`
-	Zone          string          `json:"zone,omitempty"`
+	// Attempts so far, a current one too.
+	Attempts int `json:"attempts"`
+	// The pauses between attempts.
+	Backoff TaskBackoff `json:"backoff"`
+	// When it was scheduled.
+	CreatedAt string `json:"created_at"`
+	// It comes again by this pattern.
+	Cron string `json:"cron,omitempty"`
+	// When it died.
+	DiedAt string `json:"died_at,omitempty"`
+	// It comes again every so many milliseconds.
+	EveryMs *uint64 `json:"every_ms,omitempty"`
+	// When it is due, or was; absent until it is planned.
+	ExecuteAt string `json:"execute_at,omitempty"`
+	// Its id.
+	ID string `json:"id"`
+	// Log index at which it was read; not in a list.
+	Index uint64 `json:"index,omitempty"`
+	// Milliseconds until its id is free again, where it is done.
+	KeptMs *uint64 `json:"kept_ms,omitempty"`
+	// Why the last attempt that failed did.
+	LastError string `json:"last_error,omitempty"`
+	// Milliseconds until the claim is over, where it is claimed.
+	LeaseMs *uint64 `json:"lease_ms,omitempty"`
+	// Most attempts.
+	MaxAttempts int `json:"max_attempts"`
+	// What it is about; absent once it is done.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// The payload in base64, where it is bytes.
+	PayloadBase64 []byte `json:"payload_base64,omitempty"`
+	// Revision at which it was read; not in a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// How often it was completed.
+	Runs uint64 `json:"runs"`
+	// The session that its claim hangs on.
+	Session string `json:"session,omitempty"`
+	// How far it is.
+	State TaskState `json:"state"`
+	// Who works on it.
+	Worker string `json:"worker,omitempty"`
+	// The time zone of the pattern.
+	Zone string `json:"zone,omitempty"`
 }
 
-// TasksRequeued is the schema of that name.
+// TasksRequeued: the answer to `requeue`.
 type TasksRequeued struct {
-	Count    uint64 `json:"count"`
-	Index    uint64 `json:"index"`
-	More     bool   `json:"more"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// How many dead tasks are scheduled again.
+	Count uint64 `json:"count"`
+	// Log index.
+	Index uint64 `json:"index"`
+	// Whether there are others.
+	More bool `json:"more"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it took effect.
 	Revision uint64 `json:"revision,string"`
 }
 
-// TasksScheduled is the schema of that name.
+// TasksScheduled: the answer to several tasks that were to be scheduled.
 type TasksScheduled struct {
-	Created  uint64          `json:"created"`
-	DryRun   bool            `json:"dry_run,omitempty"`
-	Index    uint64          `json:"index"`
-	Replayed bool            `json:"replayed,omitempty"`
-	Revision uint64          `json:"revision,string"`
-	Tasks    []TaskScheduled `json:"tasks"`
+	// How many of them are new.
+	Created uint64 `json:"created"`
+	// Whether nothing was changed because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Log index.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which they were scheduled, or looked at.
+	Revision uint64 `json:"revision,string"`
+	// One for each, in their order.
+	Tasks []TaskScheduled `json:"tasks"`
 }
 
-// TokenCreated is the schema of that name.
+// TokenCreated: the answer of `POST /v1/access/tokens`.
 type TokenCreated struct {
-	Expires  *time.Time `json:"expires,omitempty"`
-	ID       string     `json:"id"`
-	Index    uint64     `json:"index"`
-	Revision uint64     `json:"revision,string"`
-	Token    string     `json:"token"`
-	User     string     `json:"user"`
+	// From when on it is good for nothing any more.
+	Expires *time.Time `json:"expires,omitempty"`
+	// Its public id.
+	ID string `json:"id"`
+	// Log index at which it was made.
+	Index uint64 `json:"index"`
+	// Revision at which it was made.
+	Revision uint64 `json:"revision,string"`
+	// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
+	Token string `json:"token"`
+	// Whose it is.
+	User string `json:"user"`
 }
 
-// TokenList is the schema of that name.
+// TokenList: the answer of `GET /v1/access/tokens`.
 type TokenList struct {
-	Cursor   string      `json:"cursor,omitempty"`
-	Index    uint64      `json:"index"`
-	Revision uint64      `json:"revision,string"`
-	Tokens   []TokenView `json:"tokens"`
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Tokens, by id.
+	Tokens []TokenView `json:"tokens"`
 }
 
-// TokenRemoved is the schema of that name.
+// TokenRemoved: the answer of `DELETE /v1/access/tokens/{id}`.
 type TokenRemoved struct {
-	ID       string `json:"id"`
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// Its public id.
+	ID string `json:"id"`
+	// Log index at which it was removed.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was removed.
 	Revision uint64 `json:"revision,string"`
 }
 
-// TokenRequest is the schema of that name.
+// TokenRequest: the body of `POST /v1/access/tokens`.
 type TokenRequest struct {
+	// After how many milliseconds it is good for nothing any more; without it, it never ends by itself.
 	ExpiresInMs *uint64 `json:"expires_in_ms,omitempty"`
-	Note        string  `json:"note,omitempty"`
-	RequestID   string  `json:"request_id,omitempty"`
-	User        string  `json:"user"`
+	// What it is for, for people; at most 256 bytes.
+	Note string `json:"note,omitempty"`
+	// Of the request. A retry under it never shows the secret again.
+	RequestID string `json:"request_id,omitempty"`
+	// Whose it is to be.
+	User string `json:"user"`
 }
 
-// TokenView is the schema of that name.
+// TokenView: a token as a list shows it.
 type TokenView struct {
-	Created time.Time  `json:"created"`
-	Expired bool       `json:"expired,omitempty"`
+	// When it was made, by the wall clock of the leader of that moment.
+	Created time.Time `json:"created"`
+	// Whether that moment is over by the wall clock of the state.
+	Expired bool `json:"expired,omitempty"`
+	// From when on it is good for nothing any more.
 	Expires *time.Time `json:"expires,omitempty"`
-	ID      string     `json:"id"`
-	Note    string     `json:"note"`
-	User    string     `json:"user"`
+	// Its public id.
+	ID string `json:"id"`
+	// What it is for; empty where nobody said.
+	Note string `json:"note"`
+	// Whose it is.
+	User string `json:"user"`
 }
 
-// TxnAnswer is the schema of that name.
+// TxnAnswer: the answer of `POST /v1/txn`.
 type TxnAnswer struct {
-	DryRun    bool        `json:"dry_run,omitempty"`
-	Failed    []TxnFailed `json:"failed,omitempty"`
-	Index     uint64      `json:"index"`
-	Replayed  bool        `json:"replayed,omitempty"`
-	Results   []TxnResult `json:"results"`
-	Revision  uint64      `json:"revision,string"`
-	Succeeded bool        `json:"succeeded"`
+	// Whether nothing was written because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// The first check that did not hold.
+	Failed []TxnFailed `json:"failed,omitempty"`
+	// Log index at which it took effect or was evaluated.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Of each step of the branch that was taken.
+	Results []TxnResult `json:"results"`
+	// Revision of all its writes; without any, at which it was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Whether the checks held.
+	Succeeded bool `json:"succeeded"`
 }
 
-// TxnBlock is the schema of that name.
+// TxnBlock: a transaction in a transaction, nested at most 4 deep.
 type TxnBlock struct {
-	Else []TxnStep  `json:"else,omitempty"`
-	If   []TxnCheck `json:"if,omitempty"`
-	Op   TxnTag     `json:"op"`
-	Then []TxnStep  `json:"then,omitempty"`
+	// What to do if one of the checks does not hold.
+	Else []TxnStep `json:"else,omitempty"`
+	// Checks, on any keys, that must all hold.
+	If []TxnCheck `json:"if,omitempty"`
+	// That it is one.
+	Op TxnTag `json:"op"`
+	// What to do then.
+	Then []TxnStep `json:"then,omitempty"`
 }
 
-// TxnBlockResult is the schema of that name.
+// TxnBlockResult: what came of a transaction in the transaction.
 type TxnBlockResult struct {
-	Failed    []TxnFailed `json:"failed,omitempty"`
-	Op        TxnTag      `json:"op"`
-	Results   []TxnResult `json:"results"`
-	Succeeded bool        `json:"succeeded"`
+	// The first check that did not hold.
+	Failed []TxnFailed `json:"failed,omitempty"`
+	// That it is one.
+	Op TxnTag `json:"op"`
+	// Of each step of the branch that was taken.
+	Results []TxnResult `json:"results"`
+	// Whether its checks held.
+	Succeeded bool `json:"succeeded"`
 }
 
-// TxnCheck is the schema of that name.
+// TxnCheck: what must hold of one entry: at least one of `cas`, `exists` and `if`.
 type TxnCheck struct {
-	Cas    Cas         `json:"cas,omitempty"`
-	Exists *bool       `json:"exists,omitempty"`
-	If     []Criterion `json:"if,omitempty"`
-	Key    string      `json:"key"`
+	// It has this token.
+	Cas Cas `json:"cas,omitempty"`
+	// It is there, or is not.
+	Exists *bool `json:"exists,omitempty"`
+	// All of these hold of it.
+	If []Criterion `json:"if,omitempty"`
+	// Of which entry.
+	Key string `json:"key"`
 }
 
-// TxnFailed is the schema of that name.
+// TxnFailed: a check that did not hold.
 type TxnFailed struct {
+	// The entry as it was then, where there was one.
 	Current *EntryView `json:"current,omitempty"`
-	Detail  string     `json:"detail"`
-	Failed  []Failed   `json:"failed,omitempty"`
-	Key     string     `json:"key"`
-	Pointer string     `json:"pointer"`
+	// What does not hold.
+	Detail string `json:"detail"`
+	// For criteria: which of them, and what is there instead.
+	Failed []Failed `json:"failed,omitempty"`
+	// Of which entry.
+	Key string `json:"key"`
+	// JSON pointer into the request, such as `/if/0`.
+	Pointer string `json:"pointer"`
 }
 
-// TxnRead is the schema of that name.
+// TxnRead: what a step `get` found.
 type TxnRead struct {
+	// The entry; `null` where there is none.
 	Entry *EntryView `json:"entry"`
-	Key   string     `json:"key"`
-	Op    OpKind     `json:"op"`
+	// The key.
+	Key string `json:"key"`
+	// `get`
+	Op OpKind `json:"op"`
 }
 
-// TxnRequest is the schema of that name.
+// TxnRequest: the body of `POST /v1/txn`. If all checks hold, the steps of `then` are taken, else those of `else`.
 type TxnRequest struct {
-	DryRun    bool       `json:"dry_run,omitempty"`
-	Else      []TxnStep  `json:"else,omitempty"`
-	If        []TxnCheck `json:"if,omitempty"`
-	RequestID string     `json:"request_id,omitempty"`
-	Then      []TxnStep  `json:"then,omitempty"`
+	// Say what would happen, write nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// What to do if one of the checks does not hold.
+	Else []TxnStep `json:"else,omitempty"`
+	// Checks, on any keys, that must all hold.
+	If []TxnCheck `json:"if,omitempty"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// What to do then. Each step sees what those before it did; a key may be written once on any way through.
+	Then []TxnStep `json:"then,omitempty"`
 }
 
-// TxnResult is the schema of that name.
+// TxnResult: what came of one step.
 type TxnResult struct {
-	Entry          *EntryView  `json:"entry,omitempty"`
-	Key            string      `json:"key,omitempty"`
-	Op             string      `json:"op,omitempty"`
-	Cas            Cas         `json:"cas,omitempty"`
-	CreateRevision uint64      `json:"create_revision,omitempty,string"`
-	LockMs         *uint64     `json:"lock_ms,omitempty"`
-	Prev           *EntryView  `json:"prev,omitempty"`
-	Revision       uint64      `json:"revision,omitempty,string"`
-	TTLMs          *uint64     `json:"ttl_ms,omitempty"`
-	Version        uint64      `json:"version,omitempty"`
-	Failed         []TxnFailed `json:"failed,omitempty"`
-	Results        []TxnResult `json:"results,omitempty"`
-	Succeeded      bool        `json:"succeeded,omitempty"`
+	// The entry; `null` where there is none.
+	Entry *EntryView `json:"entry,omitempty"`
+	// The key.
+	Key string `json:"key,omitempty"`
+	// `get`
+	Op string `json:"op,omitempty"`
+	// The new token, after `lock` the key to the lock; absent once the entry is removed.
+	Cas Cas `json:"cas,omitempty"`
+	// Revision that created the entry; absent once it is removed.
+	CreateRevision uint64 `json:"create_revision,omitempty,string"`
+	// Milliseconds until the lock ends by itself, after `lock` and `extend`.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// The entry before, where `prev` was asked for and there was one.
+	Prev *EntryView `json:"prev,omitempty"`
+	// Revision of the transaction.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Milliseconds to live, for an entry that expires.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// Changes since creation; absent once the entry is removed.
+	Version uint64 `json:"version,omitempty"`
+	// The first check that did not hold.
+	Failed []TxnFailed `json:"failed,omitempty"`
+	// Of each step of the branch that was taken.
+	Results []TxnResult `json:"results,omitempty"`
+	// Whether its checks held.
+	Succeeded bool `json:"succeeded,omitempty"`
 }
 
-// TxnTag is one of the constants below, or what a newer node says.
+// TxnTag: the `op` of a transaction in a transaction.
+//
+// One of the constants below, or what a newer node says.
 type TxnTag string
 
 // The values of TxnTag.
 const (
+	// The only one.
 	TxnTagTxn TxnTag = "txn"
 )
 
-// TxnWritten is the schema of that name.
+// TxnWritten: what a step wrote.
 type TxnWritten struct {
-	Cas            Cas        `json:"cas,omitempty"`
-	CreateRevision uint64     `json:"create_revision,omitempty,string"`
-	Key            string     `json:"key"`
-	LockMs         *uint64    `json:"lock_ms,omitempty"`
-	Op             OpKind     `json:"op"`
-	Prev           *EntryView `json:"prev,omitempty"`
-	Revision       uint64     `json:"revision,string"`
-	TTLMs          *uint64    `json:"ttl_ms,omitempty"`
-	Version        uint64     `json:"version,omitempty"`
-}
-
-// UserAnswer is the schema of that name.
-type UserAnswer struct {
-	Created     time.Time `json:"created"`
-	Index       uint64    `json:"index,omitempty"`
-	Replayed    bool      `json:"replayed,omitempty"`
-	Revision    uint64    `json:"revision,omitempty,string"`
-	Roles       []string  `json:"roles"`
-	SetRevision uint64    `json:"set_revision,string"`
-	User        string    `json:"user"`
-}
-
-// UserList is the schema of that name.
-type UserList struct {
-	Cursor   string       `json:"cursor,omitempty"`
-	Index    uint64       `json:"index"`
-	Revision uint64       `json:"revision,string"`
-	Users    []UserAnswer `json:"users"`
-}
-
-// UserRemoved is the schema of that name.
-type UserRemoved struct {
-	Index    uint64 `json:"index"`
-	Replayed bool   `json:"replayed,omitempty"`
+	// The new token, after `lock` the key to the lock; absent once the entry is removed.
+	Cas Cas `json:"cas,omitempty"`
+	// Revision that created the entry; absent once it is removed.
+	CreateRevision uint64 `json:"create_revision,omitempty,string"`
+	// The key.
+	Key string `json:"key"`
+	// Milliseconds until the lock ends by itself, after `lock` and `extend`.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// What it did.
+	Op OpKind `json:"op"`
+	// The entry before, where `prev` was asked for and there was one.
+	Prev *EntryView `json:"prev,omitempty"`
+	// Revision of the transaction.
 	Revision uint64 `json:"revision,string"`
-	Tokens   uint64 `json:"tokens"`
-	User     string `json:"user"`
+	// Milliseconds to live, for an entry that expires.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// Changes since creation; absent once the entry is removed.
+	Version uint64 `json:"version,omitempty"`
 }
 
-// UserRequest is the schema of that name.
+// UserAnswer: a user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
+type UserAnswer struct {
+	// When it was made, by the wall clock of the leader of that moment.
+	Created time.Time `json:"created"`
+	// Log index at which this was decided or read. Absent where the user is part of a list.
+	Index uint64 `json:"index,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which this was decided or read. Absent where the user is part of a list.
+	Revision uint64 `json:"revision,omitempty,string"`
+	// Its roles, in order of names.
+	Roles []string `json:"roles"`
+	// Revision at which its roles were last set.
+	SetRevision uint64 `json:"set_revision,string"`
+	// Its name.
+	User string `json:"user"`
+}
+
+// UserList: the answer of `GET /v1/access/users`.
+type UserList struct {
+	// Give this back as `cursor` to go on. Absent once all were shown.
+	Cursor string `json:"cursor,omitempty"`
+	// Log index at which the list was evaluated.
+	Index uint64 `json:"index"`
+	// Revision at which the list was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Users, by name.
+	Users []UserAnswer `json:"users"`
+}
+
+// UserRemoved: the answer of `DELETE /v1/access/users/{name}`.
+type UserRemoved struct {
+	// Log index at which it was removed.
+	Index uint64 `json:"index"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which it was removed.
+	Revision uint64 `json:"revision,string"`
+	// How many tokens went with it.
+	Tokens uint64 `json:"tokens"`
+	// Its name.
+	User string `json:"user"`
+}
+
+// UserRequest: the body of `PUT /v1/access/users/{name}`.
 type UserRequest struct {
-	RequestID string   `json:"request_id,omitempty"`
-	Roles     []string `json:"roles"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// The roles that it has from now on, at most 64. All of them must exist.
+	Roles []string `json:"roles"`
 }
 
-// VersionAnswer is the schema of that name.
+// VersionAnswer: the answer of `GET /version`.
 type VersionAnswer struct {
-	Api     string `json:"api"`
+	// Of the HTTP API.
+	Api string `json:"api"`
+	// Of the binary.
 	Version string `json:"version"`
 }
 
-// WatchEnd is the schema of that name.
+// WatchEnd: the last message of a watch that its node ends: `event: end`.
 type WatchEnd struct {
-	Code           WatchEndCode `json:"code"`
-	Detail         string       `json:"detail"`
-	OldestRevision uint64       `json:"oldest_revision,omitempty,string"`
-	Revision       uint64       `json:"revision,omitempty,string"`
+	// Why.
+	Code WatchEndCode `json:"code"`
+	// What happened this time.
+	Detail string `json:"detail"`
+	// With `compacted` and `slow_consumer`: the oldest revision that can be read.
+	OldestRevision uint64 `json:"oldest_revision,omitempty,string"`
+	// Everything up to this revision was sent; absent where not even all initial entries were.
+	Revision uint64 `json:"revision,omitempty,string"`
 }
 
-// WatchEndCode is one of the constants below, or what a newer node says.
+// WatchEndCode: why a node ends a watch.
+//
+// One of the constants below, or what a newer node says.
 type WatchEndCode string
 
 // The values of WatchEndCode.
 const (
-	WatchEndCodeCompacted        WatchEndCode = "compacted"
-	WatchEndCodeSlowConsumer     WatchEndCode = "slow_consumer"
-	WatchEndCodeNoLeader         WatchEndCode = "no_leader"
-	WatchEndCodeStopping         WatchEndCode = "stopping"
-	WatchEndCodeQuarantined      WatchEndCode = "quarantined"
+	// What follows is compacted: read the entries anew, with `initial`.
+	WatchEndCodeCompacted WatchEndCode = "compacted"
+	// The client read so slowly that what follows was compacted meanwhile.
+	WatchEndCodeSlowConsumer WatchEndCode = "slow_consumer"
+	// The node has heard no leader for a while: go on at another one.
+	WatchEndCodeNoLeader WatchEndCode = "no_leader"
+	// The node is stopping: go on at another one.
+	WatchEndCodeStopping WatchEndCode = "stopping"
+	// The node does not trust its state any more: go on at another one.
+	WatchEndCodeQuarantined WatchEndCode = "quarantined"
+	// Who watches may not read all of it any more.
 	WatchEndCodePermissionDenied WatchEndCode = "permission_denied"
-	WatchEndCodeUnauthenticated  WatchEndCode = "unauthenticated"
+	// What says who watches does not hold any more.
+	WatchEndCodeUnauthenticated WatchEndCode = "unauthenticated"
 )
 
-// WatchEvent is the schema of that name.
+// WatchEvent: a change of an entry: `event: put` and `event: delete`.
 type WatchEvent struct {
-	Cause    DeleteCause    `json:"cause,omitempty"`
-	Entry    *EntryView     `json:"entry,omitempty"`
-	Index    int            `json:"index,omitempty"`
-	Initial  bool           `json:"initial,omitempty"`
-	Key      string         `json:"key"`
-	Prev     *EntryView     `json:"prev,omitempty"`
-	Revision uint64         `json:"revision,string"`
-	Type     WatchEventKind `json:"type"`
+	// Why it is gone. A cause of a newer server is left out.
+	Cause DeleteCause `json:"cause,omitempty"`
+	// The entry as the change left it, its `cas` included; absent once it is gone.
+	Entry *EntryView `json:"entry,omitempty"`
+	// Its place among the changes of that revision, those included that were not asked for. Absent for an initial entry.
+	Index int `json:"index,omitempty"`
+	// Whether nothing happened, and this is an entry that was there when the watch began.
+	Initial bool `json:"initial,omitempty"`
+	// The key.
+	Key string `json:"key"`
+	// With `prev`: the entry before the change, if there was one.
+	Prev *EntryView `json:"prev,omitempty"`
+	// The revision of the change; of an initial entry the one that all of them show.
+	Revision uint64 `json:"revision,string"`
+	// What happened.
+	Type WatchEventKind `json:"type"`
 }
 
-// WatchEventKind is one of the constants below, or what a newer node says.
+// WatchEventKind: what happened to an entry.
+//
+// One of the constants below, or what a newer node says.
 type WatchEventKind string
 
 // The values of WatchEventKind.
 const (
-	WatchEventKindPut    WatchEventKind = "put"
+	// It was created or changed: its value, or when it expires.
+	WatchEventKindPut WatchEventKind = "put"
+	// It is gone.
 	WatchEventKindDelete WatchEventKind = "delete"
 )
 
-// WatchProgress is the schema of that name.
+// WatchProgress: how far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for
+// a while.
 type WatchProgress struct {
+	// Everything up to this revision was sent.
 	Revision uint64 `json:"revision,string"`
 }
 
-// WhereAnswer is the schema of that name.
+// WhereAnswer: the answer of `POST /v1/update_where` and `POST /v1/delete_where`.
 type WhereAnswer struct {
-	Applied  uint64       `json:"applied"`
-	Cursor   string       `json:"cursor,omitempty"`
-	DryRun   bool         `json:"dry_run,omitempty"`
-	Examined uint64       `json:"examined"`
-	Failed   uint64       `json:"failed"`
-	Index    uint64       `json:"index"`
-	Matched  uint64       `json:"matched"`
-	Replayed bool         `json:"replayed,omitempty"`
-	Results  []BulkResult `json:"results"`
-	Revision uint64       `json:"revision,string"`
-	Skipped  uint64       `json:"skipped"`
+	// How many of them were changed.
+	Applied uint64 `json:"applied"`
+	// Give this back as `cursor`, with the rest of the body but another request id, to go on. Absent once everything was looked at.
+	Cursor string `json:"cursor,omitempty"`
+	// Whether nothing was written because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Entries looked at.
+	Examined uint64 `json:"examined"`
+	// How many could not be changed.
+	Failed uint64 `json:"failed"`
+	// Log index at which the changes took effect or were evaluated.
+	Index uint64 `json:"index"`
+	// Entries that `where` found.
+	Matched uint64 `json:"matched"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Those that were skipped or failed; at most 100.
+	Results []BulkResult `json:"results"`
+	// Revision at which the changes took effect or were evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Of how many `if` does not hold.
+	Skipped uint64 `json:"skipped"`
 }
 
-// WhereRequest is the schema of that name.
+// WhereRequest: the body of `POST /v1/update_where` and `POST /v1/delete_where`.
 type WhereRequest struct {
-	Cursor    string          `json:"cursor,omitempty"`
-	DryRun    bool            `json:"dry_run,omitempty"`
-	Guard     *Guard          `json:"guard,omitempty"`
-	If        []Criterion     `json:"if,omitempty"`
-	Limit     int             `json:"limit,omitempty"`
-	Patch     json.RawMessage `json:"patch,omitempty"`
-	Prefix    string          `json:"prefix"`
-	RequestID string          `json:"request_id,omitempty"`
-	TTLMs     *uint64         `json:"ttl_ms,omitempty"`
-	Where     []Criterion     `json:"where"`
+	// Of the answer before, to go on where that stopped; under another request id.
+	Cursor string `json:"cursor,omitempty"`
+	// Say what would happen, write nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Apply only while this token holds its lock or leads its election; otherwise nothing is changed.
+	Guard *Guard `json:"guard,omitempty"`
+	// What must hold of an entry that matched, or else it is skipped and shown.
+	If []Criterion `json:"if,omitempty"`
+	// Most entries that this request changes, 1 to 1000; 1000 without it.
+	Limit int `json:"limit,omitempty"`
+	// What to change: as in an operation `update`. Of `update_where`, which needs it.
+	Patch json.RawMessage `json:"patch,omitempty"`
+	// Only keys that begin with this. Every key only if it says so: `""`.
+	Prefix string `json:"prefix"`
+	// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+	RequestID string `json:"request_id,omitempty"`
+	// Milliseconds to live from the moment the change applies; 0 for never. Only of `update_where`; without it the expiry stays.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// What holds of the entries to change, all of it; `[]` for each entry.
+	Where []Criterion `json:"where"`
 }
 
-// WriteAnswer is the schema of that name.
+// WriteAnswer: the answer to a write.
 type WriteAnswer struct {
-	Cas            Cas        `json:"cas,omitempty"`
-	CreateRevision uint64     `json:"create_revision,omitempty,string"`
-	DryRun         bool       `json:"dry_run,omitempty"`
-	Index          uint64     `json:"index"`
-	Key            string     `json:"key"`
-	LockMs         *uint64    `json:"lock_ms,omitempty"`
-	Prev           *EntryView `json:"prev,omitempty"`
-	Replayed       bool       `json:"replayed,omitempty"`
-	Revision       uint64     `json:"revision,string"`
-	TTLMs          *uint64    `json:"ttl_ms,omitempty"`
-	Version        uint64     `json:"version,omitempty"`
+	// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
+	Cas Cas `json:"cas,omitempty"`
+	// Revision that created the entry; absent once it is removed.
+	CreateRevision uint64 `json:"create_revision,omitempty,string"`
+	// Whether nothing was written because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Log index at which the write took effect; for a dry run, at which it was evaluated.
+	Index uint64 `json:"index"`
+	// The key.
+	Key string `json:"key"`
+	// Milliseconds until the lock ends by itself, after `lock` and `extend`: the time that was given, which is less than was asked
+	// for where that is more than a lock may hold.
+	LockMs *uint64 `json:"lock_ms,omitempty"`
+	// The entry before the write, where `prev` was asked for and there was one.
+	Prev *EntryView `json:"prev,omitempty"`
+	// Whether this is the kept answer of an earlier try with the same request id.
+	Replayed bool `json:"replayed,omitempty"`
+	// Revision at which the write took effect; for a dry run, at which it was evaluated.
+	Revision uint64 `json:"revision,string"`
+	// Milliseconds to live, for an entry that expires.
+	TTLMs *uint64 `json:"ttl_ms,omitempty"`
+	// Changes since creation; absent once the entry is removed.
+	Version uint64 `json:"version,omitempty"`
 }

@@ -43,10 +43,21 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
+// Settings of a cluster. The zero value is one node, which keeps nothing beyond its process.
+type Settings struct {
+	// Nodes is how many; of three one can be lost. Default 1.
+	Nodes int
+	// Args go to each node, beside what it needs.
+	Args []string
+	// Client is how nodes are reached, where they speak TLS or ask who one is.
+	Client quorate.Options
+}
+
 // Cluster is a cluster of real nodes.
 type Cluster struct {
-	home  string
-	nodes []*process
+	home    string
+	options quorate.Options
+	nodes   []*process
 }
 
 type process struct {
@@ -59,11 +70,10 @@ type process struct {
 	ended chan struct{}
 }
 
-// Start starts so many nodes, waits until all are ready, and ends them with the test. One node keeps nothing beyond its process; of three
-// one can be lost. Further arguments go to each node.
-func Start(tb TB, nodes int, args ...string) *Cluster {
+// Start starts nodes, waits until all are ready, and ends them with the test. Nil settings are one node.
+func Start(tb TB, settings *Settings) *Cluster {
 	tb.Helper()
-	cluster, err := Run(nodes, args...)
+	cluster, err := Run(settings)
 	if errors.Is(err, ErrNoNode) && os.Getenv("QUORATE_NODE_REQUIRED") == "" {
 		tb.Skipf("%v", err)
 	}
@@ -75,13 +85,16 @@ func Start(tb TB, nodes int, args ...string) *Cluster {
 }
 
 // Run is Start for programs that are no tests: Stop ends it.
-func Run(nodes int, args ...string) (*Cluster, error) {
+func Run(settings *Settings) (*Cluster, error) {
+	if settings == nil {
+		settings = &Settings{}
+	}
 	program, err := Program()
 	if err != nil {
 		return nil, err
 	}
 	for tries := 1; ; tries++ {
-		cluster, err := prepare(program, nodes, args)
+		cluster, err := prepare(program, settings)
 		if err != nil {
 			return nil, err
 		}
@@ -130,9 +143,12 @@ func (c *Cluster) Endpoints() string {
 	return strings.Join(addresses, ",")
 }
 
-// Client is one of all nodes, closed with the test. Nil options have the defaults.
+// Client is one of all nodes, closed with the test. Nil options are those of the settings.
 func (c *Cluster) Client(tb TB, options *quorate.Options) *quorate.Client {
 	tb.Helper()
+	if options == nil {
+		options = &c.options
+	}
 	client, err := quorate.New(c.Endpoints(), options)
 	if err != nil {
 		tb.Fatalf("%v", err)
@@ -143,6 +159,9 @@ func (c *Cluster) Client(tb TB, options *quorate.Options) *quorate.Client {
 	})
 	return client
 }
+
+// Nodes is how many there are, those that were killed too.
+func (c *Cluster) Nodes() int { return len(c.nodes) }
 
 // Kill ends a node at once, as a crash does; nodes are counted from 0.
 func (c *Cluster) Kill(node int) { c.nodes[node].stop() }
@@ -166,10 +185,8 @@ func (c *Cluster) Stop() {
 }
 
 // prepare makes ports, directories and command lines; nothing runs yet.
-func prepare(program string, count int, args []string) (*Cluster, error) {
-	if count < 1 {
-		return nil, errors.New("a cluster has at least one node")
-	}
+func prepare(program string, settings *Settings) (*Cluster, error) {
+	count := max(settings.Nodes, 1)
 	home, err := os.MkdirTemp("", "quorate-test-")
 	if err != nil {
 		return nil, err
@@ -183,9 +200,9 @@ func prepare(program string, count int, args []string) (*Cluster, error) {
 	for n, peer := range peers {
 		join = append(join, fmt.Sprintf("%d=%s", n+1, peer))
 	}
-	cluster := &Cluster{home: home}
+	cluster := &Cluster{home: home, options: settings.Client}
 	for n := range count {
-		line := append([]string{"--client-listen", clients[n], "--peer-listen", peers[n]}, args...)
+		line := append([]string{"--client-listen", clients[n], "--peer-listen", peers[n]}, settings.Args...)
 		if count == 1 {
 			line = append(line, "--dev")
 		} else {
@@ -214,7 +231,7 @@ func (c *Cluster) ready() error {
 		if node.command == nil {
 			continue
 		}
-		for !node.isReady() {
+		for !node.isReady(c.options) {
 			if node.hasEnded() {
 				return fmt.Errorf("a node ended at its start:\n%s", node.logEnd())
 			}
@@ -227,8 +244,9 @@ func (c *Cluster) ready() error {
 	return nil
 }
 
-func (p *process) isReady() bool {
-	client, err := quorate.New(p.address, &quorate.Options{NoDiscovery: true})
+func (p *process) isReady(options quorate.Options) bool {
+	options.NoDiscovery = true
+	client, err := quorate.New(p.address, &options)
 	if err != nil {
 		return false
 	}

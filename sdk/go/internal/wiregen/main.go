@@ -25,7 +25,7 @@ func run(from, to string) error {
 	if err != nil {
 		return err
 	}
-	text, err := generate(document)
+	text, err := generate(document, docsText)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestTypesAreThoseOfTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	generated, err := generate(text)
+	generated, err := generate(text, docsText)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +38,24 @@ func TestUnknownFormsAreRefused(t *testing.T) {
 		`{"type":"string"}`,
 	} {
 		text := `{"components":{"schemas":{"Odd":` + schema + `}}}`
-		if out, err := generate([]byte(text)); err == nil {
+		if out, err := generate([]byte(text), ""); err == nil {
 			t.Errorf("%s became\n%s", schema, out)
+		}
+	}
+}
+
+// TestATextOfNothingIsRefused: what the document does not have any more has no text either.
+func TestATextOfNothingIsRefused(t *testing.T) {
+	document := []byte(`{"components":{"schemas":{"A":{"type":"object","properties":{"b":{"type":"string"}}},"E":{"type":"string","enum":["x"]}}}}`)
+	for _, told := range []string{"A", "B: t", "A.c: t", "E=y: t", "A=x: t"} {
+		if out, err := generate(document, told); err == nil {
+			t.Errorf("%q became\n%s", told, out)
+		}
+	}
+	out, err := generate(document, "A: t\nA.b: u\nE=x: v")
+	for _, text := range []string{"// A: t", "// u", "// v"} {
+		if err != nil || !bytes.Contains(out, []byte(text)) {
+			t.Errorf("%q is not in\n%s\n%v", text, out, err)
 		}
 	}
 }

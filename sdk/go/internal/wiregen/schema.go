@@ -22,6 +22,9 @@ type schema struct {
 	OneOf      []*schema       `json:"oneOf"`
 	AllOf      []*schema       `json:"allOf"`
 	Additional json.RawMessage `json:"additionalProperties"`
+
+	// origins are the schemas that the fields of a merged one come from.
+	origins map[string]string
 }
 
 // kinds are the types of a value: the document has one name, or a list with "null" in it.
