@@ -48,7 +48,7 @@ func TestAnOperationSaysWhatWasAskedFor(t *testing.T) {
 		{OpPut("k", []byte{}, nil), `{"key":"k","op":"upsert","value_base64":""}`},
 		{OpInsert("k", nil, nil), `{"key":"k","op":"insert","value":null}`},
 		{OpTouch("k", 0, nil), `{"key":"k","op":"touch","ttl_ms":0}`},
-		{OpPatch("k", []any{Inc("n", -1)}, nil), `{"key":"k","op":"update","patch":[{"op":"inc","path":"n","value":-1}]}`},
+		{OpPatch("k", []PatchOperator{Inc("n", -1)}, nil), `{"key":"k","op":"update","patch":[{"op":"inc","path":"n","value":-1}]}`},
 		{OpRemove("k", &WriteOptions{If: []Criterion{Not(Any(Where("n", api.OperatorEq, nil)))}}),
 			`{"if":[{"not":{"any":[{"field":"n","op":"eq","value":null}]}}],"key":"k","op":"remove"}`},
 	} {

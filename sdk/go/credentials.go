@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"quorate.dev/go/api"
 )
 
 // lookEvery is how often files are looked at, at most.
@@ -128,7 +130,7 @@ func (o *Options) authorization() (string, error) {
 	if o.TokenFile != "" {
 		text, err := os.ReadFile(o.TokenFile)
 		if err != nil {
-			return "", localError(invalid("").Code, err, "the token: %v", err)
+			return "", localError(api.ErrorCodeInvalidArgument, err, "the token: %v", err)
 		}
 		token, from = string(text), o.TokenFile
 	} else if token == "" {
@@ -181,7 +183,7 @@ func (o *Options) tlsConfig() (*tls.Config, error) {
 	if cert != nil {
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			return nil, localError(invalid("").Code, err, "%s: %v", nameOf(o.CertFile), err)
+			return nil, localError(api.ErrorCodeInvalidArgument, err, "%s: %v", nameOf(o.CertFile), err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -202,7 +204,7 @@ func pemOf(path string, given []byte) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, localError(invalid("").Code, err, "%v", err)
+		return nil, localError(api.ErrorCodeInvalidArgument, err, "%v", err)
 	}
 	return text, nil
 }

@@ -148,8 +148,8 @@ func ExampleClient_Txn() {
 			Where: []quorate.Criterion{quorate.Where("balance", api.OperatorGte, 40)},
 		}},
 		Then: []quorate.Step{
-			quorate.OpPatch("accounts/ann", []any{quorate.Inc("balance", -40)}, nil),
-			quorate.OpPatch("accounts/ben", []any{quorate.Inc("balance", 40)}, nil),
+			quorate.OpPatch("accounts/ann", []quorate.PatchOperator{quorate.Inc("balance", -40)}, nil),
+			quorate.OpPatch("accounts/ben", []quorate.PatchOperator{quorate.Inc("balance", 40)}, nil),
 		},
 	}
 	for range 2 {

@@ -4,6 +4,7 @@ package quorate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -102,10 +103,22 @@ func (c *Client) Exists(ctx context.Context, key string) (bool, error) {
 	wanted := c.readCall(path)
 	wanted.method = http.MethodHead
 	got, err := c.send(ctx, wanted)
+	if errors.Is(err, ErrProtocol) {
+		// A refusal without a body, as HEAD has it, does not say why. A read does.
+		_, err = c.Get(ctx, key, nil)
+		return err == nil, ignoreMissing(err)
+	}
 	if err != nil {
 		return false, err
 	}
 	return got.status != http.StatusNotFound, nil
+}
+
+func ignoreMissing(err error) error {
+	if isMissing(err) {
+		return nil
+	}
+	return err
 }
 
 // WaitForChange waits, up to a minute, for the entry to differ from what is known of it: its cas, or none for no such entry. Gives nil
@@ -172,8 +185,8 @@ func (c *Client) Replace(ctx context.Context, key string, value any, options *Wr
 	return c.write(ctx, OpReplace(key, value, options), options)
 }
 
-// Patch changes parts of a document. The patch is a merge patch (RFC 7396, an object), a JSON Patch (RFC 6902), or a list of operators such
-// as {"op": "inc", "path": "left", "value": -1}; see [Inc]. Fails with [ErrNotFound].
+// Patch changes parts of a document. The patch is a merge patch (RFC 7396, an object), a JSON Patch (RFC 6902), or a list of operators as
+// [Inc] and the others make them. Fails with [ErrNotFound].
 func (c *Client) Patch(ctx context.Context, key string, patch any, options *WriteOptions) (*Written, error) {
 	return c.write(ctx, OpPatch(key, patch, options), options)
 }
@@ -253,11 +266,6 @@ func Decode[T any](entry *Entry) (*Doc[T], error) {
 		return nil, localError(CodeDecode, err, "%v", err)
 	}
 	return doc, nil
-}
-
-// Inc is an operator of a patch: adds to a number of the document.
-func Inc(path string, by any) map[string]any {
-	return map[string]any{"op": "inc", "path": path, "value": by}
 }
 
 // Op is an operation as a part of a bulk or a transaction.

@@ -101,6 +101,14 @@ func TestKeysAndValuesOfAllKinds(t *testing.T) {
 			}
 		}
 	}
+	for prefix, count := range map[string]int{"kinds/a b": 1, "kinds/ä/ö?x=1#y%2F": 1, "kinds/": 7} {
+		if got := collect(t, c.List(ctx, prefix, nil)); len(got) != count {
+			t.Errorf("%q: %v", prefix, got)
+		}
+	}
+	if len(collect(t, c.List(ctx, "", nil))) < 8 || must(c.CountWhere(ctx, ""))(t) < 8 {
+		t.Error("an empty prefix is that of all")
+	}
 	for _, data := range [][]byte{{}, {0, 255, 10}} {
 		must(c.Put(ctx, "kinds/bytes", data, nil))(t)
 		got := must(c.Get(ctx, "kinds/bytes", nil))(t)
@@ -134,7 +142,11 @@ func TestConditionsAndPatches(t *testing.T) {
 		string(refusal.Failed[0].Actual) != `"paid"` || refusal.Current == nil {
 		t.Errorf("%+v", err)
 	}
-	must(c.Patch(ctx, "conditions/a", []any{quorate.Inc("total", -1)}, nil))(t)
+	must(c.Increment(ctx, "conditions/a", "total", -1, nil))(t)
+	must(c.Patch(ctx, "conditions/a", []quorate.PatchOperator{
+		quorate.Set("a", nil), quorate.Append("b", 1), quorate.Now("at"), quorate.Max("total", 1), quorate.Min("total", 69), quorate.Unset("note"),
+	}, nil))(t)
+	must(c.Patch(ctx, "conditions/a", map[string]any{"a": nil, "b": nil, "at": nil}, nil))(t)
 	must(c.Patch(ctx, "conditions/a", json.RawMessage(`[{"op":"test","path":"/total","value":69},{"op":"remove","path":"/status"}]`), nil))(t)
 	if got := must(quorate.Get[order](ctx, c, "conditions/a", nil))(t); got.Value != (order{Total: 69}) {
 		t.Errorf("%+v", got.Value)
@@ -354,8 +366,8 @@ func TestBulksAndTransactions(t *testing.T) {
 			{Key: "batch/nobody", Absent: true},
 		},
 		Then: []quorate.Step{
-			quorate.OpPatch("batch/ann", []any{quorate.Inc("balance", -40)}, nil),
-			quorate.Txn{Then: []quorate.Step{quorate.OpPatch("batch/ben", []any{quorate.Inc("balance", 40)}, nil)}},
+			quorate.OpPatch("batch/ann", []quorate.PatchOperator{quorate.Inc("balance", -40)}, nil),
+			quorate.Txn{Then: []quorate.Step{quorate.OpPatch("batch/ben", []quorate.PatchOperator{quorate.Inc("balance", 40)}, nil)}},
 		},
 		Else: []quorate.Step{quorate.OpGet("batch/ann")},
 	}
@@ -391,7 +403,7 @@ func TestChangesOfAllThatMatchAndClaims(t *testing.T) {
 	}
 	claims := must(c.Claim(ctx, "jobs/", &quorate.ClaimOptions{
 		Where: []quorate.Criterion{quorate.Where("state", api.OperatorEq, "due")}, OrderBy: []string{"-n"}, Limit: 2, Hold: 20 * time.Second,
-		Patch: []any{quorate.Inc("tries", 1)},
+		Patch: []quorate.PatchOperator{quorate.Inc("tries", 1)},
 	}))(t)
 	if len(claims.Entries) != 2 || claims.Entries[0].Key != "jobs/4" {
 		t.Fatalf("%+v", claims)

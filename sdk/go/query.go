@@ -110,10 +110,14 @@ func (c *Client) FindPage(ctx context.Context, prefix, cursor string, options *F
 	if options == nil {
 		options = &FindOptions{}
 	}
-	return fetch[api.FindAnswer](ctx, c, c.queryCall("/v1/find", api.FindRequest{
+	wanted := c.queryCall("/v1/find", api.FindRequest{
 		Prefix: prefix, Cursor: cursor, Where: options.Where, OrderBy: options.OrderBy, Limit: options.Limit, Fields: options.Fields,
 		KeysOnly: options.KeysOnly, Revision: options.Revision, Consistency: options.consistency(), MinRevision: options.MinRevision,
-	}))
+	})
+	if !options.isLinearizable() {
+		wanted.preference = preferAny
+	}
+	return fetch[api.FindAnswer](ctx, c, wanted)
 }
 
 // CountWhere says of how many entries with the prefix all of these hold.

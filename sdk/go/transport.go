@@ -202,7 +202,8 @@ func (t *transport) open(ctx context.Context, to node, c *call, kind string, bud
 	if err == nil {
 		var response *http.Response
 		if response, err = t.dressed(shown).Do(request); err == nil {
-			if timer.Stop() && response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), kind) {
+			isStream := response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), kind)
+			if isStream && timer.Stop() {
 				return newStream(to.address, response, cancel), nil, nil, shown.generation
 			}
 			defer cancel()
@@ -264,7 +265,7 @@ func isTLSFault(err error) bool {
 		unknown x509.UnknownAuthorityError
 		op      *net.OpError
 	)
-	return errors.As(err, &alert) || errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &unknown) ||
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &alert) || errors.As(err, &record) || errors.As(err, &verify) || errors.As(err, &unknown) ||
 		(errors.As(err, &op) && op.Op == "remote error")
 }
 

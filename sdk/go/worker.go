@@ -83,8 +83,8 @@ func (e *TaskError) Unwrap() error { return e.Err }
 var ErrClaimLost = errors.New("quorate: the claim of the task may be over")
 
 // Work claims tasks of the queue and runs the handler for each, until the context ends; then nothing more is claimed, and what runs may go on
-// for a while. The context of a handler ends when the claim of its task may be over, and when the time after the stop is. Fails only with an
-// error that does not go away, such as a wrong setting.
+// for a while. The context of a handler ends when the claim of its task may be over, and when the time after the stop is; Work
+// returns once all handlers have. Fails only with an error that does not go away, such as a wrong setting.
 func (q *TaskQueue) Work(ctx context.Context, handler func(context.Context, *Task) error, options *WorkerOptions) (WorkerReport, error) {
 	w := &worker{queue: q, handler: handler}
 	if options != nil {

@@ -226,7 +226,11 @@ var entryCalls = map[string]callable{
 		return r.client.UnlockEntry(ctx, a.Key, a.Cas, nil)
 	}),
 	"increment": writing(func(r *runner, ctx context.Context, a *args, o *quorate.WriteOptions) (*quorate.Written, error) {
-		return r.client.Patch(ctx, a.Key, []any{quorate.Inc(a.Path, a.By)}, o)
+		by, err := a.By.Int64()
+		if err != nil {
+			return nil, err
+		}
+		return r.client.Increment(ctx, a.Key, a.Path, by, o)
 	}),
 	"get_and_lock": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		options, err := a.write()
