@@ -31,6 +31,8 @@ pub struct Access<'a> {
 impl Client {
     /// Users, roles and tokens.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let token = client.access().create_token("app").await?.token;

@@ -57,6 +57,8 @@ impl Client {
     /// A backup of the cluster into this file, which must not be there yet. While it is written it has `.part` behind its
     /// name.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
     /// let saved = client.backup("monday.backup").on_progress(|bytes| eprintln!("{bytes} bytes")).save().await?;

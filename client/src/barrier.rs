@@ -31,6 +31,8 @@ pub struct Barrier<'a> {
 impl Session {
     /// The barrier of this name, which so many sessions open: all of them say the same number.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let session = client.session().await?;

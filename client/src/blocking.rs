@@ -85,6 +85,8 @@ impl<S: Stream> Iterator for Iter<S> {
 
 /// A handler for [`crate::TaskWorker::run`] that blocks: each task has a thread to itself.
 ///
+/// # Examples
+///
 /// ```no_run
 /// use quorate_client::blocking::{Client, Run, handler};
 ///

@@ -37,6 +37,8 @@ impl Client {
     /// Many operations in one request, at most 10,000: each is applied or refused on its own, in order. An insert that finds
     /// its key is skipped, and so is an operation whose condition does not hold.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Op;
     /// # use quorate_client::Value;

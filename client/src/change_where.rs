@@ -35,6 +35,8 @@ impl Client {
     /// Changes parts of every document whose key begins with `prefix`, as [`Client::patch`] does. Without filters, of all of
     /// them.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::api::Operator;
     /// # use quorate_client::Value;

@@ -34,6 +34,8 @@ impl Client {
     /// Finds entries whose keys begin with `prefix` and that nobody has locked, and locks them: one, for 15 s, if nothing else
     /// is said. No two claims get the same entry while its lock holds.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use std::time::Duration;
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -234,6 +234,8 @@ impl Client {
 
     /// Settings to change before building. Without endpoints: the local cluster.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use std::time::Duration;
     /// # use quorate_client::Client;

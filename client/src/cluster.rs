@@ -49,6 +49,8 @@ impl Client {
     /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way
     /// may be decided after this answer.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::RequestId;
     /// # use quorate_client::Value;

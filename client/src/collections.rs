@@ -27,6 +27,8 @@ pub struct Collection<'a> {
 impl Client {
     /// The collection of this name, whether it is declared or not: what is below `name/`.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let rules: quorate_client::api::CollectionRules = serde_json::from_str(r#"{"indexes": [{"fields": ["email"], "unique": true}]}"#)?;

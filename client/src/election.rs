@@ -35,6 +35,8 @@ impl Session {
     /// The election of this name, for this session to stand in: as long as it takes, if nothing else is said. Who has stood
     /// longest leads next.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Value;
     /// # use std::time::Duration;
@@ -147,6 +149,8 @@ pub struct Election<'a> {
 
 impl Client {
     /// The election of this name.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -22,6 +22,8 @@ pub struct Find<'a> {
 impl Client {
     /// Finds entries whose keys begin with `prefix`, any key for an empty one. Without filters it finds all of them.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::api::Operator;
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {

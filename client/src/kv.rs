@@ -46,6 +46,8 @@ pub enum Change {
 impl Client {
     /// Reads an entry; `None` if there is none.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let now = client.get("orders/o1").await?;
@@ -58,6 +60,8 @@ impl Client {
     }
 
     /// Reads an entry and decodes its value.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -103,6 +107,8 @@ impl Client {
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Value;
     /// # use std::time::Duration;
@@ -116,6 +122,8 @@ impl Client {
     }
 
     /// Creates; fails with `already_exists`.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # use quorate_client::Value;
@@ -141,6 +149,8 @@ impl Client {
     /// Changes parts of a document; fails with `not_found`. The patch is a merge patch (RFC 7396, an object), a JSON Patch
     /// (RFC 6902) or a list of update operators such as `{"op": "inc", "path": "stock", "value": -1}`.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::api::Criterion;
     /// # use quorate_client::api::Operator;
@@ -157,6 +167,8 @@ impl Client {
     }
 
     /// [`Client::put`] of anything that has a JSON form.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
@@ -181,6 +193,8 @@ impl Client {
 
     /// [`Client::cas`] with anything that has a JSON form.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let read = client.get("orders/o1").await?.expect("there is one");
@@ -201,6 +215,8 @@ impl Client {
 
     /// Deletes; fails with `not_found`.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// client.remove("orders/o1").await?;
@@ -215,6 +231,8 @@ impl Client {
     /// only writes with the `cas` of the answer are applied, and the first of them ends the lock. `lock_ms` of the answer is the time
     /// that was given. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody else holds it, at once or after
     /// [`Write::wait`], and with `not_found`.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # use std::time::Duration;

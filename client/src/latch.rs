@@ -26,6 +26,8 @@ pub struct Latch<'a> {
 impl Client {
     /// The latch of this name.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use std::time::Duration;
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {

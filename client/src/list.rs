@@ -26,6 +26,8 @@ pub struct List<'a> {
 impl Client {
     /// Lists the entries whose keys begin with `prefix`; all of them for an empty one.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let page = client.list("orders/").limit(100).page().await?;

@@ -31,6 +31,8 @@ impl Session {
     /// said. Locks are granted in the order in which they were asked for. A session has a lock once: what is to exclude one
     /// another takes a session each.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Value;
     /// # use std::time::Duration;

@@ -45,6 +45,8 @@ pub struct MirrorSetup {
 /// transactions only, and never goes back in time. Who needs to see every write that was acknowledged before asks [`Mirror::sync`]
 /// first.
 ///
+/// # Examples
+///
 /// ```no_run
 /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
 /// use serde_json::json;

@@ -21,6 +21,8 @@ pub struct Sequence<'a> {
 impl Client {
     /// The sequence of this name.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let taken = client.sequence("tickets").next(10).await?;

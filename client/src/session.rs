@@ -68,6 +68,8 @@ impl Client {
     /// Starts a session that is renewed in the background for as long as it is held: 10 s to live without a renewal, if
     /// nothing else is said.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Value;
     /// # use std::time::Duration;

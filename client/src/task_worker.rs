@@ -30,6 +30,8 @@ type OnTrouble = Arc<dyn Fn(&Error) + Send + Sync>;
 impl TaskQueue {
     /// A worker for its tasks: one at a time, with leases of 30 s that are extended as long as a task runs.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let report = client.tasks("parcels").worker().concurrency(4).run_until(std::future::pending(), |run| async move {

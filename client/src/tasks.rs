@@ -34,6 +34,8 @@ pub struct TaskQueue {
 impl Client {
     /// The queue of this name.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::Value;
     /// # use std::time::Duration;

@@ -67,6 +67,8 @@ impl Client {
     /// Steps on any keys that take effect together or not at all. If all checks hold, those of [`Txn::then`] are taken, else
     /// those of [`Txn::otherwise`].
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # use quorate_client::api::Criterion;
     /// # use quorate_client::api::Operator;

@@ -88,6 +88,8 @@ impl Client {
     ///
     /// Fails with [`Error::Locked`] while somebody else has the entry locked, and with [`Error::Contended`] once all tries are lost.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
     /// #[derive(serde::Serialize, serde::Deserialize)]

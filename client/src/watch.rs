@@ -71,6 +71,8 @@ pub enum Watched {
 impl Client {
     /// Watches the keys that begin with `prefix`; all keys for an empty one. Without more it shows what changes from now on.
     ///
+    /// # Examples
+    ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut watch = client.watch("settings/").initial().start().await?;
