@@ -49,6 +49,16 @@ impl Session {
 
 impl Client {
     /// The barrier of this name as it is. One that nobody is in is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let barrier = client.barrier("both").await?;
+    /// println!("{:?}: {} of {:?} are in", barrier.state, barrier.entered, barrier.parties);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn barrier(&self, name: &str) -> Result<BarrierAnswer, Error> {
         let call = Call::new(Method::GET, path(name, "")?, Intent::Read, self.read_preference())?;
         self.fetch(call).await

@@ -51,6 +51,21 @@ impl Client {
     }
 
     /// Deletes every entry whose key begins with `prefix`. Without filters, all of them.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use futures::TryStreamExt;
+    /// use quorate_client::api::Operator;
+    ///
+    /// // All orders that were closed; each part looks at a bounded number of entries.
+    /// let closed = client.delete_where("orders/").filter("status", Operator::Eq, "closed");
+    /// let parts: Vec<_> = closed.parts().try_collect().await?;
+    /// println!("{} removed", parts.iter().map(|part| part.applied).sum::<u64>());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn delete_where(&self, prefix: impl Into<String>) -> ChangeWhere<'_> {
         ChangeWhere {
             client: self,

@@ -15,6 +15,20 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 const READY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One endpoint and what the node behind it says of the cluster.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// for node in client.status_of_all().await? {
+///     match &node.status {
+///         Ok(status) => println!("{}: node {} is {:?}", node.address, status.node_id, status.role),
+///         Err(error) => println!("{}: {error}", node.address),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NodeStatus {
@@ -26,11 +40,32 @@ pub struct NodeStatus {
 
 impl Client {
     /// The cluster as one node sees it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let status = client.status().await?;
+    /// println!("node {} follows {:?} in term {}", status.node_id, status.leader_id, status.term);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn status(&self) -> Result<StatusAnswer, Error> {
         self.fetch(status_call()?).await
     }
 
     /// The cluster as each endpoint sees it, in the order given.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for node in client.status_of_all().await? {
+    ///     println!("{} {}", node.address, if node.is_ready() { "ready" } else { "not ready" });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn status_of_all(&self) -> Result<Vec<NodeStatus>, Error> {
         let call = status_call()?;
         let addresses: Vec<String> = self.endpoints().map(str::to_owned).collect();
@@ -42,6 +77,17 @@ impl Client {
     }
 
     /// Hands leadership to node `to`, or to the best follower. Is not repeated once it may have happened.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // Before the leader is stopped for maintenance.
+    /// let now = client.transfer_leader(None).await?;
+    /// println!("node {} leads", now.leader_id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<LeaderAnswer, Error> {
         self.fetch(Call::post_to("/v1/cluster/leader".into(), &LeaderRequest { to }, Intent::Once)?).await
     }
@@ -74,6 +120,19 @@ impl Client {
 
     /// Waits until the nodes would answer a linearizable read: all of the endpoints, or with `any` one of them. Returns
     /// the last look; ready or not is for the caller to see.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// // At the start of a program that needs the cluster.
+    /// let nodes = client.wait_ready(true, Duration::from_secs(30)).await?;
+    /// assert!(nodes.iter().any(|node| node.is_ready()), "no node is ready");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_ready(&self, any: bool, timeout: Duration) -> Result<Vec<NodeStatus>, Error> {
         let started = Instant::now();
         loop {
@@ -89,6 +148,16 @@ impl Client {
 
 impl NodeStatus {
     /// Whether the node answered and says that it is ready.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let nodes = client.status_of_all().await?;
+    /// println!("{} of {} are ready", nodes.iter().filter(|node| node.is_ready()).count(), nodes.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_ready(&self) -> bool {
         self.status.as_ref().is_ok_and(|status| status.ready)
     }

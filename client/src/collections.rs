@@ -41,6 +41,17 @@ impl Client {
     }
 
     /// All collections that are declared. Page after page, so what is declared meanwhile may be there or not.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for collection in client.collections().await?.collections {
+    ///     println!("{} has {} indexes", collection.name, collection.indexes.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn collections(&self) -> Result<CollectionList, Error> {
         let mut all: Option<CollectionList> = None;
         loop {

@@ -165,6 +165,17 @@ impl Client {
     }
 
     /// All elections in which somebody leads or stands, by name.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for election in client.elections().page().await?.elections {
+    ///     println!("{}: {} stand", election.election, election.candidate_count);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn elections(&self) -> Pages<'_, ElectionList> {
         Pages::of(self, "/v1/elections")
     }

@@ -147,11 +147,34 @@ pub struct NamedLock<'a> {
 
 impl Client {
     /// The lock of this name, whoever holds it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let lock = client.lock("books").get().await?;
+    /// for holder in &lock.holders {
+    ///     println!("{} has held it for {} ms", holder.owner, holder.age_ms);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock(&self, name: impl Into<String>) -> NamedLock<'_> {
         NamedLock { client: self, queue: Queue::Lock(name.into()) }
     }
 
     /// All locks that somebody holds or waits for, by name.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for lock in client.locks().limit(100).page().await?.locks {
+    ///     println!("{}: {} hold it, {} wait", lock.lock, lock.holder_count, lock.waiter_count);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn locks(&self) -> Pages<'_, LockList> {
         Pages::of(self, "/v1/locks")
     }

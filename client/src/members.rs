@@ -20,6 +20,16 @@ const ROUTE: &str = "/v1/cluster/members";
 
 impl Client {
     /// The members of the cluster.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let members = client.members().list().await?;
+    /// println!("node {} leads; {}", members.leader_id, members.prospect);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn members(&self) -> Members<'_> {
         Members { client: self }
     }

@@ -118,6 +118,17 @@ pub enum MirrorChange {
 
 impl Client {
     /// Keeps all entries whose keys begin with `prefix` in memory, all there are for an empty one.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let prices = client.mirror("prices/").start().await?;
+    /// // Reads ask no node from now on.
+    /// println!("{} prices as of revision {}", prices.len(), prices.revision());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn mirror(&self, prefix: impl Into<String>) -> MirrorSetup {
         MirrorSetup { client: self.clone(), prefix: prefix.into(), fields: Vec::new(), heartbeat: HEARTBEAT_DEFAULT }
     }

@@ -49,6 +49,17 @@ impl Client {
     }
 
     /// Queues by name, a page of at most 1000; `cursor` is that of the page before.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for queue in client.task_queues(None).await?.queues {
+    ///     println!("{}: {} wait, {} are dead", queue.queue, queue.scheduled, queue.dead);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn task_queues(&self, cursor: Option<&str>) -> Result<QueueList, Error> {
         let mut target = "/v1/tasks?limit=1000".to_owned();
         if let Some(cursor) = cursor {

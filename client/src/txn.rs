@@ -87,6 +87,17 @@ impl Client {
     }
 
     /// Takes a transaction as JSON text, as `POST /v1/txn` does.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // As `POST /v1/txn` takes it, from a file, say.
+    /// let text = r#"{"if":[{"key":"a","exists":true}],"then":[{"op":"remove","key":"a"}]}"#;
+    /// println!("removed: {}", client.txn_json(text).await?.succeeded);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn txn_json(&self, text: &str) -> Txn<&Client> {
         let mut txn = self.txn();
         match serde_json::from_str::<Body>(text) {

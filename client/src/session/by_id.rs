@@ -20,11 +20,39 @@ pub struct SessionById<'a> {
 
 impl Client {
     /// The session with this id.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // Whose is the session that holds the lock?
+    /// for holder in client.lock("books").get().await?.holders {
+    ///     let session = client.session_by_id(holder.session).get().await?;
+    ///     println!("{:?}", session.map(|session| session.owner));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn session_by_id(&self, id: impl Into<String>) -> SessionById<'_> {
         SessionById { client: self, id: id.into() }
     }
 
     /// All sessions, the oldest first.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let sessions = client.sessions();
+    /// let mut page = sessions.page().await?;
+    /// println!("{} sessions", page.sessions.len());
+    /// while let Some(cursor) = page.cursor {
+    ///     page = sessions.page_after(&cursor).await?;
+    ///     println!("and {}", page.sessions.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sessions(&self) -> Pages<'_, SessionList> {
         Pages::of(self, "/v1/sessions")
     }
