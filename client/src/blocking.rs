@@ -44,6 +44,20 @@ pub use crate::client::Client;
 use crate::task_run::{TaskError, TaskRun};
 
 /// What can be awaited, run to its end on this thread.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::Run;
+/// use quorate_client::{Client, RetryPolicy};
+///
+/// // Nobody listens there; what is awaited elsewhere is run here.
+/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
+/// assert!(client.get("greeting").run().is_err());
+/// // Anything that can be awaited will do.
+/// assert_eq!(async { 4 + 3 }.run(), 7);
+/// # Ok::<(), quorate_client::Error>(())
+/// ```
 pub trait Run: IntoFuture + Sized {
     /// Runs it, and blocks this thread until it is done.
     ///
@@ -59,6 +73,16 @@ pub trait Run: IntoFuture + Sized {
 impl<F: IntoFuture> Run for F {}
 
 /// What comes bit by bit, as an iterator.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::RunIter;
+///
+/// // As with the pages of a list, each item is taken as it comes.
+/// let numbers = futures::stream::iter([1, 2, 3]);
+/// assert_eq!(numbers.run_iter().sum::<i32>(), 6);
+/// ```
 pub trait RunIter: Stream + Sized {
     /// The items one after the other; each `next` blocks this thread until there is one, and panics where [`Run::run`] does.
     fn run_iter(self) -> Iter<Self> {
@@ -69,6 +93,16 @@ pub trait RunIter: Stream + Sized {
 impl<S: Stream> RunIter for S {}
 
 /// The items of a stream, from [`RunIter::run_iter`].
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::{Iter, RunIter};
+///
+/// let mut letters: Iter<_> = futures::stream::iter(["a", "b"]).run_iter();
+/// assert_eq!(letters.next(), Some("a"));
+/// assert_eq!(letters.collect::<Vec<_>>(), ["b"]);
+/// ```
 #[must_use = "does nothing until its items are taken"]
 #[derive(Debug)]
 pub struct Iter<S> {

@@ -26,6 +26,17 @@ pub(crate) struct Endpoint {
 }
 
 /// Where linearizable reads go.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::{Client, Reads};
+///
+/// assert_eq!(Reads::default(), Reads::Spread);
+/// // Few clients that want each read as soon as possible.
+/// let client = Client::builder().reads(Reads::Leader).build()?;
+/// # Ok::<(), quorate_client::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Reads {

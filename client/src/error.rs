@@ -15,6 +15,26 @@ use crate::session::lease::Loss;
 /// Why a call did not succeed.
 ///
 /// What lies behind it is its [source](std::error::Error::source).
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// use quorate_client::api::ErrorCode;
+/// use quorate_client::Error;
+///
+/// match client.insert_json("names/ann", "user 7").await {
+///     Ok(written) => println!("written at revision {}", written.revision),
+///     // The cluster has decided; its code says how.
+///     Err(Error::Rejected(problem)) if problem.code == ErrorCode::AlreadyExists => println!("taken"),
+///     // It may have been written. The id tells, once a node can be reached.
+///     Err(Error::Unknown(gave_up)) => println!("ask for {:?}", gave_up.request_id),
+///     Err(error) if error.is_retryable() => println!("later, perhaps: {error}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -142,6 +162,20 @@ impl Error {
     }
 
     /// Whether the call that failed took effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_client::api::Applied;
+    /// use quorate_client::blocking::Run;
+    /// use quorate_client::{Client, RetryPolicy};
+    ///
+    /// // Nobody listens there, so nothing can have been written.
+    /// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
+    /// let error = client.put_json("greeting", "hello").run().expect_err("nobody answers");
+    /// assert_eq!(error.applied(), Applied::No);
+    /// # Ok::<(), quorate_client::Error>(())
+    /// ```
     pub fn applied(&self) -> Applied {
         match self.origin() {
             Origin::Problem(problem) => problem.applied,
@@ -151,6 +185,19 @@ impl Error {
     }
 
     /// Whether the same call, under the same request id, may succeed later.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_client::api::{Applied, ErrorCode, Problem};
+    /// use quorate_client::Error;
+    ///
+    /// let busy = Problem::new(ErrorCode::NoLeader, Applied::No, "no leader is known");
+    /// assert!(Error::Rejected(Box::new(busy)).is_retryable());
+    ///
+    /// let taken = Problem::new(ErrorCode::AlreadyExists, Applied::No, "`names/ann` already exists");
+    /// assert!(!Error::Rejected(Box::new(taken)).is_retryable());
+    /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
             // An update takes another look at the entry.
@@ -165,6 +212,22 @@ impl Error {
     }
 
     /// The problem document, where the cluster sent one. For [`Self::Unavailable`] and [`Self::Unknown`] the last one.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::Value;
+    ///
+    /// // What was wrong with a request, item by item.
+    /// if let Err(error) = client.patch("orders/o1", Value::json_text(r#"[{"op":"add"}]"#)).await {
+    ///     for fault in error.problem().map_or(&[][..], |problem| &problem.errors) {
+    ///         println!("{}: {}", fault.pointer, fault.detail);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn problem(&self) -> Option<&Problem> {
         match self.origin() {
             Origin::Problem(problem) => Some(problem),
@@ -176,6 +239,21 @@ impl Error {
     }
 
     /// The code of the problem document, where there is one; `locked` for [`Self::Locked`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::api::ErrorCode;
+    ///
+    /// match client.remove("orders/o1").await {
+    ///     // It is gone, which is all that was wanted.
+    ///     Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
+    ///     other => drop(other?),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn code(&self) -> Option<ErrorCode> {
         if let Self::Locked { .. } = self {
             return Some(ErrorCode::Locked);
@@ -184,6 +262,19 @@ impl Error {
     }
 
     /// The id under which `GET /v1/requests/{id}` tells the outcome of the write.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_client::blocking::Run;
+    /// use quorate_client::{Client, RequestId, RetryPolicy};
+    ///
+    /// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
+    /// let id: RequestId = "o62-create".parse()?;
+    /// let error = client.insert_json("orders/o62", "new").request_id(id).run().expect_err("nobody answers");
+    /// assert_eq!(error.request_id(), Some("o62-create"));
+    /// # Ok::<(), quorate_client::Error>(())
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         match self.origin() {
             Origin::Problem(problem) => Some(&problem.request_id),
@@ -195,6 +286,20 @@ impl Error {
 }
 
 /// A call that was tried until its time or its tries ran out.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::Run;
+/// use quorate_client::{Client, Error, RetryPolicy};
+///
+/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::default().attempts_max(2)).build()?;
+/// let Err(Error::Unavailable(gave_up)) = client.get("greeting").run() else { panic!("somebody answered") };
+/// assert_eq!((gave_up.attempts, gave_up.last.address.as_str()), (2, "127.0.0.1:1"));
+/// // A read has no id; of a write it is there to ask with.
+/// assert_eq!(gave_up.request_id, None);
+/// # Ok::<(), quorate_client::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GaveUp {
@@ -223,6 +328,20 @@ impl std::error::Error for GaveUp {
 }
 
 /// One attempt that brought no final answer.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::Run;
+/// use quorate_client::{Client, Error, Failure, RetryPolicy};
+///
+/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
+/// let Err(Error::Unavailable(gave_up)) = client.get("greeting").run() else { panic!("somebody answered") };
+/// let Failure { address, kind, .. } = &gave_up.last;
+/// println!("{address}: {kind:?}");
+/// assert!(!gave_up.last.leaves_fate_open());
+/// # Ok::<(), quorate_client::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Failure {
@@ -234,6 +353,19 @@ pub struct Failure {
 
 impl Failure {
     /// Whether a write could have been applied, or could still be, by this attempt.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_client::Failure;
+    ///
+    /// fn advice(last: &Failure) -> &'static str {
+    ///     match last.leaves_fate_open() {
+    ///         true => "ask for the outcome before you write again",
+    ///         false => "write again",
+    ///     }
+    /// }
+    /// ```
     pub fn leaves_fate_open(&self) -> bool {
         match &self.kind {
             FailureKind::Connect(_) | FailureKind::Tls(_) | FailureKind::NotSent(_) => false,
@@ -276,6 +408,22 @@ impl FailureKind {
 }
 
 /// The ways an attempt can fail.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::blocking::Run;
+/// use quorate_client::{Client, Error, FailureKind, RetryPolicy};
+///
+/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
+/// let Err(Error::Unavailable(gave_up)) = client.get("greeting").run() else { panic!("somebody answered") };
+/// match &gave_up.last.kind {
+///     FailureKind::Connect(error) => println!("is it started? {error}"),
+///     FailureKind::Tls(reason) => panic!("do the certificates fit? {reason}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), quorate_client::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FailureKind {

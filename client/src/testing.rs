@@ -28,6 +28,15 @@ use std::{env, fmt, io};
 use crate::client::Client;
 
 /// The environment variable that names the program of a node.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::testing::NODE_ENV;
+///
+/// // Tests of a project that builds nodes itself are started with QUORATE_NODE=target/debug/quorate-node.
+/// assert_eq!(NODE_ENV, "QUORATE_NODE");
+/// ```
 pub const NODE_ENV: &str = "QUORATE_NODE";
 /// How long nodes may take until they are ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -39,6 +48,22 @@ const PORT_TRIES: u32 = 5;
 const LOG_LINES: usize = 20;
 
 /// Why there is no cluster to test with.
+///
+/// # Examples
+///
+/// ```
+/// use std::path::Path;
+///
+/// use quorate_client::testing::TestCluster;
+///
+/// # async fn example() {
+///
+///
+/// let error = TestCluster::start_program(Path::new("/no/such/program"), 1).await.expect_err("it cannot be started");
+/// assert!(error.to_string().contains("/no/such/program"));
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example());
+/// ```
 #[derive(Debug)]
 pub struct TestError {
     what: String,
@@ -66,6 +91,23 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TestError {
 }
 
 /// A cluster of real nodes, ended when this is dropped.
+///
+/// # Examples
+///
+/// ```no_run
+/// use quorate_client::testing::TestCluster;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+///
+/// // Three nodes: what does a program do while one is down?
+/// let mut cluster = TestCluster::start(3).await?;
+/// let client = cluster.client();
+/// cluster.kill(0);
+/// client.put_json("greeting", "hello").await?;
+/// cluster.restart(0).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct TestCluster {
     nodes: Vec<Node>,
@@ -93,12 +135,42 @@ impl Drop for Home {
 
 impl TestCluster {
     /// Starts so many nodes, and waits until all are ready. One node keeps nothing beyond its process.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use quorate_client::testing::TestCluster;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    ///
+    /// // In a test: ready when this returns, and gone when `cluster` is.
+    /// let cluster = TestCluster::start(1).await?;
+    /// assert!(cluster.client().status().await?.ready);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start(nodes: usize) -> Result<Self, TestError> {
         let program = env::var_os(NODE_ENV).unwrap_or_else(|| "quorate-node".into());
         Self::start_program(Path::new(&program), nodes).await
     }
 
     /// [`Self::start`] with this program, whatever the environment says.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use std::path::Path;
+    ///
+    /// use quorate_client::testing::TestCluster;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    ///
+    ///
+    /// // Against the version that is in production.
+    /// let cluster = TestCluster::start_program(Path::new("/opt/quorate/quorate-node"), 1).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start_program(program: &Path, nodes: usize) -> Result<Self, TestError> {
         let mut tries = 1;
         loop {
@@ -113,11 +185,30 @@ impl TestCluster {
     }
 
     /// A client of all nodes.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(cluster: quorate_client::testing::TestCluster) -> Result<(), quorate_client::Error> {
+    /// let client = cluster.client();
+    /// client.put_json("greeting", "hello").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client(&self) -> Client {
         Client::new(self.endpoints()).expect("addresses of this machine are endpoints")
     }
 
     /// The addresses of all nodes, as [`crate::ClientBuilder::endpoints`] takes them.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn example(cluster: quorate_client::testing::TestCluster) {
+    /// // For a program under test that makes a client of its own.
+    /// std::process::Command::new("my-service").env(quorate_client::ENDPOINTS_ENV, cluster.endpoints());
+    /// # }
+    /// ```
     pub fn endpoints(&self) -> String {
         self.nodes.iter().map(|node| node.address.to_string()).collect::<Vec<_>>().join(",")
     }
@@ -127,6 +218,17 @@ impl TestCluster {
     /// # Panics
     ///
     /// Where there are not so many.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(mut cluster: quorate_client::testing::TestCluster) -> Result<(), quorate_client::Error> {
+    /// // Of three nodes one can be lost at any time.
+    /// cluster.kill(2);
+    /// cluster.client().put_json("greeting", "hello").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kill(&mut self, node: usize) {
         self.nodes[node].end();
     }
@@ -136,6 +238,20 @@ impl TestCluster {
     /// # Panics
     ///
     /// Where there are not so many.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut cluster = quorate_client::testing::TestCluster::start(3).await?;
+    /// let written = cluster.client().put_json("greeting", "hello").await?;
+    /// cluster.kill(1);
+    /// cluster.restart(1).await?;
+    /// // It has what it had, and what it missed.
+    /// assert!(cluster.client().get("greeting").min_revision(written.revision).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn restart(&mut self, node: usize) -> Result<(), TestError> {
         self.nodes[node].end();
         self.nodes[node].start()?;

@@ -19,6 +19,15 @@ use crate::value::Value;
 
 /// Tries of one update. Rivals that are nearer to the leader win more often: of eight clients on one machine, three of them by
 /// way of followers, the unluckiest update took 242.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_client::TRIES_MAX;
+///
+/// // One that has few rivals gives up sooner.
+/// assert!(20 < TRIES_MAX);
+/// ```
 pub const TRIES_MAX: u32 = 1_024;
 /// So many further tries follow at once: mostly there are few rivals, and what a refusal showed is never as fresh again.
 const AT_ONCE: u32 = 8;
