@@ -20,6 +20,24 @@ const POLL_MAX: Duration = Duration::from_secs(5);
 const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A barrier for one session, from [`Session::barrier`].
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
+/// use std::time::Duration;
+///
+/// use quorate_client::api::BarrierState;
+///
+/// // One of three workers: none begins before all have loaded.
+/// let barrier = session.barrier("loaded", 3).wait(Duration::from_secs(60));
+/// let entered = barrier.enter().await?;
+/// assert_eq!(entered.state, BarrierState::Open, "the others did not come in time");
+/// // None ends before all are done.
+/// barrier.leave().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Barrier<'a> {
     session: &'a Session,
@@ -78,6 +96,22 @@ enum Verb {
 
 impl Barrier<'_> {
     /// How long to wait for the others, at most; without it, as long as the session lives.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use quorate_client::api::BarrierState;
+    ///
+    /// let entered = session.barrier("loaded", 3).wait(Duration::from_secs(10)).enter().await?;
+    /// if entered.state == BarrierState::Waiting {
+    ///     println!("only {} came", entered.entered);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -85,6 +119,21 @@ impl Barrier<'_> {
 
     /// Enters, and waits until it is open. When the time is over before, it is left again, and the answer says `waiting`. Drop
     /// the future, and it is left too. Fails with `locked` while those who opened it have not all left.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::api::ErrorCode;
+    ///
+    /// match session.barrier("loaded", 3).enter().await {
+    ///     // Those of the round before have not all left.
+    ///     Err(error) if error.code() == Some(ErrorCode::Locked) => println!("{error}"),
+    ///     other => println!("open since revision {:?}", other?.opened_revision),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn enter(&self) -> Result<BarrierAnswer, Error> {
         let give_up = self.call(Verb::Leave, Duration::ZERO, RequestId::random())?;
         let mut leaving = Leaving::begin(self.session, path(&self.name, "")?, give_up).await;
@@ -101,6 +150,18 @@ impl Barrier<'_> {
 
     /// Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer
     /// says what it is doing.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
+    /// let barrier = session.barrier("loaded", 3);
+    /// barrier.enter().await?;
+    /// println!("all are there");
+    /// barrier.leave().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn leave(&self) -> Result<BarrierAnswer, Error> {
         self.session.or_lost(self.rounds(Verb::Leave, None)).await
     }

@@ -12,6 +12,21 @@ use crate::error::Error;
 use crate::request::{Call, Intent, push_query};
 
 /// A list to be fetched, a page `A` at a time.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// let locks = client.locks().limit(100);
+/// let mut page = locks.page().await?;
+/// let mut names: Vec<_> = page.locks.into_iter().map(|lock| lock.lock).collect();
+/// while let Some(cursor) = page.cursor {
+///     page = locks.page_after(&cursor).await?;
+///     names.extend(page.locks.into_iter().map(|lock| lock.lock));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "does nothing until fetched"]
 #[derive(Debug, Clone)]
 pub struct Pages<'a, A> {
@@ -27,17 +42,47 @@ impl<'a, A: DeserializeOwned> Pages<'a, A> {
     }
 
     /// Most items of a page.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let oldest = client.sessions().limit(1).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
     }
 
     /// The first page.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// println!("{} sessions or more", client.sessions().page().await?.sessions.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page(&self) -> Result<A, Error> {
         self.fetch(None).await
     }
 
     /// The page after the one that ended with this cursor.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let users = client.access().users().limit(50);
+    /// if let Some(cursor) = users.page().await?.cursor {
+    ///     println!("{:?}", users.page_after(&cursor).await?.users);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<A, Error> {
         self.fetch(Some(cursor)).await
     }
