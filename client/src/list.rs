@@ -10,6 +10,19 @@ use crate::error::Error;
 use crate::request::{Call, Intent, push_query};
 
 /// A listing to be fetched, by [`List::page`] or [`List::pages`].
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// // The ten last of a day, as keys alone.
+/// let last = client.list("logs/2026-11-21/").reverse().limit(10).keys_only().page().await?;
+/// for entry in last.entries {
+///     println!("{}", entry.key);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "does nothing until fetched"]
 #[derive(Debug, Clone)]
 pub struct List<'a> {
@@ -54,12 +67,31 @@ impl Client {
 
 impl<'a> List<'a> {
     /// Most entries of a page, up to 1000.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let first = client.list("orders/").limit(10).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
     }
 
     /// As it was at this revision.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let now = client.list("orders/").page().await?;
+    /// let stock = client.list("stock/").revision(now.revision).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = Some(revision);
         self
@@ -73,29 +105,78 @@ impl<'a> List<'a> {
     }
 
     /// Without values.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let keys: Vec<_> = client.list("orders/").keys_only().page().await?.entries.into_iter().map(|entry| entry.key).collect();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
         self
     }
 
     /// From the end backwards.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let newest = client.list("logs/").reverse().limit(1).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
     /// Whatever the asked node has: fast, maybe stale.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let maybe_old = client.list("orders/").local().page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn local(mut self) -> Self {
         self.local = true;
         self
     }
 
     /// The first page.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// println!("{} of them", client.list("orders/").page().await?.entries.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page(&self) -> Result<ListAnswer, Error> {
         self.client.fetch(self.call(self.range())?).await
     }
 
     /// The page after the one that ended with this cursor. Of the same revision.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let list = client.list("orders/").limit(50);
+    /// let first = list.page().await?;
+    /// if let Some(cursor) = first.cursor {
+    ///     let second = list.page_after(&cursor).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<ListAnswer, Error> {
         let mut target = String::from("/v1/kv");
         push_query(&mut target, "cursor", cursor);
@@ -104,6 +185,24 @@ impl<'a> List<'a> {
     }
 
     /// All pages, fetched one by one as the stream is read. All show the same revision. Ends after the first error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use std::pin::pin;
+    ///
+    /// use futures::TryStreamExt;
+    ///
+    /// let mut pages = pin!(client.list("orders/").pages());
+    /// while let Some(page) = pages.try_next().await? {
+    ///     for entry in page.entries {
+    ///         println!("{}", entry.key);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn pages(self) -> impl Stream<Item = Result<ListAnswer, Error>> + use<'a> {
         enum At {
             Start,
@@ -122,6 +221,15 @@ impl<'a> List<'a> {
     }
 
     /// How many entries there are, without fetching any.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// println!("{} orders", client.list("orders/").count().await?.count);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn count(&self) -> Result<ListAnswer, Error> {
         let mut target = self.range();
         push_query(&mut target, "count_only", true);
