@@ -12,6 +12,20 @@ use crate::pages::Pages;
 use crate::request::{Call, Intent, segment_path};
 
 /// A session by its id, from [`Client::session_by_id`].
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(session: &quorate_client::Session, client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// let one = client.session_by_id("17");
+/// if let Some(session) = one.get().await? {
+///     println!("{} since {}: {:?}", session.owner, session.created, session.holds);
+/// }
+/// // By hand: whoever it was is gone, and the others need not wait for it.
+/// one.end().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SessionById<'a> {
     client: &'a Client,
@@ -60,6 +74,18 @@ impl Client {
 
 impl<'a> SessionById<'a> {
     /// What it is, and what hangs on it; `None` if there is no such session, or not any more.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(session: &quorate_client::Session, client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// match client.session_by_id("17").get().await? {
+    ///     Some(session) => println!("ends in {} ms unless it is renewed", session.expires_in_ms),
+    ///     None => println!("there is none, or not any more"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get(&self) -> Result<Option<SessionView>, Error> {
         let call = Call::new(Method::GET, self.path("")?, Intent::Read, self.client.read_preference())?;
         match self.client.fetch(call).await {
@@ -70,6 +96,16 @@ impl<'a> SessionById<'a> {
     }
 
     /// Lets it live for its time from now. Fails with `session_expired`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let renewed = client.session_by_id("17").renew().await?;
+    /// println!("again in {} ms", renewed.renew_in_ms);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn renew(&self) -> Result<RenewedAnswer, Error> {
         // To renew twice is as good as once.
         let call = Call::new(Method::POST, self.path("/renew")?, Intent::Read, Preference::Leader)?;
@@ -77,6 +113,16 @@ impl<'a> SessionById<'a> {
     }
 
     /// Ends it with all that hangs on it. Fails with `session_expired`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let ended = client.session_by_id("17").end().await?;
+    /// println!("{} things went with it", ended.count);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn end(&self) -> Pending<'a, SessionEnded> {
         Pending::bare(self.client, Method::DELETE, self.path(""))
     }
