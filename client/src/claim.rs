@@ -338,8 +338,8 @@ impl Claims {
     ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// while !client.claim("letters/").limit(10).await?.is_empty() {
-    ///     println!("ten more");
+    /// if client.claim("letters/").await?.is_empty() {
+    ///     println!("nothing to do");
     /// }
     /// # Ok(())
     /// # }

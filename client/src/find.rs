@@ -114,7 +114,7 @@ impl<'a> Find<'a> {
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
     /// // The dearest first, and of those the oldest.
-    /// let found = client.find("orders/").order_by("-total").order_by("$create_revision").page().await?;
+    /// let found = client.find("orders/").order_by("-total").order_by("created_at").page().await?;
     /// # Ok(())
     /// # }
     /// ```
