@@ -228,7 +228,7 @@ impl ClientBuilder {
     /// ```
     /// use quorate_client::Client;
     ///
-    /// let client = Client::builder().endpoints("10.0.0.1:7100").token("qt_0000000000000001_example").build()?;
+    /// let client = Client::builder().endpoints("10.0.0.1:7100").token("qt_0123456789abcdef_example").build()?;
     /// // It is not shown, neither here nor in an error.
     /// assert!(!format!("{client:?}").contains("qt_"));
     /// # Ok::<(), quorate_client::Error>(())
