@@ -9,21 +9,61 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The token of an entry: another after each change and each lock. Two tokens are the same or they are not; they have no order.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::Cas;
+///
+/// // As it stands in an answer, and as it goes back.
+/// let cas: Cas = serde_json::from_str(r#""17""#)?;
+/// assert_eq!(format!("If-Match: \"{cas}\""), r#"If-Match: "17""#);
+/// // From where a program has kept it.
+/// let kept: Cas = "17".parse()?;
+/// assert_eq!(kept, cas);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cas(u64);
 
 /// A text that is no [`Cas`].
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::Cas;
+///
+/// let error = "W/17".parse::<Cas>().expect_err("it is no number");
+/// assert_eq!(error, "W/17".parse::<Cas>().expect_err("nor is this"));
+/// assert_eq!(error.to_string(), "a cas is a decimal number, not `W/17`");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a cas is a decimal number, not `{}`", .0.escape_default())]
 pub struct CasError(String);
 
 impl Cas {
     /// The token with this number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::Cas;
+    ///
+    /// assert_eq!(Cas::new(17).to_string(), "17");
+    /// ```
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// Its number: to be kept somewhere, not to be compared.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::Cas;
+    ///
+    /// assert_eq!(Cas::new(17).number(), 17);
+    /// ```
     pub const fn number(self) -> u64 {
         self.0
     }

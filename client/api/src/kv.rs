@@ -11,9 +11,29 @@ use super::decimal;
 use super::strict::{given, given_object};
 
 /// Longest time for which an entry is locked, milliseconds. Who asks for more gets 15000: `lock_ms` of the answer says so.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{LOCK_MS_MAX, Op};
+///
+/// let lock: Op = serde_json::from_str(r#"{"op":"lock","key":"orders/o1","lock_ms":20000}"#)?;
+/// assert!(lock.lock_ms.is_some_and(|time| time <= LOCK_MS_MAX));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub const LOCK_MS_MAX: u64 = 30_000;
 
 /// How a value is stored.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::ContentType;
+///
+/// assert_eq!(serde_json::to_string(&ContentType::Bytes)?, r#""bytes""#);
+/// assert_eq!(serde_json::from_str::<ContentType>(r#""json""#)?, ContentType::Json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -25,6 +45,21 @@ pub enum ContentType {
 }
 
 /// An entry as answers show it.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::EntryView;
+///
+/// // As `GET /v1/kv/orders/o42` answers.
+/// let entry: EntryView = serde_json::from_str(
+///     r#"{"key":"orders/o42","value":{"status":"new"},"content_type":"json","cas":"17",
+///         "create_revision":"17","mod_revision":"17","version":1,"revision":"20","index":31}"#,
+/// )?;
+/// assert_eq!((entry.mod_revision, entry.revision), (17, Some(20)));
+/// assert_eq!(entry.json::<serde_json::Value>()?["status"], "new");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct EntryView {
@@ -79,6 +114,20 @@ pub struct EntryView {
 
 impl EntryView {
     /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::EntryView;
+    ///
+    /// let entry: EntryView = serde_json::from_str(
+    ///     r#"{"key":"settings/limit","value":10,"content_type":"json","cas":"17","create_revision":"17",
+    ///         "mod_revision":"17","version":1}"#,
+    /// )?;
+    /// assert_eq!(entry.json::<u64>()?, 10);
+    /// assert!(entry.json::<String>().is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         if self.value_base64.is_some() {
             return Err(ValueError::Bytes { key: self.key.clone() });
@@ -88,6 +137,19 @@ impl EntryView {
     }
 
     /// The value's bytes: the text of JSON, else the bytes as they were written. `None` where the value was not asked for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::EntryView;
+    ///
+    /// let entry: EntryView = serde_json::from_str(
+    ///     r#"{"key":"pictures/p1","value_base64":"iVBORw==","content_type":"bytes","cas":"17",
+    ///         "create_revision":"17","mod_revision":"17","version":1}"#,
+    /// )?;
+    /// assert_eq!(entry.bytes()?.as_deref(), Some(&b"\x89PNG"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn bytes(&self) -> Result<Option<Vec<u8>>, ValueError> {
         if let Some(json) = &self.value {
             return Ok(Some(json.0.get().as_bytes().to_vec()));
@@ -99,6 +161,22 @@ impl EntryView {
 }
 
 /// A value is not what it was to be read as.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{EntryView, ValueError};
+///
+/// let entry: EntryView = serde_json::from_str(
+///     r#"{"key":"settings/limit","value":10,"content_type":"json","cas":"17","create_revision":"17",
+///         "mod_revision":"17","version":1}"#,
+/// )?;
+/// match entry.json::<String>() {
+///     Err(ValueError::Type { key, .. }) => assert_eq!(key, "settings/limit"),
+///     other => panic!("a number was read as a text: {other:?}"),
+/// }
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ValueError {
@@ -127,6 +205,18 @@ pub enum ValueError {
 }
 
 /// JSON text carried through unparsed, so that numbers and formatting survive as they were stored.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::JsonText;
+///
+/// // The number keeps its digits.
+/// let price: JsonText = serde_json::from_str(r#"{"price":1.50}"#)?;
+/// assert_eq!(price.0.get(), r#"{"price":1.50}"#);
+/// assert_eq!(serde_json::to_string(&price)?, r#"{"price":1.50}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JsonText(pub Box<RawValue>);
@@ -138,6 +228,20 @@ impl PartialEq for JsonText {
 }
 
 /// The answer to a write.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{Cas, WriteAnswer};
+///
+/// // As `PUT /v1/kv/orders/o42` answers.
+/// let answer: WriteAnswer = serde_json::from_str(
+///     r#"{"key":"orders/o42","revision":"17","index":28,"cas":"17","create_revision":"17","version":1}"#,
+/// )?;
+/// assert_eq!(answer.cas, Some(Cas::new(17)));
+/// assert!(!answer.replayed && !answer.dry_run);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WriteAnswer {
@@ -179,6 +283,16 @@ pub struct WriteAnswer {
 }
 
 /// The kinds of a single operation.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::OpKind;
+///
+/// assert_eq!(serde_json::to_string(&OpKind::GetAndLock)?, r#""get_and_lock""#);
+/// assert_eq!(serde_json::from_str::<OpKind>(r#""upsert""#)?, OpKind::Upsert);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -210,6 +324,22 @@ pub enum OpKind {
 }
 
 /// A single operation: the body of `POST /v1/ops`.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{Op, OpKind};
+///
+/// // The body of `POST /v1/ops`.
+/// let op: Op = serde_json::from_str(
+///     r#"{"op":"update","key":"orders/o1","patch":{"status":"paid"},"if":[{"field":"status","op":"eq",
+///         "value":"new"}]}"#,
+/// )?;
+/// assert_eq!((op.op, op.key.as_str(), op.prev), (OpKind::Update, "orders/o1", false));
+/// // A field that no operation has is a fault.
+/// assert!(serde_json::from_str::<Op>(r#"{"op":"get","key":"a","colour":1}"#).is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Op {
@@ -270,6 +400,21 @@ pub struct Op {
 }
 
 /// A page of a listing.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::ListAnswer;
+///
+/// // As `GET /v1/kv?prefix=orders/&limit=1&keys_only` answers.
+/// let page: ListAnswer = serde_json::from_str(
+///     r#"{"entries":[{"key":"orders/o1","content_type":"json","cas":"17","create_revision":"17",
+///         "mod_revision":"17","version":1}],"count":1,"cursor":"bzE","revision":"20","index":31}"#,
+/// )?;
+/// assert_eq!(page.entries[0].key, "orders/o1");
+/// assert!(page.cursor.is_some(), "there is another page");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ListAnswer {
@@ -289,6 +434,16 @@ pub struct ListAnswer {
 }
 
 /// The outcome of a request id.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::RequestState;
+///
+/// let state: RequestState = serde_json::from_str(r#""applied""#)?;
+/// assert_eq!(state, RequestState::Applied);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -300,6 +455,20 @@ pub enum RequestState {
 }
 
 /// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{ErrorCode, RequestAnswer, RequestState};
+///
+/// // As `GET /v1/requests/o62-create` answers.
+/// let answer: RequestAnswer = serde_json::from_str(
+///     r#"{"request_id":"o62-create","state":"rejected","code":"already_exists","decided_revision":"17",
+///         "decided_index":28,"revision":"20","index":31}"#,
+/// )?;
+/// assert_eq!((answer.state, answer.code), (RequestState::Rejected, Some(ErrorCode::AlreadyExists)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RequestAnswer {

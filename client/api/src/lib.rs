@@ -5,6 +5,22 @@
 //! Answers and errors grow: their types are not exhaustive, and what a newer node says more is passed over. Requests are built with
 //! `..Default::default()`, so that a field more is no trouble. The feature `exhaustive` is for Quorate's own programs, which change with
 //! this library: with it any release may break who uses it.
+//!
+//! # Examples
+//!
+//! ```
+//! use quorate_api::{SequenceNext, SequenceRequest};
+//!
+//! // A request, as it goes to `POST /v1/sequences/tickets`.
+//! let request = SequenceRequest { count: Some(10), ..Default::default() };
+//! assert_eq!(serde_json::to_string(&request)?, r#"{"count":10}"#);
+//! // Its answer. What a newer node says more is passed over.
+//! let answer: SequenceNext = serde_json::from_str(
+//!     r#"{"name":"tickets","first":1,"last":10,"revision":"43","index":51,"colour":"red"}"#,
+//! )?;
+//! assert_eq!((answer.first, answer.last), (1, 10));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 #![warn(missing_docs)]
 
