@@ -13,9 +13,27 @@ use super::decimal;
 use super::strict::known;
 
 /// The content type of a watch.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::WATCH_CONTENT_TYPE;
+///
+/// assert_eq!(format!("Accept: {WATCH_CONTENT_TYPE}"), "Accept: text/event-stream");
+/// ```
 pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
 
 /// What happened to an entry.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::WatchEventKind;
+///
+/// let kind: WatchEventKind = serde_json::from_str(r#""delete""#)?;
+/// assert_eq!(kind, WatchEventKind::Delete);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -27,6 +45,16 @@ pub enum WatchEventKind {
 }
 
 /// Why an entry is gone.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::DeleteCause;
+///
+/// let cause: DeleteCause = serde_json::from_str(r#""session_ended""#)?;
+/// assert_eq!(cause, DeleteCause::SessionEnded);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -40,6 +68,19 @@ pub enum DeleteCause {
 }
 
 /// A change of an entry: `event: put` and `event: delete`.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{DeleteCause, WatchEvent, WatchEventKind};
+///
+/// // The `data:` of `event: delete`.
+/// let event: WatchEvent = serde_json::from_str(
+///     r#"{"type":"delete","revision":"43","index":0,"key":"services/web-3","cause":"session_ended"}"#,
+/// )?;
+/// assert_eq!((event.kind, event.cause), (WatchEventKind::Delete, Some(DeleteCause::SessionEnded)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEvent {
@@ -70,6 +111,16 @@ pub struct WatchEvent {
 }
 
 /// How far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for a while.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::WatchProgress;
+///
+/// let progress: WatchProgress = serde_json::from_str(r#"{"revision":"43"}"#)?;
+/// assert_eq!(progress.revision, 43);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchProgress {
@@ -80,6 +131,17 @@ pub struct WatchProgress {
 }
 
 /// Why a node ends a watch.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::WatchEndCode;
+///
+/// let code: WatchEndCode = serde_json::from_str(r#""slow_consumer""#)?;
+/// let reads_anew = matches!(code, WatchEndCode::Compacted | WatchEndCode::SlowConsumer);
+/// assert!(reads_anew);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -102,6 +164,14 @@ pub enum WatchEndCode {
 
 impl WatchEndCode {
     /// As it stands in JSON.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::WatchEndCode;
+    ///
+    /// assert_eq!(WatchEndCode::Stopping.name(), "stopping");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Compacted => "compacted",
@@ -116,6 +186,19 @@ impl WatchEndCode {
 }
 
 /// The last message of a watch that its node ends: `event: end`.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{WatchEnd, WatchEndCode};
+///
+/// let end: WatchEnd = serde_json::from_str(
+///     r#"{"code":"compacted","detail":"revision 17 is compacted","oldest_revision":"40"}"#,
+/// )?;
+/// assert_eq!((end.code, end.oldest_revision), (WatchEndCode::Compacted, Some(40)));
+/// assert_eq!(end.to_string(), "compacted: revision 17 is compacted");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEnd {
