@@ -3,6 +3,7 @@
 //! Owns what the blocks of a page mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in an example program of the client, which is run too. Never knows what an example is about.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,12 @@ use cluster_tests::{Cluster, PATIENCE, eventually};
 const GUIDE: &str = include_str!("../../../docs/guide.md");
 const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 const README: &str = include_str!("../../../README.md");
+/// The languages of clients, and their pages, whose examples their own tests run.
+const CLIENTS: [(&str, &str); 3] = [
+    ("python", include_str!("../../../sdk/python/README.md")),
+    ("ts", include_str!("../../../sdk/typescript/README.md")),
+    ("go", include_str!("../../../sdk/go/README.md")),
+];
 const CRON: &str = include_str!("../../../docs/tutorial-cron.md");
 const CONFIG: &str = include_str!("../../../docs/tutorial-config.md");
 /// The program in the README, after the line that says what it is.
@@ -264,6 +271,20 @@ fn the_rust_of_the_readme_is_the_program_that_is_run() {
 }
 
 #[test]
+fn the_readme_shows_lines_that_the_tests_of_each_client_run() {
+    let blocks = blocks("README.md", README);
+    for (language, page) in CLIENTS {
+        let of_it: Vec<_> = blocks.iter().filter(|block| block.language == language).collect();
+        let [block] = of_it.as_slice() else {
+            panic!("the README has {} examples in {language}, not one", of_it.len())
+        };
+        let run: BTreeSet<_> = page.lines().map(str::trim).collect();
+        let other: Vec<_> = block.text.iter().filter(|line| !run.contains(line.trim())).collect();
+        assert!(other.is_empty(), "{}: not in the README of that client: {other:?}", block.place());
+    }
+}
+
+#[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
     let pages = [
         ("docs/guide.md", GUIDE),
@@ -274,8 +295,8 @@ fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
     ];
     let blocks: Vec<_> = pages.into_iter().flat_map(|(file, page)| blocks(file, page)).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
-        // `console`, `ini` and `js` are only shown.
-        let known = ["sh", "text", "rust", "console", "ini", "js"].contains(&block.language);
+        // `console`, `ini` and `js` are only shown; the other languages have tests of their own.
+        let known = ["sh", "text", "rust", "console", "ini", "js", "python", "ts", "go"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);
         let follows = before.is_some_and(|before| before.language == "sh");
         assert!(block.language != "text" || follows, "{}: the output of what?", block.place());
