@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::feed::{Acknowledged, Feed};
@@ -190,9 +190,13 @@ async fn initial_entries_and_what_follows_are_all_there_is() {
 /// The keys of events until revision `last` was shown, each as often as it was.
 async fn keys_until(mut watch: Watch, last: u64) -> Vec<String> {
     let mut keys = Vec::new();
-    while watch.revision().is_none_or(|revision| revision < last) {
-        let watched = tokio::time::timeout(PATIENCE, watch.next()).await.expect("in time").expect("nothing breaks");
-        keys.extend(watched.event().map(|event| event.key));
+    let until = Instant::now() + PATIENCE;
+    while watch.revision().is_none_or(|revision| revision < last) || watch.has_more() {
+        assert!(Instant::now() < until, "{watch:?} does not reach revision {last}");
+        // A sign of life moves the revision, and is no event.
+        if let Ok(watched) = tokio::time::timeout(Duration::from_millis(50), watch.next()).await {
+            keys.extend(watched.expect("nothing breaks").event().map(|event| event.key));
+        }
     }
     keys
 }

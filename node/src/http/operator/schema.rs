@@ -19,6 +19,7 @@ pub fn complete(document: &mut Value) {
         say_unsigned(node);
         say_bytes(node);
         say_any_of(node);
+        leave_out_examples(node);
         describe_fields(node);
     });
     for operation in children(document.get_mut("paths")).flat_map(|item| children(Some(item))) {
@@ -70,6 +71,15 @@ fn say_bytes(node: &mut Map<String, Value>) {
 fn say_any_of(node: &mut Map<String, Value>) {
     if let Some(options) = node.remove("oneOf") {
         node.insert("anyOf".into(), options);
+    }
+}
+
+/// Descriptions are taken from documentation whose examples are in Rust.
+fn leave_out_examples(node: &mut Map<String, Value>) {
+    if let Some(Value::String(text)) = node.get_mut("description")
+        && let Some(at) = text.find("# Examples")
+    {
+        text.truncate(text[..at].trim_end().len());
     }
 }
 
@@ -232,6 +242,14 @@ mod tests {
         assert_eq!(fields["ttl_ms"]["type"], "integer");
         assert_eq!((&fields["ttl_ms"]["format"], &fields["ttl_ms"]["maximum"]), (&json!("uint64"), &json!(TTL_MS_MAX)));
         assert_eq!(fields["prev"], json!({"$ref": "#/entry", "description": "before"}));
+    }
+
+    #[test]
+    fn a_description_ends_before_its_examples() {
+        let described = json!({"description": "An entry.\n\nAt a revision.\n\n# Examples\n\n```\nlet x = 1;\n```"});
+        let mut document = json!({"components": {"schemas": {"Entry": described}}, "paths": {}});
+        complete(&mut document);
+        assert_eq!(document["components"]["schemas"]["Entry"]["description"], "An entry.\n\nAt a revision.");
     }
 
     #[test]
