@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
 use crate::credentials::Credentials;
-use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads};
+use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads, socket_of};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
@@ -134,7 +134,8 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `https://` may stand before each, or
+    /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `unix:/path` is the socket of a node on
+    /// this machine (its `--client-socket`), which is plain in any case. `https://` may stand before each of the others, or
     /// `http://`; without either it is TLS where a CA is named, else plain.
     ///
     /// # Examples
@@ -374,7 +375,9 @@ impl ClientBuilder {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
         let transport = Transport::new(&addresses, self.protocol, Credentials::read(&self.tls, &self.token)?)?;
         let mut endpoints = Endpoints::new(addresses.len(), rand::random::<u16>().into());
-        let is_clear = !addresses.iter().all(|endpoint| endpoint.is_tls);
+        // What goes to a socket of this machine is seen by nobody; a member found through it alone would be asked in clear.
+        let goes_out_in_clear = |endpoint: &Endpoint| !endpoint.is_tls && endpoint.socket().is_none();
+        let is_clear = !transport.is_tls() || addresses.iter().any(goes_out_in_clear);
         if self.discovers && !(is_clear && transport.credentials().has_token()) {
             endpoints.discover(Instant::now());
         }
@@ -388,20 +391,29 @@ impl ClientBuilder {
 fn parse_endpoints(list: &str, prefers_tls: bool) -> Result<Vec<Endpoint>, Error> {
     let mut addresses: Vec<Endpoint> = Vec::new();
     for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let (is_tls, rest) = match (item.strip_prefix("https://"), item.strip_prefix("http://")) {
-            (Some(rest), _) => (true, rest),
-            (None, Some(rest)) => (false, rest),
-            (None, None) => (prefers_tls, item),
-        };
-        let address = rest.trim_end_matches('/').to_owned();
-        if !addresses.iter().any(|known| known.address == address) {
-            addresses.push(Endpoint { address, is_tls });
+        let endpoint = parse_endpoint(item, prefers_tls);
+        if !addresses.iter().any(|known| known.address == endpoint.address) {
+            addresses.push(endpoint);
         }
     }
     if addresses.is_empty() {
         return Err(Error::Invalid("no endpoint is given; expected host:port,host:port,…".into()));
     }
     Ok(addresses)
+}
+
+fn parse_endpoint(item: &str, prefers_tls: bool) -> Endpoint {
+    if let Some(path) = item.strip_prefix("unix://").or_else(|| item.strip_prefix("unix:"))
+        && path.starts_with('/')
+    {
+        return Endpoint { address: format!("unix:{path}"), is_tls: false };
+    }
+    let (is_tls, rest) = match (item.strip_prefix("https://"), item.strip_prefix("http://")) {
+        (Some(rest), _) => (true, rest),
+        (None, Some(rest)) => (false, rest),
+        (None, None) => (prefers_tls, item),
+    };
+    Endpoint { address: rest.trim_end_matches('/').to_owned(), is_tls }
 }
 
 impl Client {
@@ -454,9 +466,12 @@ impl Client {
 
     /// A client with the settings of this one, of another node: by TLS if any of its own is.
     pub(crate) fn of_node_at(&self, address: &str) -> Result<Self, Error> {
-        let is_tls = self.inner.transport.is_tls();
-        let scheme = if is_tls { "https" } else { "http" };
-        self.inner.builder.clone().endpoints(format!("{scheme}://{address}")).discover_members(false).build()
+        let scheme = match socket_of(address) {
+            Some(_) => "",
+            None if self.inner.transport.is_tls() => "https://",
+            None => "http://",
+        };
+        self.inner.builder.clone().endpoints(format!("{scheme}{address}")).discover_members(false).build()
     }
 
     /// Settings to change before building. Without endpoints: the local cluster.
@@ -846,7 +861,8 @@ fn is_reachable(address: &str, given: &[String]) -> bool {
     if advertised.is_empty() || ip(&advertised).is_some_and(|ip| ip.is_unspecified()) {
         return false;
     }
-    !is_local(&advertised) || given.iter().any(|given| is_local(&host(given)))
+    let is_ours = |given: &String| socket_of(given).is_some() || is_local(&host(given));
+    !is_local(&advertised) || given.iter().any(is_ours)
 }
 
 fn not_a_stream(status: StatusCode, kind: &str) -> String {
@@ -907,6 +923,7 @@ mod tests {
             ("10.0.0.4:7100", "db.example.org:7100", true),
             ("127.0.0.1:7104", "127.0.0.1:7101", true),
             ("[::1]:7104", "localhost:7101", true),
+            ("127.0.0.1:7104", "unix:/run/quorate/clients", true),
             ("127.0.0.1:7100", "db.example.org:7100", false),
             ("localhost:7100", "10.0.0.1:7100", false),
             ("0.0.0.0:7100", "127.0.0.1:7101", false),
@@ -923,6 +940,23 @@ mod tests {
             let parsed: Vec<_> = parsed.iter().map(|endpoint| (endpoint.address.as_str(), endpoint.is_tls)).collect();
             assert_eq!(parsed, [("a:1", prefers_tls), ("b:2", false), ("c:3", true)]);
         }
+    }
+
+    #[test]
+    fn a_unix_socket_is_plain_and_needs_a_path_from_the_root() {
+        let parsed = parse_endpoints("unix:/run/q,unix:///run/q,unix:7100", true).expect("valid");
+        let parsed: Vec<_> = parsed.iter().map(|endpoint| (endpoint.address.as_str(), endpoint.is_tls)).collect();
+        assert_eq!(parsed, [("unix:/run/q", false), ("unix:7100", true)]);
+        assert!(Client::new("unix:run/q").is_err());
+    }
+
+    #[test]
+    fn members_found_through_a_socket_are_not_asked_in_clear_with_a_token() {
+        let client =
+            |endpoints: &str, token| Client::builder().endpoints(endpoints).token(token).build().expect("valid");
+        let discovers = |client: Client| client.inner.endpoints.lock().discovers();
+        assert!(!discovers(client("unix:/run/q", "secret")));
+        assert!(discovers(Client::new("unix:/run/q").expect("valid")));
     }
 
     #[test]

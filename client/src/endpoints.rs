@@ -2,6 +2,7 @@
 //!
 //! Owns what is known of the nodes: who leads, who failed lately. Pure: time comes in as an argument, nothing is sent.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a node is left alone after its first failure; doubles with each further one.
@@ -19,10 +20,22 @@ const DISCOVERY_FIRST: Duration = Duration::from_secs(1);
 /// One of the nodes that a client was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// `host:port`
+    /// `host:port`, or `unix:/path` for a socket on this machine.
     pub address: String,
     /// Whether it is reached by TLS.
     pub is_tls: bool,
+}
+
+impl Endpoint {
+    /// The path of its socket, where it is one of this machine.
+    pub fn socket(&self) -> Option<&Path> {
+        socket_of(&self.address)
+    }
+}
+
+/// The path in the address of a Unix socket. A host of this name has a port behind it, and no path.
+pub(crate) fn socket_of(address: &str) -> Option<&Path> {
+    address.strip_prefix("unix:").filter(|path| path.starts_with('/')).map(Path::new)
 }
 
 /// Where linearizable reads go.

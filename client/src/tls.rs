@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
@@ -238,5 +238,8 @@ fn certificate(error: &CertificateError) -> String {
     }
 }
 
+/// A connection to a node without TLS: over the network, or by a socket of this machine.
+pub(crate) type Plain = Either<TcpStream, UnixStream>;
+
 /// A connection to a node: plain, or with TLS in a box, for which a plain one does not pay.
-pub(crate) type Wire = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type Wire = Either<Plain, Box<TlsStream<TcpStream>>>;

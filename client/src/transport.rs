@@ -29,17 +29,17 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use parking_lot::RwLock;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 pub(crate) use body::{OpenBody, Opened};
 pub(crate) use events::EventStream;
 
 use crate::credentials::Credentials;
-use crate::endpoints::{Endpoint, LeaderHint};
+use crate::endpoints::{Endpoint, LeaderHint, socket_of};
 use crate::error::{Error, Failure, FailureKind};
 use crate::reason::Reason;
 use crate::request::Call;
-use crate::tls::{self, Wire};
+use crate::tls::{self, Plain, Wire};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
@@ -106,7 +106,7 @@ pub(crate) struct NewNode(Arc<Line>);
 
 /// The way to one node.
 struct Line {
-    /// `host:port`
+    /// `host:port`, or `unix:/path`.
     address: Arc<str>,
     host: HeaderValue,
     credentials: Arc<Credentials>,
@@ -203,8 +203,8 @@ impl Transport {
 
 impl std::fmt::Debug for Line {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let scheme = if self.secure.is_some() { "https" } else { "http" };
-        write!(out, "Line({scheme}://{}, {:?}, {:?})", self.address, self.http1, self.stream)
+        let scheme = if self.secure.is_some() { "https" } else { "plain" };
+        write!(out, "Line({scheme} {}, {:?}, {:?})", self.address, self.http1, self.stream)
     }
 }
 
@@ -212,6 +212,11 @@ impl Line {
     fn new(endpoint: &Endpoint, credentials: &Arc<Credentials>) -> Result<Self, Error> {
         let address = endpoint.address.as_str();
         let bad = |why: &str| Error::Invalid(format!("`{address}` is not an endpoint: {why}"));
+        if endpoint.socket().is_some() {
+            let (http1, stream) = Default::default();
+            let (host, credentials) = (HeaderValue::from_static("localhost"), credentials.clone());
+            return Ok(Self { address: address.into(), host, credentials, secure: None, http1, stream });
+        }
         let authority: Authority = address.parse().map_err(|_| bad("expected host:port"))?;
         if authority.port_u16().is_none() || authority.as_str().contains('@') {
             return Err(bad("expected host:port"));
@@ -236,12 +241,16 @@ impl Line {
 
     async fn connect(&self) -> Result<TokioIo<Wire>, Broken> {
         let failed = |error| Broken::Before(FailureKind::Connect(error));
+        if let Some(path) = socket_of(&self.address) {
+            let stream = UnixStream::connect(path).await.map_err(failed)?;
+            return Ok(TokioIo::new(Wire::Left(Plain::Right(stream))));
+        }
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&*self.address)).await {
             Ok(connected) => connected.map_err(failed)?,
             Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
         };
         stream.set_nodelay(true).map_err(failed)?;
-        let Some(name) = &self.secure else { return Ok(TokioIo::new(Wire::Left(stream))) };
+        let Some(name) = &self.secure else { return Ok(TokioIo::new(Wire::Left(Plain::Left(stream)))) };
         let shown = self.credentials.shown();
         let connector = shown.connector.as_ref().expect("an endpoint with TLS is refused where no CA is named");
         // In a box: its state is large, and most calls find a connection that is kept.

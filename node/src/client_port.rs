@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -37,8 +36,9 @@ use crate::gateway::arrival::Arrival;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::ConnectionEnd;
-use crate::net::{Listener, Stream};
+use crate::net::{Listener, PeerAddress, Stream};
 use crate::tls::{self, PortTls};
+use crate::unix_socket::UnixSocket;
 use crate::{etcd, http};
 
 /// How the accept loop treats connections.
@@ -81,44 +81,78 @@ pub fn route_templates() -> Vec<&'static str> {
     [http::route_templates(), etcd::route_templates()].concat()
 }
 
-/// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
-pub async fn serve(listener: impl Into<Listener>, api: Arc<Api>, settings: ServeSettings, stop: CancellationToken) {
-    let mut listener = listener.into();
-    let places = Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS)));
-    let tasks = TaskTracker::new();
-    // Cancelled when draining takes too long; the connections then end at once.
-    let abort = CancellationToken::new();
-    let settings = Arc::new(settings);
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                on_accept_error(&error).await;
-                continue;
+/// Serves `api` on `listener`, and on a Unix socket where there is one, until `stop` is cancelled and the open requests have ended, or
+/// the drain timeout has passed.
+pub async fn serve(
+    listener: impl Into<Listener>,
+    socket: Option<UnixSocket>,
+    api: Arc<Api>,
+    settings: ServeSettings,
+    stop: CancellationToken,
+) {
+    // What is said on a Unix socket does not leave the machine: it is plain, and whoever may open it is known by its mode.
+    let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
+    let port = Port {
+        api,
+        places: Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS))),
+        tasks: TaskTracker::new(),
+        stop,
+        abort: CancellationToken::new(),
+    };
+    let drain_timeout = settings.drain_timeout;
+    let on_socket = async {
+        if let Some(socket) = socket {
+            port.accept(Listener::Unix(socket), local).await;
+        }
+    };
+    tokio::join!(port.accept(listener.into(), Arc::new(settings)), on_socket);
+    port.drain(drain_timeout).await;
+}
+
+/// What all listeners of a node share.
+struct Port {
+    api: Arc<Api>,
+    /// Room for connections.
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    /// Cancelled when draining takes too long; the connections then end at once.
+    abort: CancellationToken,
+}
+
+impl Port {
+    /// Takes connections until the port stops.
+    async fn accept(&self, mut listener: Listener, settings: Arc<ServeSettings>) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.begin(stream, peer, &settings),
+                Err(error) => on_accept_error(&error).await,
             }
-        };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            api.metrics.on_connection_end(ConnectionEnd::Refused);
-            refuse(&stream, &settings, Failure::too_many("this node has as many connections as it may"));
-            continue;
-        };
-        let held = match api.accounts.connect(peer.ip()) {
-            Ok(held) => held,
+        }
+    }
+
+    /// Serves a connection, if there is room for it.
+    fn begin(&self, stream: Stream, peer: PeerAddress, settings: &Arc<ServeSettings>) {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_| Failure::too_many("this node has as many connections as it may"));
+        let room = place.and_then(|place| Ok((place, self.api.accounts.connect(peer.into())?)));
+        let (place, held) = match room {
+            Ok(room) => room,
             Err(why) => {
-                api.metrics.on_connection_end(ConnectionEnd::Refused);
-                refuse(&stream, &settings, why);
-                continue;
+                self.api.metrics.on_connection_end(ConnectionEnd::Refused);
+                refuse(&stream, settings, why);
+                return;
             }
         };
-        let (api, settings) = (Arc::clone(&api), Arc::clone(&settings));
+        let (api, settings) = (Arc::clone(&self.api), Arc::clone(settings));
         // Children, so that connections do not contend for one lock.
-        let (stop, abort) = (stop.child_token(), abort.child_token());
-        tasks.spawn(async move {
+        let (stop, abort) = (self.stop.child_token(), self.abort.child_token());
+        self.tasks.spawn(async move {
             let _held = held;
             tokio::select! {
                 () = abort.cancelled() => {}
@@ -126,12 +160,14 @@ pub async fn serve(listener: impl Into<Listener>, api: Arc<Api>, settings: Serve
             }
         });
     }
-    drop(listener);
-    tasks.close();
-    if timeout(settings.drain_timeout, tasks.wait()).await.is_err() {
-        tracing::warn!(open = tasks.len(), "connections did not drain in time and are cut");
-        abort.cancel();
-        tasks.wait().await;
+
+    async fn drain(self, most: Duration) {
+        self.tasks.close();
+        if timeout(most, self.tasks.wait()).await.is_err() {
+            tracing::warn!(open = self.tasks.len(), "connections did not drain in time and are cut");
+            self.abort.cancel();
+            self.tasks.wait().await;
+        }
     }
 }
 
@@ -161,7 +197,7 @@ fn refuse(stream: &Stream, settings: &ServeSettings, mut why: Failure) {
 
 async fn connection(
     mut stream: Stream,
-    peer: SocketAddr,
+    peer: PeerAddress,
     api: Arc<Api>,
     settings: &ServeSettings,
     stop: CancellationToken,

@@ -112,6 +112,9 @@ fn check_config(args: Args) -> Result<(), CommandError> {
         say!("  have no vote until it takes the place of a voter");
     }
     say!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
+    if let Some(socket) = &config.client_socket {
+        say!("  listen for clients of this machine at {}, a file of mode {:o}", socket.path.display(), socket.mode);
+    }
     say!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
     say_doors(&config);
     say!("  keep its data in {}", config.data_dir);

@@ -45,6 +45,15 @@ pub enum Auth {
     Required,
 }
 
+/// A Unix socket for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientSocket {
+    /// Its file.
+    pub path: PathBuf,
+    /// The mode of the file.
+    pub mode: u32,
+}
+
 /// A configuration that holds together.
 ///
 /// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`, or not
@@ -59,6 +68,8 @@ pub struct Config {
     pub data_dir: DataDir,
     /// Where clients connect.
     pub client_listen: SocketAddr,
+    /// Where clients on this machine may connect as well.
+    pub client_socket: Option<ClientSocket>,
     /// Where peers connect.
     pub peer_listen: SocketAddr,
     /// The `host:port` that clients are told.

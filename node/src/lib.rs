@@ -29,6 +29,7 @@ pub mod slow;
 pub mod timings;
 pub mod tls;
 pub mod traces;
+pub mod unix_socket;
 pub mod watchdog;
 
 /// Exit code of a node that cannot trust or write its storage.

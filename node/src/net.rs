@@ -1,7 +1,8 @@
-//! The connections of a node: TCP, or what a simulation puts in its place.
+//! The connections of a node: TCP, a Unix socket, or what a simulation puts in their place.
 //!
-//! Owns the two kinds and what can be done with either. Never reads or writes by itself, and knows no protocol.
+//! Owns the kinds and what can be done with each. Never reads or writes by itself, and knows no protocol.
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -9,16 +10,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use rustix::net::RecvFlags;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream, tcp, unix};
 use tokio::sync::mpsc;
 use tokio_util::either::Either;
 
+use crate::unix_socket::UnixSocket;
+
 /// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
 /// that finds the queue full waits a second before it tries again.
-const BACKLOG: u32 = 4_096;
+pub const BACKLOG: u32 = 4_096;
 
 /// Where a node's connections come from.
 pub trait Network: Send + Sync {
@@ -46,6 +49,27 @@ impl Network for Tcp {
     }
 }
 
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerAddress {
+    /// The network, or a simulation of one.
+    Network(SocketAddr),
+    /// A process on this machine.
+    Local {
+        /// The user that it ran as when it connected.
+        uid: u32,
+    },
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(address) => address.fmt(out),
+            Self::Local { uid } => write!(out, "unix:uid={uid}"),
+        }
+    }
+}
+
 /// A connection that is no socket of this machine.
 pub trait Simulated: AsyncRead + AsyncWrite + Send + Sync + Unpin {
     /// Shows what would be read, and leaves it there. 0 is the end.
@@ -56,17 +80,25 @@ pub trait Simulated: AsyncRead + AsyncWrite + Send + Sync + Unpin {
 pub enum Listener {
     /// From sockets.
     Tcp(TcpListener),
+    /// From processes of this machine.
+    Unix(UnixSocket),
     /// From whoever has the other end.
     Simulated(mpsc::UnboundedReceiver<(Stream, SocketAddr)>),
 }
 
 impl Listener {
     /// The next connection, and who it is from.
-    pub async fn accept(&mut self) -> io::Result<(Stream, SocketAddr)> {
+    pub async fn accept(&mut self) -> io::Result<(Stream, PeerAddress)> {
         match self {
-            Self::Tcp(listener) => listener.accept().await.map(|(stream, from)| (Stream::Tcp(stream), from)),
+            Self::Tcp(listener) => {
+                listener.accept().await.map(|(stream, from)| (Stream::Tcp(stream), PeerAddress::Network(from)))
+            }
+            Self::Unix(socket) => {
+                let (stream, uid) = socket.accept().await?;
+                Ok((Stream::Unix(stream), PeerAddress::Local { uid }))
+            }
             Self::Simulated(arrivals) => match arrivals.recv().await {
-                Some(arrival) => Ok(arrival),
+                Some((stream, from)) => Ok((stream, PeerAddress::Network(from))),
                 None => std::future::pending().await,
             },
         }
@@ -81,8 +113,10 @@ impl From<TcpListener> for Listener {
 
 /// A connection.
 pub enum Stream {
-    /// A socket.
+    /// A socket of the network.
     Tcp(TcpStream),
+    /// A socket of this machine.
+    Unix(UnixStream),
     /// Anything else.
     Simulated(Box<dyn Simulated>),
 }
@@ -92,7 +126,7 @@ impl Stream {
     pub fn set_nodelay(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Simulated(_) => Ok(()),
+            Self::Unix(_) | Self::Simulated(_) => Ok(()),
         }
     }
 
@@ -101,7 +135,8 @@ impl Stream {
         let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
         match self {
             Self::Tcp(stream) => SockRef::from(stream).set_tcp_keepalive(&keepalive),
-            Self::Simulated(_) => Ok(()),
+            // The system tells of the end of a process.
+            Self::Unix(_) | Self::Simulated(_) => Ok(()),
         }
     }
 
@@ -109,6 +144,10 @@ impl Stream {
     pub async fn peek(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.peek(buf).await,
+            Self::Unix(stream) => {
+                let peek = || Ok(rustix::net::recv(&*stream, &mut *buf, RecvFlags::PEEK)?);
+                stream.async_io(Interest::READABLE, peek).await.map(|(count, _)| count)
+            }
             Self::Simulated(stream) => {
                 let mut buf = ReadBuf::new(buf);
                 std::future::poll_fn(|cx| stream.poll_peek(cx, &mut buf)).await
@@ -121,6 +160,7 @@ impl Stream {
     pub async fn has_ended(&self) -> bool {
         match self {
             Self::Tcp(stream) => stream.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()),
+            Self::Unix(stream) => stream.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()),
             // Known only once everything was read; a deadline comes first.
             Self::Simulated(_) => false,
         }
@@ -130,6 +170,7 @@ impl Stream {
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
             Self::Simulated(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -141,9 +182,13 @@ impl Stream {
                 let (read, write) = stream.into_split();
                 (Either::Left(read), Either::Left(write))
             }
+            Self::Unix(stream) => {
+                let (read, write) = stream.into_split();
+                (Either::Right(Either::Left(read)), Either::Right(Either::Left(write)))
+            }
             Self::Simulated(stream) => {
                 let (read, write) = tokio::io::split(stream);
-                (Either::Right(read), Either::Right(write))
+                (Either::Right(Either::Right(read)), Either::Right(Either::Right(write)))
             }
         }
     }
@@ -156,15 +201,17 @@ impl From<TcpStream> for Stream {
 }
 
 /// What comes in.
-pub type ReadHalf = Either<OwnedReadHalf, tokio::io::ReadHalf<Box<dyn Simulated>>>;
+pub type ReadHalf = Either<tcp::OwnedReadHalf, Either<unix::OwnedReadHalf, tokio::io::ReadHalf<Box<dyn Simulated>>>>;
 
 /// What goes out.
-pub type WriteHalf = Either<OwnedWriteHalf, tokio::io::WriteHalf<Box<dyn Simulated>>>;
+pub type WriteHalf =
+    Either<tcp::OwnedWriteHalf, Either<unix::OwnedWriteHalf, tokio::io::WriteHalf<Box<dyn Simulated>>>>;
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(inner) => Pin::new(inner).poll_read(cx, buf),
+            Self::Unix(inner) => Pin::new(inner).poll_read(cx, buf),
             Self::Simulated(inner) => Pin::new(inner).poll_read(cx, buf),
         }
     }
@@ -174,6 +221,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(inner) => Pin::new(inner).poll_write(cx, buf),
+            Self::Unix(inner) => Pin::new(inner).poll_write(cx, buf),
             Self::Simulated(inner) => Pin::new(inner).poll_write(cx, buf),
         }
     }
@@ -185,6 +233,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
+            Self::Unix(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
             Self::Simulated(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
         }
     }
@@ -192,6 +241,7 @@ impl AsyncWrite for Stream {
     fn is_write_vectored(&self) -> bool {
         match self {
             Self::Tcp(inner) => inner.is_write_vectored(),
+            Self::Unix(inner) => inner.is_write_vectored(),
             Self::Simulated(inner) => inner.is_write_vectored(),
         }
     }
@@ -199,6 +249,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(inner) => Pin::new(inner).poll_flush(cx),
+            Self::Unix(inner) => Pin::new(inner).poll_flush(cx),
             Self::Simulated(inner) => Pin::new(inner).poll_flush(cx),
         }
     }
@@ -206,6 +257,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(inner) => Pin::new(inner).poll_shutdown(cx),
+            Self::Unix(inner) => Pin::new(inner).poll_shutdown(cx),
             Self::Simulated(inner) => Pin::new(inner).poll_shutdown(cx),
         }
     }

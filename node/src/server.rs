@@ -39,7 +39,7 @@ use crate::app::{
 };
 use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
-use crate::config::{Auth, Config};
+use crate::config::{Auth, ClientSocket, Config};
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::AuthSettings;
@@ -55,6 +55,7 @@ use crate::slow::SlowLog;
 use crate::tls::NodeTls;
 use crate::tls::reload::{self, TlsSamples};
 use crate::traces::{TraceCounts, Traces};
+use crate::unix_socket::UnixSocket;
 
 /// How often the node looks whether openraft still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -135,11 +136,13 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
 pub async fn run_in(surroundings: Surroundings, config: Config, stop: CancellationToken) -> Result<(), Ended> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
     let client_listener = listen(&*surroundings.network, "client", config.client_listen)?;
+    let client_socket = config.client_socket.as_ref().map(listen_at_socket).transpose()?;
     let peer_listener = listen(&*surroundings.network, "peer", config.peer_listen)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
     let opened = Opened::open(&config, data_dir.path(), &surroundings)?;
     let network = Arc::clone(&surroundings.network);
-    let node = Node::start(&config, data_dir.path(), opened, network, peer_listener, client_listener).await?;
+    let listeners = Listeners { peers: peer_listener, clients: client_listener, socket: client_socket };
+    let node = Node::start(&config, data_dir.path(), opened, network, listeners).await?;
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
@@ -168,6 +171,25 @@ fn listen(network: &dyn Network, what: &str, addr: SocketAddr) -> Result<Listene
         };
         ServerError(format!("cannot listen for {what}s at {addr}: {why}"))
     })
+}
+
+fn listen_at_socket(socket: &ClientSocket) -> Result<UnixSocket, ServerError> {
+    let path = socket.path.display();
+    UnixSocket::listen(&socket.path, socket.mode).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AddrInUse => "another process listens there; end it, or give this node a path of its own".into(),
+            ErrorKind::NotFound => "its directory is not there".into(),
+            _ => error.to_string(),
+        };
+        ServerError(format!("client_socket: cannot listen at {path}: {why}"))
+    })
+}
+
+/// Where a node's connections come from.
+struct Listeners {
+    peers: Listener,
+    clients: Listener,
+    socket: Option<UnixSocket>,
 }
 
 /// Everything on disk, opened.
@@ -311,8 +333,7 @@ impl Node {
         data_dir: &Path,
         opened: Opened,
         network: Arc<dyn Network>,
-        peer_listener: Listener,
-        client_listener: Listener,
+        listeners: Listeners,
     ) -> Result<Self, ServerError> {
         let Opened { identity, space, log, machine, state, is_whole } = opened;
         let tls = NodeTls::open(config).map_err(ServerError)?;
@@ -423,7 +444,7 @@ impl Node {
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
-        tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
+        tasks.spawn(peer::serve(listeners.peers, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
         let recovering = app.clone();
         tasks.spawn(async move { recovering.recover().await });
@@ -448,7 +469,8 @@ impl Node {
         let settings = ApiSettings { traces: traces.clone(), auth, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
-        let clients = tokio::spawn(client_port::serve(client_listener, api, serve_settings, clients_end.clone()));
+        let clients = client_port::serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());
+        let clients = tokio::spawn(clients);
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })
     }
 

@@ -24,7 +24,7 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// What all commands understand of it. A flag counts more than the environment, and that more than a context.
 #[derive(Debug, clap::Args)]
 pub struct Flags {
-    /// Nodes, host:port, separated by commas; https:// may stand before each. Without it those of the context, else the local
+    /// Nodes, host:port, separated by commas; https:// may stand before each, and unix:/PATH is a socket of this machine. Without it those of the context, else the local
     /// cluster.
     #[arg(short, long, global = true, env = ENDPOINTS_ENV, value_name = "LIST")]
     pub endpoints: Option<String>,

@@ -126,7 +126,7 @@ impl Served {
         let addr = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let addr = listener.local_addr().expect("bound");
-            tokio::spawn(serve(listener, api, serve_settings(), CancellationToken::new()));
+            tokio::spawn(serve(listener, None, api, serve_settings(), CancellationToken::new()));
             addr
         });
         Self { runtime, backend, addr, requests: 0 }

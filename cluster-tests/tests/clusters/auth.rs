@@ -1,5 +1,6 @@
 //! Clusters that ask who asks: what is refused changes nothing on any node, and what was taken away is gone.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ impl Guarded {
         let mut cluster = Cluster::new(settings);
         for id in cluster.ids() {
             cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());
+            cluster.set_flag(id, "--client-socket", dir.path().join(format!("clients-{id}")).display());
         }
         cluster.start_all();
         for id in cluster.ids() {
@@ -335,6 +337,27 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
         assert!(told.contains(part), "{part} is not in {told}");
     }
     assert!(!told.contains(r#""status":429"#), "who guesses must not fill the file: {told}");
+}
+
+/// A socket's mode says who may connect, and not who may do what.
+#[tokio::test]
+async fn who_comes_by_the_socket_of_the_machine_has_to_prove_who_asks_too() {
+    let guarded = Guarded::start().await;
+    let endpoint = format!("unix:{}", guarded.dir.path().join("clients-1").display());
+    let client = |token: &str| Client::builder().endpoints(&endpoint).token(token).build().expect("a client");
+    let nobody = Client::new(&endpoint).expect("a client");
+    let refused = nobody.put("orders/1", value(&1)).await.expect_err("nobody is known");
+    assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated));
+    client(&guarded.app).put("orders/1", value(&1)).await.expect("it may");
+    let refused = client(&guarded.app).put("other/1", value(&1)).await.expect_err("it may not");
+    assert_eq!(code(&refused), Some(ErrorCode::PermissionDenied));
+    let from = format!(r#""from":"unix:uid={}""#, std::fs::metadata(guarded.dir.path()).expect("there").uid());
+    eventually("the audit log tells where it came from", PATIENCE, async || {
+        let told = std::fs::read_to_string(guarded.audit(1)).map_err(|error| error.to_string())?;
+        let is_told = told.lines().any(|line| line.contains(&from) && line.contains("other/1"));
+        if is_told { Ok(()) } else { Err(told) }
+    })
+    .await;
 }
 
 /// Who shows a certificate is the user that it names, and `root` is nobody but who has one with that name.

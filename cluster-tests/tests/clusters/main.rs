@@ -35,6 +35,7 @@ mod smoke;
 mod stream;
 mod tasks;
 mod txn;
+mod unix_socket;
 mod watch;
 #[path = "where.rs"]
 mod where_;

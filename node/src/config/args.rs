@@ -32,6 +32,15 @@ pub struct Args {
     #[arg(long, env = "QUORATE_CLIENT_LISTEN", value_name = "ADDR")]
     pub client_listen: Option<String>,
 
+    /// Unix socket for clients on this machine, made at the start and removed at the end: plain HTTP for whoever may write to the
+    /// file, like /run/quorate/clients [default: none]
+    #[arg(long, env = "QUORATE_CLIENT_SOCKET", value_name = "PATH")]
+    pub client_socket: Option<PathBuf>,
+
+    /// Mode of that file in octal: 600 for this node's user alone, 666 for everybody on this machine [default: 660]
+    #[arg(long, env = "QUORATE_CLIENT_SOCKET_MODE", value_name = "MODE")]
+    pub client_socket_mode: Option<String>,
+
     /// IP:PORT where the other nodes connect [default: 127.0.0.1:7200; 127.0.0.1:7201 with --dev]
     #[arg(long, env = "QUORATE_PEER_LISTEN", value_name = "ADDR")]
     pub peer_listen: Option<String>,
@@ -285,7 +294,7 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
+            config node_id data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
             slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
 use super::tls::Security;
-use super::{Args, Config, ConfigError, DataDir};
+use super::{Args, ClientSocket, Config, ConfigError, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
+use crate::unix_socket;
 use quorate_store::level;
 
 /// Applies the defaults and checks every setting; reports all faults, not only the first.
@@ -66,6 +68,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         node_id,
         data_dir: data_dir(args.data_dir, dev, faults),
         client_listen,
+        client_socket: client_socket(args.client_socket, args.client_socket_mode.as_deref(), faults),
         peer_listen,
         client_advertise,
         peer_advertise,
@@ -254,6 +257,23 @@ fn listen(field: &'static str, given: Option<&str>, default: &str, faults: &mut 
         faults.add(field, format!("`{text}` is not IP:PORT; write it like {default}"));
         fallback
     })
+}
+
+fn client_socket(path: Option<PathBuf>, mode: Option<&str>, faults: &mut Faults) -> Option<ClientSocket> {
+    if mode.is_some() && path.is_none() {
+        faults.add("client_socket_mode", "needs --client-socket PATH");
+    }
+    let path = path?;
+    if !(1..=unix_socket::PATH_BYTES_MAX).contains(&path.as_os_str().as_bytes().len()) {
+        let detail = format!("a path of 1 to {} bytes is what a socket can have", unix_socket::PATH_BYTES_MAX);
+        faults.add("client_socket", detail);
+    }
+    let mode = mode.unwrap_or("660");
+    let bits = u32::from_str_radix(mode, 8).ok().filter(|bits| *bits <= 0o777 && !mode.starts_with('+'));
+    if bits.is_none() {
+        faults.add("client_socket_mode", format!("`{mode}` is no file mode; write it in octal, like 660"));
+    }
+    Some(ClientSocket { path, mode: bits.unwrap_or(0o600) })
 }
 
 fn advertise(field: &'static str, given: Option<String>, listen: SocketAddr, faults: &mut Faults) -> String {

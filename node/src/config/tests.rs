@@ -114,6 +114,10 @@ fn each_bad_setting_is_named_with_a_remedy() {
         (&["--dev", "--body-bytes-max", "1"], "body_bytes_max", "from 1024"),
         (&["--dev", "--connections-max", "0"], "connections_max", "from 1"),
         (&["--dev", "--snapshot-every-entries", "0"], "snapshot_every_entries", "from 1"),
+        (&["--dev", "--client-socket-mode", "600"], "client_socket_mode", "--client-socket PATH"),
+        (&["--dev", "--client-socket", "/s", "--client-socket-mode", "rw"], "client_socket_mode", "in octal"),
+        (&["--dev", "--client-socket", "/s", "--client-socket-mode", "1777"], "client_socket_mode", "in octal"),
+        (&["--dev", "--client-socket", ""], "client_socket", "1 to 107 bytes"),
         (&["--dev", "--log", "a=b=c"], "log", "write it like"),
     ];
     for (arguments, field, remedy) in rows {

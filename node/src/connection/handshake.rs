@@ -63,6 +63,7 @@ mod tests {
 
     use super::*;
     use crate::connection::monitor::ConnectionMonitor;
+    use crate::net::PeerAddress;
     use crate::tls::{Authority, Lifetime, Port, Subject, TlsFiles};
 
     /// The name that a handshake gives to a client with the certificate of this subject.
@@ -96,6 +97,7 @@ mod tests {
         let (accepted, address) = listener.accept().await.expect("a connection");
         let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
         let deadline = Instant::now() + Duration::from_secs(10);
+        let address = PeerAddress::Network(address);
         let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None, is_secure: true } };
         let shaken = handshake.shake(Watched::new(accepted, monitor)).await;
         assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());

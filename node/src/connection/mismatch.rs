@@ -2,7 +2,6 @@
 //!
 //! Owns those words, and that a crowd of such connections does not fill the log. Never reads a request.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::app::wall_now;
 use crate::limits;
-use crate::net::Stream;
+use crate::net::{PeerAddress, Stream};
 
 /// How long there is no other line of a failed handshake.
 const QUIET: Duration = Duration::from_secs(5);
@@ -41,7 +40,7 @@ pub async fn say_https(mut stream: Stream, deadline: Instant) {
 }
 
 /// A line in the log, unless there was one just now.
-pub fn say_handshake_failed(peer: SocketAddr, reason: &str) {
+pub fn say_handshake_failed(peer: PeerAddress, reason: &str) {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let (now, quiet) = (wall_now(), QUIET.as_millis() as u64);
     let last = LAST.load(Ordering::Relaxed);

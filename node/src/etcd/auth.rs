@@ -42,8 +42,8 @@ impl Unary for Authenticate {
             _ => failure.into(),
         })?;
         if who.name() != name {
-            let address = call.origin.address.ip();
-            let wrong = call.api.authenticator.unknown(address, "the token is not of the user who is said to ask");
+            let neighbour = call.origin.neighbour();
+            let wrong = call.api.authenticator.unknown(neighbour, "the token is not of the user who is said to ask");
             return Err(match wrong.code() {
                 ErrorCode::Unauthenticated => failed(),
                 _ => wrong.into(),

@@ -140,7 +140,7 @@ impl Call {
 
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&self) -> Result<(), Failure> {
-        let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.address.ip())) else {
+        let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.neighbour())) else {
             return self.permit.check();
         };
         let account = self.account.get_or_init(|| account);

@@ -49,7 +49,7 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
 
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
 pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> {
-    let (authenticator, from) = (&call.api.authenticator, call.origin.address.ip());
+    let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {
         Ok(Some(proof)) => proof,
         Ok(None) => {

@@ -2,7 +2,6 @@
 //!
 //! Owns the accept loop and the end of all connections at shutdown. Never lets a peer in that the handshake refused.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +25,7 @@ use super::service::{PeerInfo, PeerService};
 use super::stream::{PeerStream, PeerWrite, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
-use crate::net::{Listener, Stream};
+use crate::net::{Listener, PeerAddress, Stream};
 
 /// How long answers that are queued already may take to be written once a connection ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -82,7 +81,7 @@ impl Server {
     async fn on_connection(
         self: Arc<Self>,
         stream: Stream,
-        remote: SocketAddr,
+        remote: PeerAddress,
         token: CancellationToken,
         tasks: TaskTracker,
     ) {
@@ -102,7 +101,7 @@ impl Server {
     async fn greet(
         &self,
         stream: Stream,
-        remote: SocketAddr,
+        remote: PeerAddress,
     ) -> Result<(PeerInfo, ChannelKind, CountedReader, PeerWrite), String> {
         tune(&stream).map_err(|error| error.to_string())?;
         let tls = self.net.inner.tls.as_deref();
@@ -206,7 +205,7 @@ impl Server {
     }
 
     /// At most one line a second: a foreign node retries for ever.
-    fn warn(&self, remote: SocketAddr, reason: &str) {
+    fn warn(&self, remote: PeerAddress, reason: &str) {
         let now = 1 + self.started.elapsed().as_secs();
         if self.warned.swap(now, Relaxed) != now {
             tracing::warn!(%remote, reason, "a peer connection was refused or broken");

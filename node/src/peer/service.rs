@@ -2,12 +2,11 @@
 //!
 //! Owns the trait and what is known of the asking peer. Never implements it: that is the node's business.
 
-use std::net::SocketAddr;
-
 use futures::future::BoxFuture;
 use quorate_store::raft::wire::MemberRecord;
 
 use super::message::{PeerRequest, PeerResponse};
+use crate::net::PeerAddress;
 
 /// Who asks, as the handshake established it.
 #[derive(Debug, Clone)]
@@ -21,7 +20,7 @@ pub struct PeerInfo {
     /// Its addresses as it says them itself.
     pub member: MemberRecord,
     /// Where the connection comes from.
-    pub remote: SocketAddr,
+    pub remote: PeerAddress,
 }
 
 /// Answers the questions of peers.

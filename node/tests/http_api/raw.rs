@@ -75,7 +75,7 @@ impl Server {
         let stop = CancellationToken::new();
         let metrics = Metrics::new(&route_templates());
         let api = Api::new(backend.clone(), api, metrics.clone());
-        let task = tokio::spawn(serve(listener, api, settings, stop.clone()));
+        let task = tokio::spawn(serve(listener, None, api, settings, stop.clone()));
         Self { addr, backend, metrics, stop, task }
     }
 

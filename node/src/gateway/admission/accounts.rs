@@ -7,14 +7,13 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use crate::connection::origin::network;
+use crate::connection::origin::Neighbour;
 use crate::gateway::admission::bucket::Bucket;
 use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
@@ -38,24 +37,19 @@ pub struct AccountLimits {
 /// Who is one caller.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Account {
-    /// An address; of IPv6 the network, all of which one machine may have.
-    Address(IpAddr),
+    /// Where nothing but an address is known.
+    Neighbour(Neighbour),
     /// A user, wherever it asks from.
     User(Arc<str>),
 }
 
 impl Account {
     /// Whose account somebody's requests are on.
-    pub fn of(who: &Who, address: IpAddr) -> Self {
+    pub fn of(who: &Who, neighbour: Neighbour) -> Self {
         match who {
             Who::Somebody(somebody) => Self::User(Arc::clone(somebody.name())),
-            Who::Anybody | Who::Nobody => Self::of_address(address),
+            Who::Anybody | Who::Nobody => Self::Neighbour(neighbour),
         }
-    }
-
-    /// Where nothing but the address is known.
-    pub fn of_address(address: IpAddr) -> Self {
-        Self::Address(network(address))
     }
 }
 
@@ -147,11 +141,11 @@ impl Accounts {
     }
 
     /// A connection from there. `Err`: it has as many as it may.
-    pub fn connect(self: &Arc<Self>, from: IpAddr) -> Result<Option<Held>, Failure> {
+    pub fn connect(self: &Arc<Self>, from: Neighbour) -> Result<Option<Held>, Failure> {
         if self.limits.connections_max == 0 {
             return Ok(None);
         }
-        let spender = self.of(|| Account::of_address(from));
+        let spender = self.of(|| Account::Neighbour(from));
         spender.map(|spender| spender.hold(Limit::Connections)).transpose()
     }
 

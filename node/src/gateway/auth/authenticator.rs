@@ -4,13 +4,13 @@
 //! one access revision, so nothing that was taken away is remembered for longer than this node takes to hear of it; and a command
 //! carries that revision into the log, where another one refuses it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Serialize;
 
 use crate::backend::Node;
+use crate::connection::origin::Neighbour;
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::known::{Doubt, Memory, Person};
 use crate::gateway::auth::proof::Proof;
@@ -80,7 +80,7 @@ impl Authenticator {
     }
 
     /// That an address has to wait, if it has.
-    fn too_often(&self, from: IpAddr) -> Result<(), Failure> {
+    fn too_often(&self, from: Neighbour) -> Result<(), Failure> {
         match self.throttle.wait(from, Instant::now()) {
             None => Ok(()),
             Some(left) => Err(Failure::too_many("too many failed authentications from this address").after(left)),
@@ -88,7 +88,7 @@ impl Authenticator {
     }
 
     /// A request of which it cannot be told who asks.
-    pub fn unknown(&self, from: IpAddr, why: &str) -> Failure {
+    pub fn unknown(&self, from: Neighbour, why: &str) -> Failure {
         if let Err(failure) = self.too_often(from) {
             return failure;
         }

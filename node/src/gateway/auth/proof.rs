@@ -70,10 +70,12 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::PeerAddress;
     use http::HeaderName;
 
     fn origin(certificate: Option<&str>) -> Origin {
-        Origin { address: ([127, 0, 0, 1], 1).into(), certificate: certificate.map(Arc::from), is_secure: true }
+        let address = PeerAddress::Network(([127, 0, 0, 1], 1).into());
+        Origin { address, certificate: certificate.map(Arc::from), is_secure: true }
     }
 
     fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {

@@ -4,12 +4,11 @@
 //! behind one address there are many.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::connection::origin::network;
+use crate::connection::origin::Neighbour;
 
 /// Failures of one address in [`WINDOW`] that are answered as such: a person who mistypes, or a fleet that was restarted with an
 /// old token, gets to see what is wrong.
@@ -24,7 +23,7 @@ pub struct Throttle(Mutex<Failures>);
 
 #[derive(Debug, Default)]
 struct Failures {
-    of: HashMap<IpAddr, Window>,
+    of: HashMap<Neighbour, Window>,
     swept: Option<Instant>,
 }
 
@@ -42,15 +41,14 @@ impl Window {
 
 impl Throttle {
     /// How long an address has to wait, if it has.
-    pub fn wait(&self, from: IpAddr, now: Instant) -> Option<Duration> {
+    pub fn wait(&self, from: Neighbour, now: Instant) -> Option<Duration> {
         let failures = self.0.lock();
-        let window = failures.of.get(&network(from)).filter(|window| window.failures >= FAILURES_MAX)?;
+        let window = failures.of.get(&from).filter(|window| window.failures >= FAILURES_MAX)?;
         window.left(now)
     }
 
     /// An address brought nothing good.
-    pub fn failed(&self, from: IpAddr, now: Instant) {
-        let from = network(from);
+    pub fn failed(&self, from: Neighbour, now: Instant) {
         let mut failures = self.0.lock();
         if failures.of.len() >= ADDRESSES_MAX && !failures.of.contains_key(&from) {
             failures.make_room(now);
@@ -81,12 +79,18 @@ impl Failures {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    fn neighbour(address: impl Into<IpAddr>) -> Neighbour {
+        address.into().into()
+    }
 
     #[test]
     fn ten_failures_in_a_minute_are_enough_for_one_address() {
         let (throttle, now) = (Throttle::default(), Instant::now());
-        let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let (one, other) = (neighbour([10, 0, 0, 1]), neighbour([10, 0, 0, 2]));
         for failure in 0..FAILURES_MAX {
             assert_eq!(throttle.wait(one, now), None, "after {failure}");
             throttle.failed(one, now);
@@ -102,17 +106,17 @@ mod tests {
     fn a_network_of_ipv6_is_one_address() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for host in 0..u16::try_from(FAILURES_MAX).expect("few") {
-            throttle.failed(IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, host]), now);
+            throttle.failed(neighbour([0x2001, 0xdb8, 0, 1, 0, 0, 0, host]), now);
         }
-        assert!(throttle.wait(IpAddr::from([0x2001, 0xdb8, 0, 1, 9, 9, 9, 9]), now).is_some());
-        assert!(throttle.wait(IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, 1]), now).is_none());
+        assert!(throttle.wait(neighbour([0x2001, 0xdb8, 0, 1, 9, 9, 9, 9]), now).is_some());
+        assert!(throttle.wait(neighbour([0x2001, 0xdb8, 0, 2, 0, 0, 0, 1]), now).is_none());
     }
 
     #[test]
     fn it_stays_bounded_whoever_comes() {
         let (throttle, now) = (Throttle::default(), Instant::now());
         for address in 0..2 * ADDRESSES_MAX as u32 {
-            throttle.failed(IpAddr::from(address.to_be_bytes()), now);
+            throttle.failed(neighbour(address.to_be_bytes()), now);
         }
         assert!(throttle.0.lock().of.len() <= ADDRESSES_MAX);
     }

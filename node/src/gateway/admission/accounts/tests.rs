@@ -1,6 +1,6 @@
 //! Accounts one beside the other: what each may take, and what is forgotten of it.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::gateway::admission::accounts::*;
 
@@ -9,7 +9,7 @@ fn limited() -> Arc<Accounts> {
 }
 
 fn at(number: u32) -> Account {
-    Account::of_address(Ipv4Addr::from_bits(number).into())
+    Account::Neighbour(IpAddr::from(Ipv4Addr::from_bits(number)).into())
 }
 
 fn spender(accounts: &Arc<Accounts>, number: u32) -> Spender {
@@ -62,11 +62,11 @@ fn what_an_operation_costs_is_paid_by_the_next() {
 #[test]
 fn connections_and_watches_are_given_back() {
     let accounts = limited();
-    let from = Ipv4Addr::LOCALHOST.into();
+    let from = IpAddr::from(Ipv4Addr::LOCALHOST).into();
     let first = accounts.connect(from).expect("room").expect("bounded");
     let second = accounts.connect(from).expect("room");
     assert!(accounts.connect(from).is_err());
-    assert!(accounts.connect(Ipv4Addr::BROADCAST.into()).is_ok());
+    assert!(accounts.connect(IpAddr::from(Ipv4Addr::BROADCAST).into()).is_ok());
     drop(first);
     assert!(accounts.connect(from).is_ok());
     drop(second);
@@ -78,7 +78,7 @@ fn connections_and_watches_are_given_back() {
 
 #[test]
 fn a_network_of_ipv6_is_one_account_and_mapped_addresses_are_those_of_ipv4() {
-    let of = |text: &str| Account::of_address(text.parse().expect("an address"));
+    let of = |text: &str| Account::Neighbour(text.parse::<IpAddr>().expect("an address").into());
     assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
     assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
@@ -102,5 +102,5 @@ fn the_table_has_a_bound_and_forgets_those_who_owe_nothing() {
 fn without_limits_nothing_is_looked_up() {
     let accounts = Accounts::new(AccountLimits::default());
     assert!(accounts.of(|| panic!("nobody asks who it is")).is_none());
-    assert!(accounts.connect(Ipv4Addr::LOCALHOST.into()).expect("no bound").is_none());
+    assert!(accounts.connect(IpAddr::from(Ipv4Addr::LOCALHOST).into()).expect("no bound").is_none());
 }
