@@ -117,8 +117,9 @@ impl Barrier<'_> {
         self
     }
 
-    /// Enters, and waits until it is open. When the time is over before, it is left again, and the answer says `waiting`. Drop
-    /// the future, and it is left too. Fails with `locked` while those who opened it have not all left.
+    /// Enters, and waits until it is open. When the time is over before, it is left again first, and then the answer says `waiting`; if it
+    /// cannot be left, the call fails with [`Error::NotLeft`]. Drop the future, and it is left in the background. Fails with `locked` while
+    /// those who opened it have not all left.
     ///
     /// # Examples
     ///
@@ -141,11 +142,22 @@ impl Barrier<'_> {
         let entered = self.session.or_lost(rounds).await;
         match &entered {
             Ok(answer) if answer.state == BarrierState::Open => leaving.settle(),
+            // Whoever is told that the time is over is in it no more.
+            Ok(_) | Err(Error::Unavailable(_) | Error::Unknown(_)) => {
+                self.session.or_lost(leaving.leave()).await.map_err(|error| self.not_left(error))?;
+            }
             Err(error) if leaves_nothing(error) => leaving.settle(),
-            // It is left.
-            Ok(_) | Err(_) => {}
+            // It is left in the background.
+            Err(_) => {}
         }
         entered
+    }
+
+    fn not_left(&self, error: Error) -> Error {
+        match error {
+            lost @ Error::Session { .. } => lost,
+            error => Error::NotLeft { barrier: self.name.clone(), source: error.into() },
+        }
     }
 
     /// Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer
@@ -177,20 +189,24 @@ impl Barrier<'_> {
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
             }
-            match self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id.clone())?).await {
-                Ok(answer) if is_done(verb, &answer, opened) || left().is_zero() => return Ok(answer),
-                // Others are awaited.
-                Ok(answer) => opened = answer.opened_revision,
+            let answered = self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id.clone())?).await;
+            let answer = match answered {
+                Ok(answer) => answer,
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {
                     undecided = Some(id);
                     tokio::time::sleep(WAIT_PAUSE).await;
                     continue;
                 }
                 Err(error) => return Err(error),
-            }
+            };
             if let Some(leaving) = &mut leaving {
                 leaving.on_answered();
             }
+            if is_done(verb, &answer, opened) || left().is_zero() {
+                return Ok(answer);
+            }
+            // Others are awaited.
+            opened = answer.opened_revision;
         }
     }
 

@@ -106,6 +106,15 @@ pub enum Error {
         /// Why it is lost; `None` where it still lives, but was not renewed for half of its time.
         loss: Option<Loss>,
     },
+    /// The time to wait at a barrier was over, and it could not be left. The session may be in it until it leaves, or ends.
+    #[error("the barrier `{barrier}` did not open in time, and could not be left: {source}")]
+    #[non_exhaustive]
+    NotLeft {
+        /// Its name.
+        barrier: String,
+        /// Why it could not be left.
+        source: Box<Error>,
+    },
     /// The call makes no sense and was not sent.
     #[error("{0}")]
     Invalid(String),
@@ -147,6 +156,7 @@ enum Origin<'a> {
 impl Error {
     fn origin(&self) -> Origin<'_> {
         match self {
+            Self::NotLeft { source, .. } => source.origin(),
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Origin::Problem(problem),
             Self::Unavailable(gave_up) => Origin::GaveUp(gave_up, Applied::No),
             Self::Unknown(gave_up) => Origin::GaveUp(gave_up, Applied::Unknown),
@@ -177,6 +187,9 @@ impl Error {
     /// # Ok::<(), quorate_client::Error>(())
     /// ```
     pub fn applied(&self) -> Applied {
+        if let Self::NotLeft { .. } = self {
+            return Applied::Unknown;
+        }
         match self.origin() {
             Origin::Problem(problem) => problem.applied,
             Origin::GaveUp(_, applied) | Origin::Stranger(_, applied) => applied,

@@ -1,7 +1,7 @@
 //! What is taken back when the one who asked for it does not wait any more.
 //!
 //! Owns the order: what is on its way is decided before it is taken back, or it could take effect afterwards and leave a place
-//! that nobody knows of in a queue. Works in the background, on the runtime of the session.
+//! that nobody knows of in a queue. What nobody waits for works in the background, on the runtime of the session.
 
 use crate::error::Error;
 use crate::request::Call;
@@ -34,6 +34,14 @@ impl Leaving {
     /// It was answered: there is nothing on its way.
     pub fn on_answered(&mut self) {
         self.asked = None;
+    }
+
+    /// Takes it back before the caller goes on. Where that fails, it is tried once more on drop.
+    pub async fn leave(&mut self) -> Result<(), Error> {
+        let Some(give_up) = self.give_up.clone() else { return Ok(()) };
+        take_back(&self.session, self.asked.clone(), give_up).await?;
+        self.settle();
+        Ok(())
     }
 
     /// There is nothing to take back.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{Applied, ErrorCode, Guard};
+use quorate_client::api::{Applied, BarrierState, ErrorCode, Guard};
 use quorate_client::{Client, Error, Loss, Op, Session, Value};
 use serde_json::json;
 
@@ -168,9 +168,41 @@ async fn a_barrier_is_waited_for_and_left_when_nobody_waits_any_more() {
     assert_eq!((open.entered, fake.seen_at("/enter").len()), (2, 3));
     assert!(fake.seen_at("/leave").is_empty(), "{:?}", fake.seen());
     fake.always("/enter", Act::Answer(202, alone.to_string()));
-    let late = session.barrier("b", 2).wait(Duration::from_millis(50)).enter().await.expect("an answer");
-    assert_eq!(late.entered, 1);
+    let dropped = tokio::time::timeout(Duration::from_millis(50), session.barrier("b", 2).enter()).await;
+    assert!(dropped.is_err(), "nobody else came");
     fake.asked("/leave", 1).await;
+}
+
+#[tokio::test]
+async fn whoever_is_told_that_the_time_at_a_barrier_is_over_is_in_it_no_more() {
+    let (fake, client) = Fake::with_client().await;
+    let session = session(&client).await;
+    let alone = json!({"barrier": "b", "state": "waiting", "parties": 2, "entered": 1, "revision": "1", "index": 1});
+    fake.always("/enter", Act::Answer(202, alone.to_string()));
+    let slow = Duration::from_millis(200);
+    fake.always("/leave", Act::Slow(slow));
+    let (begun, wait) = (Instant::now(), Duration::from_millis(50));
+    let late = session.barrier("b", 2).wait(wait).enter().await.expect("an answer");
+    assert_eq!((late.state, late.entered), (BarrierState::Waiting, 1));
+    assert!(begun.elapsed() >= wait + slow, "it was told before it was left: {:?}", begun.elapsed());
+    let last_question = fake.seen_at("/enter").last().expect("it was asked").id.clone();
+    assert_eq!(fake.seen_at("/enter").iter().filter(|seen| seen.id == last_question).count(), 1, "it was answered");
+    // Nothing is left to do in the background.
+    session.end().await.expect("ended");
+    assert_eq!(fake.seen_at("/leave").len(), 1, "{:?}", fake.seen());
+}
+
+#[tokio::test]
+async fn a_barrier_that_cannot_be_left_is_no_mere_lapse_of_time() {
+    let (fake, client) = Fake::with_client().await;
+    let session = session(&client).await;
+    let alone = json!({"barrier": "b", "state": "waiting", "parties": 2, "entered": 1, "revision": "1", "index": 1});
+    fake.always("/enter", Act::Answer(202, alone.to_string()));
+    fake.always("/leave", Act::problem(ErrorCode::PermissionDenied, Applied::No));
+    let error = session.barrier("b", 2).wait(Duration::ZERO).enter().await.expect_err("it is in there");
+    assert!(matches!(&error, Error::NotLeft { barrier, .. } if barrier == "b"), "{error:?}");
+    assert_eq!((error.applied(), error.code()), (Applied::Unknown, Some(ErrorCode::PermissionDenied)));
+    assert!(error.to_string().contains("could not be left"), "{error}");
 }
 
 #[tokio::test]
