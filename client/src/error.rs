@@ -251,7 +251,9 @@ impl Error {
         }
     }
 
-    /// The code of the problem document, where there is one; `locked` for [`Self::Locked`].
+    /// The code of the problem document, where there is one; else the code that a node would have given: `locked` for [`Self::Locked`],
+    /// `session_expired` for a [`Self::Session`] that is lost, `timeout` for [`Self::Behind`], and for [`Self::Unavailable`] and
+    /// [`Self::Unknown`] where no node said why.
     ///
     /// # Examples
     ///
@@ -268,10 +270,16 @@ impl Error {
     /// # }
     /// ```
     pub fn code(&self) -> Option<ErrorCode> {
-        if let Self::Locked { .. } = self {
-            return Some(ErrorCode::Locked);
+        match self {
+            Self::Locked { .. } => Some(ErrorCode::Locked),
+            Self::Session { loss, .. } => loss.map(|_| ErrorCode::SessionExpired),
+            Self::Behind { .. } => Some(ErrorCode::Timeout),
+            other => match other.origin() {
+                Origin::GaveUp(..) => Some(other.problem().map_or(ErrorCode::Timeout, |problem| problem.code)),
+                Origin::Problem(problem) => Some(problem.code),
+                Origin::Stranger(..) | Origin::Client => None,
+            },
         }
-        self.problem().map(|problem| problem.code)
     }
 
     /// The id under which `GET /v1/requests/{id}` tells the outcome of the write.

@@ -257,3 +257,19 @@ async fn whether_an_entry_exists_is_asked_without_its_value() {
     assert!(seen.iter().all(|seen| seen.method == "HEAD"), "{seen:?}");
     assert_eq!((seen.len(), seen[0].target.as_str()), (4, "/v1/kv/a%20b"));
 }
+
+#[tokio::test]
+async fn what_no_node_answered_has_the_code_of_a_lapse_of_time() {
+    let client = Client::builder().endpoints(nobody().await).timeout(Duration::from_millis(50)).build().expect("valid");
+    let error = client.get("k").await.expect_err("nobody is there");
+    assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Timeout), Applied::No), "{error:?}");
+    let fake = Fake::start().await;
+    fake.always("/v1/ops", Act::Slow(Duration::from_secs(60)));
+    let client = Client::builder().endpoints(&fake.address).timeout(Duration::from_millis(50)).build().expect("valid");
+    let error = client.put("k", one()).await.expect_err("nobody answers");
+    assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Timeout), Applied::Unknown), "{error:?}");
+    // What a node said last says more.
+    fake.always("/v1/ops", Act::problem(ErrorCode::NoLeader, Applied::No));
+    let error = client.get("k").await.expect_err("nobody leads");
+    assert_eq!((error.code(), error.applied()), (Some(ErrorCode::NoLeader), Applied::No), "{error:?}");
+}

@@ -118,6 +118,7 @@ async fn who_waits_hears_that_the_session_is_lost() {
     fake.always("/acquire", Act::Slow(Duration::from_secs(60)));
     let error = session.lock("l").acquire().await.expect_err("lost");
     assert!(matches!(error, Error::Session { loss: Some(Loss::NotRenewed), .. }), "{error:?}");
+    assert_eq!((error.code(), error.applied()), (Some(ErrorCode::SessionExpired), Applied::No));
     let other = client.session().ttl(TTL).await.expect("a session");
     fake.always("/acquire", Act::problem(ErrorCode::SessionExpired, Applied::No));
     let error = other.lock("l").acquire().await.expect_err("the cluster says so");

@@ -106,6 +106,7 @@ async fn a_mirror_that_does_not_get_there_says_how_far_it_is() {
     assert_eq!(mirror.sync().await.expect("the fake's list is of revision 7"), 7);
     let error = mirror.wait_for(8).await.expect_err("nothing comes");
     assert!(matches!(error, Error::Behind { revision: 8, reached: 7, .. }), "{error:?}");
+    assert_eq!(error.code(), Some(quorate_client::api::ErrorCode::Timeout));
     assert!(error.is_retryable() && error.to_string().contains("at revision 7, not yet at 8"), "{error}");
 }
 
