@@ -30,6 +30,7 @@
 //! |---|---|
 //! | reading and writing one key | [`Client::get`], [`Client::put`], [`Client::cas`], [`Client::patch`], [`Client::update`] |
 //! | reading many | [`Client::list`], [`Client::find`], [`Client::mirror`] |
+//! | reading what was | [`Client::history`], [`Get::revision`] |
 //! | writing many | [`Client::txn`], [`Client::bulk`], [`Client::patch_where`], [`Client::delete_where`] |
 //! | hearing of changes | [`Client::watch`] |
 //! | doing something in one place only | [`Client::session`], then [`Session::lock`] or [`Session::elect`] |
@@ -69,7 +70,7 @@
 //!
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
+//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `history`, `update`, `bulk`, `txn`, `change_where`,
 //! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `backup` (what can be
 //! called), `session`, `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are
 //! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` and
@@ -97,6 +98,7 @@ mod election;
 mod endpoints;
 mod error;
 mod find;
+mod history;
 mod kv;
 mod latch;
 mod leaving;
@@ -152,6 +154,7 @@ pub use election::{Campaign, Election, Leadership};
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
 pub use find::Find;
+pub use history::{History, HistoryPage, Version};
 pub use kv::{Change, Document, Get, Write};
 pub use latch::Latch;
 pub use list::List;

@@ -1,7 +1,7 @@
 //! `quorate history`, `diff` and `revert`: what an entry was.
 
-use quorate_client::Value;
 use quorate_client::api::{AuditView, EntryView};
+use quorate_client::{Value, Version};
 use serde::Serialize;
 
 use crate::Context;
@@ -67,48 +67,32 @@ pub struct RevertArgs {
     fence: Fence,
 }
 
-/// A version of an entry.
+/// A version of an entry, as it is shown.
 #[derive(Serialize)]
-struct Version {
+struct Shown<'a> {
     #[serde(flatten)]
-    change: AuditView,
+    change: &'a AuditView,
     /// `None` where it was deleted.
-    entry: Option<EntryView>,
+    entry: Option<&'a EntryView>,
 }
 
 /// Runs `quorate history`.
 pub async fn history(context: &Context, args: HistoryArgs) -> Result<(), Failed> {
-    let changes = changes(context, &args.key).await?;
-    if changes.is_empty() {
+    let versions = context.client.history(&args.key).last(args.limit as usize).await?;
+    if versions.is_empty() {
         return Err(Failed::condition(format!("nothing is known of the past of `{}`", args.key)));
     }
-    let first = changes.len().saturating_sub(args.limit as usize);
-    for change in changes.into_iter().skip(first) {
-        let entry = match change.effect.as_str() {
-            "removed" => None,
-            _ => context.client.get(&args.key).revision(change.revision).await?,
-        };
-        let version = Version { change, entry };
-        output::each(context.shared.output, &version, || text(&version))?;
+    for Version { change, entry, .. } in versions {
+        let shown = Shown { change: &change, entry: entry.as_ref() };
+        output::each(context.shared.output, &shown, || text(&shown))?;
     }
     Ok(())
 }
 
-/// The decisions that changed the entry.
-async fn changes(context: &Context, key: &str) -> Result<Vec<AuditView>, Failed> {
-    let (mut changes, mut cursor): (Vec<AuditView>, _) = (Vec::new(), None);
-    loop {
-        let page = context.client.access().audit(key, None, cursor.as_deref()).await?;
-        changes.extend(page.lines.into_iter().filter(|line| matches!(line.effect.as_str(), "changed" | "removed")));
-        let Some(next) = page.cursor else { return Ok(changes) };
-        cursor = Some(next);
-    }
-}
-
-fn text(version: &Version) -> String {
-    let AuditView { revision, time, op, principal, .. } = &version.change;
+fn text(version: &Shown<'_>) -> String {
+    let AuditView { revision, time, op, principal, .. } = version.change;
     let who = principal.as_deref().unwrap_or("-");
-    let value = version.entry.as_ref().map_or_else(|| "(deleted)".to_owned(), output::value);
+    let value = version.entry.map_or_else(|| "(deleted)".to_owned(), output::value);
     format!("revision {revision}  {time}  {who}  {op}  {value}")
 }
 

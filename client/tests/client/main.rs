@@ -4,6 +4,7 @@ mod blocks;
 mod calls;
 mod credentials;
 mod fake;
+mod history;
 mod leaders;
 mod locks;
 mod many;

@@ -1,0 +1,242 @@
+//! The history of an entry: what it was from one change to the next, and who changed it.
+//!
+//! Owns how a version is put together: the audit trail says which revisions changed the entry, a read of each what it was there.
+
+use std::collections::VecDeque;
+
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+
+use crate::api::{AuditAnswer, AuditView, EntryView};
+use crate::client::Client;
+use crate::error::Error;
+
+/// Reads of versions at once.
+const AT_ONCE: usize = 8;
+/// Effects, in the audit trail, of what makes a version.
+const CHANGED: &str = "changed";
+const REMOVED: &str = "removed";
+
+/// The history of an entry to be fetched, by [`History::page`], [`History::pages`] or [`History::last`].
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// use std::pin::pin;
+///
+/// use futures::TryStreamExt;
+///
+/// let mut pages = pin!(client.history("orders/o42").pages());
+/// while let Some(page) = pages.try_next().await? {
+///     for version in page.versions {
+///         println!("{} {:?}", version.change.time, version.entry.map(|entry| entry.value));
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "does nothing until fetched"]
+#[derive(Debug, Clone)]
+pub struct History<'a> {
+    client: &'a Client,
+    key: String,
+    from: Option<u64>,
+}
+
+/// What an entry was from one change to the next.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// use quorate_client::Version;
+///
+/// for Version { change, entry, .. } in client.history("orders/o42").last(2).await? {
+///     let by = change.principal.unwrap_or_default();
+///     match entry {
+///         Some(entry) => println!("{by} made it {:?}", entry.json::<serde_json::Value>()?),
+///         None => println!("{by} removed it"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Version {
+    /// Who changed it, and when.
+    pub change: AuditView,
+    /// As it was after that; `None` where it was removed.
+    pub entry: Option<EntryView>,
+}
+
+/// A page of a history.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+/// let page = client.history("orders/o42").page().await?;
+/// println!("{} versions since revision {}", page.versions.len(), page.oldest_revision);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct HistoryPage {
+    /// The oldest first. May be none, though more pages follow.
+    pub versions: Vec<Version>,
+    /// For the next page, while there may be more.
+    pub cursor: Option<String>,
+    /// Changes of before this revision are compacted.
+    pub oldest_revision: u64,
+    /// Revision up to which this is whole.
+    pub revision: u64,
+}
+
+impl Client {
+    /// The versions of an entry, the oldest first, as far back as history was not compacted. A read of one that is compacted meanwhile
+    /// fails with `compacted`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// for version in client.history("orders/o42").last(10).await? {
+    ///     println!("{} at revision {}", version.change.op, version.change.revision);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn history(&self, key: impl Into<String>) -> History<'_> {
+        History { client: self, key: key.into(), from: None }
+    }
+}
+
+impl<'a> History<'a> {
+    /// Only versions of this revision and later ones.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let known = client.get("orders/o42").await?.map_or(0, |entry| entry.mod_revision);
+    /// // Later:
+    /// let since = client.history("orders/o42").from(known + 1).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from(mut self, revision: u64) -> Self {
+        self.from = Some(revision);
+        self
+    }
+
+    /// The first page.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let first = client.history("orders/o42").page().await?.versions.into_iter().next();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn page(&self) -> Result<HistoryPage, Error> {
+        self.fetch(None).await
+    }
+
+    /// The page after the one that ended with this cursor.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let history = client.history("orders/o42");
+    /// if let Some(cursor) = history.page().await?.cursor {
+    ///     let second = history.page_after(&cursor).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn page_after(&self, cursor: &str) -> Result<HistoryPage, Error> {
+        self.fetch(Some(cursor)).await
+    }
+
+    /// All pages, fetched one by one as the stream is read. Ends after the first error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use futures::TryStreamExt;
+    ///
+    /// let pages: Vec<_> = client.history("orders/o42").pages().try_collect().await?;
+    /// println!("{} versions", pages.iter().map(|page| page.versions.len()).sum::<usize>());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pages(self) -> impl Stream<Item = Result<HistoryPage, Error>> + use<'a> {
+        enum At {
+            Page(Option<String>),
+            End,
+        }
+        stream::try_unfold((self, At::Page(None)), |(history, at)| async move {
+            let At::Page(cursor) = at else { return Ok(None) };
+            let page = history.fetch(cursor.as_deref()).await?;
+            let next = page.cursor.clone().map_or(At::End, |cursor| At::Page(Some(cursor)));
+            Ok(Some((page, (history, next))))
+        })
+    }
+
+    /// The last so many versions, the oldest of them first. No other version is read.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let before = client.history("orders/o42").last(2).await?.into_iter().next();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn last(&self, versions: usize) -> Result<Vec<Version>, Error> {
+        let mut last = VecDeque::new();
+        let mut cursor = None;
+        loop {
+            let trail = self.trail(cursor.as_deref()).await?;
+            last.extend(trail.lines.into_iter().filter(is_change));
+            last.drain(..last.len().saturating_sub(versions));
+            match trail.cursor {
+                Some(next) => cursor = Some(next),
+                None => return self.versions(last).await,
+            }
+        }
+    }
+
+    async fn fetch(&self, cursor: Option<&str>) -> Result<HistoryPage, Error> {
+        let AuditAnswer { lines, cursor, oldest_revision, revision, .. } = self.trail(cursor).await?;
+        let versions = self.versions(lines.into_iter().filter(is_change)).await?;
+        Ok(HistoryPage { versions, cursor, oldest_revision, revision })
+    }
+
+    async fn trail(&self, cursor: Option<&str>) -> Result<AuditAnswer, Error> {
+        self.client.access().audit(&self.key, self.from, cursor).await
+    }
+
+    async fn versions(&self, changes: impl IntoIterator<Item = AuditView>) -> Result<Vec<Version>, Error> {
+        let versions = changes.into_iter().map(|change| self.version(change));
+        stream::iter(versions).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn version(&self, change: AuditView) -> Result<Version, Error> {
+        let entry = match change.effect.as_str() {
+            REMOVED => None,
+            _ => self.client.get(&self.key).revision(change.revision).await?,
+        };
+        Ok(Version { change, entry })
+    }
+}
+
+/// Locks, and what was refused, make no version.
+fn is_change(line: &AuditView) -> bool {
+    matches!(line.effect.as_str(), CHANGED | REMOVED)
+}
