@@ -149,6 +149,31 @@ mod tests {
         assert!(files.iter().any(|file| file.is_quick) && files.iter().any(|file| !file.is_quick));
     }
 
+    /// What YAML 1.1 takes for booleans and YAML 1.2 does not.
+    const OLD_BOOLEANS: [&str; 6] = ["n", "y", "no", "yes", "on", "off"];
+
+    /// The words of a line that stand alone, without quotes.
+    fn plain_words(line: &str) -> impl Iterator<Item = &str> {
+        let unquoted = line.split('"').step_by(2);
+        let parts = unquoted.flat_map(|part| part.split(['{', '}', '[', ']', ','])).flat_map(|part| part.split(": "));
+        parts.map(|part| part.trim().trim_start_matches("- ").trim_end_matches(':'))
+    }
+
+    #[test]
+    fn what_old_parsers_take_for_booleans_is_quoted() {
+        let is_old = |word: &str| OLD_BOOLEANS.contains(&word.to_lowercase().as_str());
+        assert!(
+            plain_words(r#"    - {a: {n: 1}, b: "y"}"#).any(is_old)
+                && !plain_words(r#"x: no more, "n": "y""#).any(is_old)
+        );
+        for path in paths(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/conformance")).expect("files") {
+            let text = std::fs::read_to_string(&path).expect("a file");
+            for (n, line) in (1..).zip(text.lines()) {
+                assert!(!plain_words(line).any(is_old), "{}:{n}: {line}", path.display());
+            }
+        }
+    }
+
     #[test]
     fn values_keep_their_types() {
         let file = parse(
