@@ -339,18 +339,51 @@ pub struct CreateToken<'a> {
 
 impl CreateToken<'_> {
     /// After so long it is good for nothing any more; without this, it never ends by itself.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let token = client.access().create_token("app").expires_in(Duration::from_secs(3_600)).await?;
+    /// println!("good until {:?}", token.expires);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.request.expires_in_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
     /// What it is for, for people.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// client.access().create_token("app").note("for the nightly backup").await?;
+    /// let tokens = client.access().tokens().page().await?.tokens;
+    /// println!("{:?}", tokens.iter().map(|token| &token.note).collect::<Vec<_>>());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.request.note = Some(note.into());
         self
     }
 
     /// An id of one's own instead of a random one.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let token = client.access().create_token("app").request_id("token-of-app".parse()?).await?;
+    /// println!("{}", token.id);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.id = Some(id);
         self

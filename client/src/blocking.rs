@@ -64,6 +64,17 @@ pub trait Run: IntoFuture + Sized {
     /// # Panics
     ///
     /// On a thread that serves a runtime, where it is to be awaited; and where the system gives this process no further thread.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use quorate_client::Client;
+    /// use quorate_client::blocking::Run;
+    ///
+    /// let client = Client::from_env()?;
+    /// client.put_json("stock/apples", &5).run()?;
+    /// # Ok::<(), quorate_client::Error>(())
+    /// ```
     fn run(self) -> Self::Output {
         // The builder of a future may ask for the runtime that it is built on, too.
         runtime().block_on(async { self.await })
@@ -85,6 +96,19 @@ impl<F: IntoFuture> Run for F {}
 /// ```
 pub trait RunIter: Stream + Sized {
     /// The items one after the other; each `next` blocks this thread until there is one, and panics where [`Run::run`] does.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use quorate_client::Client;
+    /// use quorate_client::blocking::RunIter;
+    ///
+    /// let client = Client::from_env()?;
+    /// for page in client.list("orders/").pages().run_iter() {
+    ///     println!("{} more", page?.entries.len());
+    /// }
+    /// # Ok::<(), quorate_client::Error>(())
+    /// ```
     fn run_iter(self) -> Iter<Self> {
         Iter { stream: Box::pin(self) }
     }

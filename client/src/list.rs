@@ -99,6 +99,16 @@ impl<'a> List<'a> {
 
     /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix list, each its own part. A page looks at
     /// as many entries as without, and shows those of the part. Which part a key is in never changes, and is the same for watches.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // The second of three workers.
+    /// let mine = client.list("orders/").part(1, 3).page().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn part(mut self, index: u32, of: u32) -> Self {
         self.part = Some((index, of));
         self

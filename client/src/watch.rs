@@ -273,6 +273,21 @@ impl WatchSetup {
 
     /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix watch, each its own part. Which part a key
     /// is in never changes, and is the same for listings.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::Watched;
+    ///
+    /// // The second of three workers.
+    /// let mut watch = client.watch("orders/").part(1, 3).start().await?;
+    /// if let Watched::Event(event) = watch.next().await? {
+    ///     println!("{} is mine", event.key);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn part(mut self, index: u32, of: u32) -> Self {
         self.part = Some((index, of));
         self

@@ -147,6 +147,15 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All that this version knows, by name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::{ErrorCode, Retry};
+    ///
+    /// let passing: Vec<_> = ErrorCode::ALL.into_iter().filter(|code| code.retry() == Retry::SameRequestId).collect();
+    /// assert!(passing.contains(&ErrorCode::NoLeader) && !passing.contains(&ErrorCode::NotFound));
+    /// ```
     pub const ALL: [Self; 31] = [
         Self::AlreadyExists,
         Self::AlreadyQueued,

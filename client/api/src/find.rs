@@ -60,6 +60,15 @@ pub enum Operator {
 
 impl Operator {
     /// All of them, as they are written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::Operator;
+    ///
+    /// let written = Operator::NAMES.into_iter().find(|(_, operator)| *operator == Operator::Gte);
+    /// assert_eq!(written.map(|(name, _)| name), Some("gte"));
+    /// ```
     pub const NAMES: [(&'static str, Self); 16] = [
         ("eq", Self::Eq),
         ("neq", Self::Neq),

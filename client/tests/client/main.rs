@@ -3,9 +3,11 @@
 mod blocks;
 mod calls;
 mod credentials;
+mod examples;
 mod fake;
 mod history;
 mod leaders;
+mod library;
 mod locks;
 mod many;
 mod mirrors;

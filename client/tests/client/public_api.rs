@@ -1,17 +1,18 @@
 //! The public items of the two libraries, held to the copies that are kept of them.
 //!
-//! Owns how items are listed: from the sources, so that any toolchain will do. What is exhaustive stands in one line, for any change
+//! Owns how items are listed. What is exhaustive stands in one line, for any change
 //! of it breaks who uses it; what may grow has a line for each part.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
-use quote::ToTokens;
-use syn::{Attribute, Fields, ImplItem, Item, ItemImpl, Type, UseTree, Visibility};
+use syn::{Attribute, Fields, ImplItem, Item, ItemImpl, Type};
+
+use crate::library::{API, CLIENT, Library, is_public, name, text};
 
 const WRITE_ENV: &str = "QUORATE_WRITE_PUBLIC_API";
 /// Sources and kept copies, below the directory of the client.
-const LIBRARIES: [(&str, &str); 2] = [("src/lib.rs", "public-api.txt"), ("api/src/lib.rs", "api/public-api.txt")];
+const LIBRARIES: [(&str, &str); 2] = [(CLIENT, "public-api.txt"), (API, "api/public-api.txt")];
 
 #[test]
 fn public_items_are_added_and_never_taken_away_or_changed() {
@@ -67,24 +68,9 @@ fn a_listing_shows_what_others_can_call_and_nothing_else() {
     assert_eq!(lines.into_iter().collect::<BTreeSet<_>>(), expected);
 }
 
-/// A module: its path, and what is in it.
-type Modules = BTreeMap<Vec<String>, Vec<Item>>;
-
-struct Library {
-    modules: Modules,
-}
-
 impl Library {
-    fn read(root: &Path) -> Self {
-        let mut modules = Modules::new();
-        let directory = root.parent().expect("a file is in a directory");
-        read_module(root, directory, Vec::new(), &mut modules);
-        Self { modules }
-    }
-
     fn lines(&self) -> BTreeSet<String> {
-        let mut exported = Vec::new();
-        self.export(&[], "", &mut exported);
+        let exported = self.exported();
         let names: BTreeSet<String> = exported.iter().filter_map(|(_, item, _)| name(item)).collect();
         let mut lines = BTreeSet::new();
         for (prefix, item, rename) in &exported {
@@ -97,183 +83,10 @@ impl Library {
         }
         lines
     }
-
-    /// What a module shows to others, with what stands before its name there, and its name where that is another.
-    fn export<'l>(&'l self, path: &[String], prefix: &str, out: &mut Vec<(String, &'l Item, Option<String>)>) {
-        for item in &self.modules[path] {
-            match item {
-                Item::Use(tree) if is_public(&tree.vis) => self.export_use(path, prefix, &tree.tree, out, item),
-                Item::Mod(module) if is_public(&module.vis) => {
-                    let name = module.ident.to_string();
-                    self.export(&[path, std::slice::from_ref(&name)].concat(), &format!("{prefix}{name}::"), out);
-                }
-                item if visibility(item).is_some_and(is_public) => out.push((prefix.to_owned(), item, None)),
-                _ => {}
-            }
-        }
-    }
-
-    fn export_use<'l>(
-        &'l self,
-        path: &[String],
-        prefix: &str,
-        tree: &UseTree,
-        out: &mut Vec<(String, &'l Item, Option<String>)>,
-        whole: &'l Item,
-    ) {
-        match tree {
-            UseTree::Path(step) => {
-                let name = step.ident.to_string();
-                let next = if name == "crate" { Vec::new() } else { [path, std::slice::from_ref(&name)].concat() };
-                if name == "crate" || self.modules.contains_key(&next) {
-                    self.export_use(&next, prefix, &step.tree, out, whole);
-                } else {
-                    // Of another library.
-                    out.push((prefix.to_owned(), whole, None));
-                }
-            }
-            UseTree::Group(group) => {
-                group.items.iter().for_each(|tree| self.export_use(path, prefix, tree, out, whole))
-            }
-            UseTree::Glob(_) => self.export(path, prefix, out),
-            UseTree::Name(used) => self.export_name(path, prefix, &used.ident.to_string(), None, out, whole),
-            UseTree::Rename(used) => {
-                let rename = Some(used.rename.to_string());
-                self.export_name(path, prefix, &used.ident.to_string(), rename, out, whole);
-            }
-        }
-    }
-
-    fn export_name<'l>(
-        &'l self,
-        path: &[String],
-        prefix: &str,
-        wanted: &str,
-        rename: Option<String>,
-        out: &mut Vec<(String, &'l Item, Option<String>)>,
-        whole: &'l Item,
-    ) {
-        let found = self.modules[path].iter().find(|item| name(item).as_deref() == Some(wanted));
-        if let Some(item) = found {
-            out.push((prefix.to_owned(), item, rename));
-            return;
-        }
-        // It stands there by another use, or in another library.
-        let mut through = Vec::new();
-        for item in &self.modules[path] {
-            if let Item::Use(used) = item
-                && !std::ptr::eq(item, whole)
-            {
-                self.export_use(path, prefix, &used.tree, &mut through, item);
-            }
-        }
-        match through.into_iter().find(|(_, item, _)| name(item).as_deref() == Some(wanted)) {
-            Some(found) => out.push(found),
-            None => out.push((prefix.to_owned(), whole, None)),
-        }
-    }
-}
-
-fn read_module(file: &Path, directory: &Path, path: Vec<String>, modules: &mut Modules) {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    add_module(parsed.items, directory, path, modules);
-}
-
-fn add_module(items: Vec<Item>, directory: &Path, path: Vec<String>, modules: &mut Modules) {
-    let items: Vec<_> = items.into_iter().filter(|item| !is_of_tests(item)).collect();
-    for item in &items {
-        let Item::Mod(module) = item else { continue };
-        let name = module.ident.to_string();
-        let (flat, own): (PathBuf, PathBuf) = (directory.join(format!("{name}.rs")), directory.join(&name));
-        let below = [&path[..], &[name]].concat();
-        match &module.content {
-            Some((_, items)) => add_module(items.clone(), &own, below, modules),
-            None => read_module(&if flat.exists() { flat } else { own.join("mod.rs") }, &own, below, modules),
-        }
-    }
-    modules.insert(path, items);
-}
-
-fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Const(item) => &item.attrs,
-        Item::Enum(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Trait(item) => &item.attrs,
-        Item::Type(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
-fn is_of_tests(item: &Item) -> bool {
-    attributes(item).iter().any(|attribute| text(attribute).contains("cfg(test)"))
-}
-
-fn is_public(visibility: &Visibility) -> bool {
-    matches!(visibility, Visibility::Public(_))
-}
-
-fn visibility(item: &Item) -> Option<&Visibility> {
-    match item {
-        Item::Const(item) => Some(&item.vis),
-        Item::Enum(item) => Some(&item.vis),
-        Item::Fn(item) => Some(&item.vis),
-        Item::Struct(item) => Some(&item.vis),
-        Item::Trait(item) => Some(&item.vis),
-        Item::Type(item) => Some(&item.vis),
-        _ => None,
-    }
-}
-
-fn name(item: &Item) -> Option<String> {
-    match item {
-        Item::Const(item) => Some(item.ident.to_string()),
-        Item::Enum(item) => Some(item.ident.to_string()),
-        Item::Fn(item) => Some(item.sig.ident.to_string()),
-        Item::Struct(item) => Some(item.ident.to_string()),
-        Item::Trait(item) => Some(item.ident.to_string()),
-        Item::Type(item) => Some(item.ident.to_string()),
-        _ => None,
-    }
 }
 
 fn may_grow(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| text(attribute).contains("non_exhaustive"))
-}
-
-/// Code in one line, spaced as it is written by hand.
-fn text(tokens: &impl ToTokens) -> String {
-    let mut text = tokens.to_token_stream().to_string().replace('\n', " ");
-    for (loose, tight) in [
-        (" ::", "::"),
-        (":: ", "::"),
-        (" <", "<"),
-        ("< ", "<"),
-        (" >", ">"),
-        (" ,", ","),
-        ("& ", "&"),
-        (" (", "("),
-        ("( ", "("),
-        (" )", ")"),
-        (" :", ":"),
-        (" ?", "?"),
-        (" ;", ";"),
-        (" [", "["),
-        ("[ ", "["),
-        (" ]", "]"),
-        ("# [", "#["),
-        (" !", "!"),
-        (",)", ")"),
-        (",>", ">"),
-        (", )", ")"),
-    ] {
-        text = text.replace(loose, tight);
-    }
-    text.replace("->(", "-> (").replace("(mut self", "(self")
 }
 
 fn show(prefix: &str, item: &Item, rename: Option<&str>, lines: &mut BTreeSet<String>) {
