@@ -76,6 +76,7 @@ fn a_throw_away_node_needs_nothing_else() {
 
 #[test]
 fn each_bad_setting_is_named_with_a_remedy() {
+    let long: &str = &format!("/{}", "s".repeat(107));
     let rows: &[(&[&str], &str, &str)] = &[
         (&["--data-dir", "/d", "--join", "1=a:1"], "node_id", "say --node-id"),
         (&["--node-id", "0", "--data-dir", "/d", "--join", "1=a:1"], "node_id", "from 1"),
@@ -117,7 +118,7 @@ fn each_bad_setting_is_named_with_a_remedy() {
         (&["--dev", "--client-socket-mode", "600"], "client_socket_mode", "--client-socket PATH"),
         (&["--dev", "--client-socket", "/s", "--client-socket-mode", "rw"], "client_socket_mode", "in octal"),
         (&["--dev", "--client-socket", "/s", "--client-socket-mode", "1777"], "client_socket_mode", "in octal"),
-        (&["--dev", "--client-socket", ""], "client_socket", "1 to 107 bytes"),
+        (&["--dev", "--client-socket", long], "client_socket", "1 to 107 bytes"),
         (&["--dev", "--log", "a=b=c"], "log", "write it like"),
     ];
     for (arguments, field, remedy) in rows {
