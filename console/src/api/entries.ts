@@ -1,0 +1,133 @@
+/** Requests about one entry: read, written by the cas that was read, deleted, and what it was. */
+
+import type { AuditPage, Entry, WriteResult } from "quorate";
+import { JsonText } from "./json-text.js";
+import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import { keyTarget, type Request, target } from "./request.js";
+
+/** What is stored: JSON as its text, or bytes. */
+export type Stored = JsonText | Uint8Array;
+/** An entry with what is stored in it. */
+export type StoredEntry = Entry<Stored>;
+
+/** The entry as it is, or as it was at a revision; `undefined` where there is none. */
+export function readEntry(key: string, revision?: string): Request<StoredEntry | undefined> {
+  const then = revision === undefined ? "" : ` as it was at revision ${revision}`;
+  const options = typescriptOptions({ revision: revision && text(revision) });
+  return {
+    title: `Read \`${key}\`${then}`,
+    writes: false,
+    http: { method: "GET", target: keyTarget(key, { revision }) },
+    cli: ["get", key, ...(revision === undefined ? [] : ["--revision", revision])],
+    python: `print(client.get(${text(key)}${pythonOptions({ revision })}))`,
+    typescript: `console.log(await client.get(${text(key)}${options && `, ${options}`}));`,
+    run: (client, signal) => client.get<Stored>(key, { revision, signal }),
+  };
+}
+
+/** What a write expects to find, and what it keeps. */
+export interface WriteConditions {
+  /** The version that was read; `undefined` where there was no entry. */
+  readonly cas: string | undefined;
+  /** The time it has left to live; 0 for ever. */
+  readonly ttlMs?: number | undefined;
+  /** The session that it goes with. */
+  readonly session?: string | undefined;
+}
+
+/** Writes a value in place of the version that was read, or creates the entry where there was none. */
+export function writeEntry(
+  key: string,
+  value: JsonText | Uint8Array,
+  conditions: WriteConditions,
+): Request<WriteResult<Stored>> {
+  const { cas, ttlMs, session } = conditions;
+  const isNew = cas === undefined;
+  return {
+    title: isNew ? `Create \`${key}\`` : `Write \`${key}\` in place of the version with cas ${cas}`,
+    writes: true,
+    http: { method: "POST", target: "/v1/ops", body: bodyOf(key, value, conditions) },
+    ...(value instanceof JsonText && { cli: cliOf(key, value, conditions) }),
+    python: `client.put(${text(key)}, ${pythonOf(value)}${pythonOptions({
+      cas: cas && text(cas),
+      if_absent: isNew ? "True" : undefined,
+      ttl: ttlMs === undefined ? undefined : String(ttlMs / 1000),
+      session: session && text(session),
+    })})`,
+    typescript: `await client.put(${text(key)}, ${typescriptOf(value)}, ${typescriptOptions({
+      cas: cas && text(cas),
+      ifAbsent: isNew ? "true" : undefined,
+      ttlMs: ttlMs === undefined ? undefined : String(ttlMs),
+      session: session && text(session),
+    })});`,
+    run: (client, signal) => client.put<Stored>(key, value, { cas, ifAbsent: isNew, ttlMs, session, signal }),
+  };
+}
+
+function bodyOf(key: string, value: Stored, { cas, ttlMs, session }: WriteConditions): string {
+  const members = [
+    ["op", cas === undefined ? '"insert"' : '"replace"'],
+    ["key", JSON.stringify(key)],
+    value instanceof JsonText ? ["value", value.text] : ["value_base64", JSON.stringify(base64(value))],
+    ["cas", cas && JSON.stringify(cas)],
+    ["ttl_ms", ttlMs === undefined ? undefined : String(ttlMs)],
+    ["session", session && JSON.stringify(session)],
+  ];
+  const said = members.filter(([, json]) => json !== undefined);
+  return `{${said.map(([name, json]) => `"${name}":${json}`).join(",")}}`;
+}
+
+function cliOf(key: string, value: JsonText, { cas, ttlMs, session }: WriteConditions): string[] {
+  const begin = cas === undefined ? ["insert", key, value.text] : ["cas", key, cas, value.text];
+  const ttl = ttlMs === undefined || ttlMs === 0 ? [] : ["--ttl", `${ttlMs}ms`];
+  return [...begin, ...ttl, ...(session === undefined ? [] : ["--session", session])];
+}
+
+function pythonOf(value: Stored): string {
+  return value instanceof JsonText
+    ? pythonValue(value.text)
+    : `base64.b64decode(${text(base64(value))})  # import base64`;
+}
+
+function typescriptOf(value: Stored): string {
+  return value instanceof JsonText
+    ? typescriptValue(value.text)
+    : `Uint8Array.from(atob(${text(base64(value))}), (byte) => byte.charCodeAt(0))`;
+}
+
+function base64(bytes: Uint8Array): string {
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+/** Deletes the version that was read. */
+export function removeEntry(key: string, cas: string): Request<WriteResult<Stored>> {
+  return {
+    title: `Delete \`${key}\`, in the version with cas ${cas}`,
+    writes: true,
+    http: {
+      method: "POST",
+      target: "/v1/ops",
+      body: `{"op":"remove","key":${JSON.stringify(key)},"cas":${JSON.stringify(cas)}}`,
+    },
+    cli: ["delete", key, "--cas", cas],
+    python: `client.remove(${text(key)}, cas=${text(cas)})`,
+    typescript: `await client.remove(${text(key)}, { cas: ${text(cas)} });`,
+    run: (client, signal) => client.remove<Stored>(key, { cas, signal }),
+  };
+}
+
+/** A page of the decisions about an entry, refused ones too, oldest first. */
+export function readAudit(key: string, cursor?: string): Request<AuditPage> {
+  return {
+    title: `Read who changed \`${key}\`, who tried to, and when`,
+    writes: false,
+    http: { method: "GET", target: target("/v1/audit", { key, cursor }) },
+    cli: ["audit", key],
+    python: `print(client.access.audit(${text(key)}${pythonOptions({ cursor: cursor && text(cursor) })}))`,
+    typescript:
+      cursor === undefined
+        ? `for await (const line of client.audit(${text(key)})) console.log(line);`
+        : `console.log(await client.audit(${text(key)}).page(${text(cursor)}));`,
+    run: (client, signal) => client.audit(key, { signal }).page(cursor),
+  };
+}

@@ -1,0 +1,187 @@
+/** Requests about many keys: listed, counted, found by what holds of their fields. */
+
+import type { Counted, Criterion, FindPage, ListPage, Operator } from "quorate";
+import { compactJson } from "../json/format.js";
+import { scanJson } from "../json/scan.js";
+import type { Stored } from "./entries.js";
+import { JsonText } from "./json-text.js";
+import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import { type Request, target } from "./request.js";
+
+/** Which keys are listed. */
+export interface Range {
+  /** Those that begin so … */
+  readonly prefix: string;
+  /** … from this one on. */
+  readonly from?: string | undefined;
+  /** Most keys of the page. */
+  readonly limit: number;
+}
+
+/** A page of keys, without values. */
+export function listKeys({ prefix, from, limit }: Range): Request<ListPage> {
+  const isWhole = from === undefined || from === prefix;
+  const end = isWhole ? undefined : endOfPrefix(prefix);
+  const python = isWhole ? { prefix: text(prefix) } : { start: text(from), end: end && text(end) };
+  const typescript = isWhole ? { prefix: text(prefix) } : { start: text(from), end: end && text(end) };
+  const query = isWhole ? { prefix } : { start: from, end };
+  const shown = { limit: String(limit), keys_only: "True" };
+  return {
+    title: prefix === "" ? "List keys" : `List the keys that begin with \`${prefix}\``,
+    writes: false,
+    http: { method: "GET", target: target("/v1/kv", { ...query, limit, keys_only: true }) },
+    cli: ["list", ...(prefix === "" ? [] : [prefix]), "--keys", "--limit", String(limit)],
+    python: `print(client.list(${pythonOptions({ ...python, ...shown }).slice(2)}))`,
+    typescript: `console.log(await client.list(${typescriptOptions({ ...typescript, limit: String(limit), keysOnly: "true" })}).page());`,
+    run: (client, signal) => client.list({ ...query, limit, keysOnly: true, signal }).page(),
+  };
+}
+
+/** How many keys begin so. */
+export function countKeys(prefix: string): Request<Counted> {
+  const body = prefix === "" ? {} : { prefix };
+  return {
+    title: prefix === "" ? "Count all keys" : `Count the keys that begin with \`${prefix}\``,
+    writes: false,
+    http: { method: "POST", target: "/v1/count", body: JSON.stringify(body) },
+    cli: ["count", ...(prefix === "" ? [] : [prefix])],
+    python: `print(client.count(${prefix === "" ? "" : text(prefix)}))`,
+    typescript: `console.log(await client.count(${prefix === "" ? "" : `{ prefix: ${text(prefix)} }`}));`,
+    run: (client, signal) => client.count({ ...body, signal }),
+  };
+}
+
+/** The key behind all keys that begin so; `undefined` where there is none such. */
+export function endOfPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    const point = last.codePointAt(0) ?? 0;
+    if (point < 0x10ffff) {
+      // No character has a code of a half of a pair.
+      return points.join("") + String.fromCodePoint(point === 0xd7ff ? 0xe000 : point + 1);
+    }
+  }
+  return undefined;
+}
+
+/** Operators that take no value. */
+const WITHOUT_VALUE: readonly string[] = ["exists", "nexists"];
+
+/** All operators, as they are offered. */
+export const OPERATORS: readonly Operator[] = [
+  "eq",
+  "neq",
+  "lt",
+  "lte",
+  "gt",
+  "gte",
+  "in",
+  "nin",
+  "between",
+  "exists",
+  "nexists",
+  "contains",
+  "ncontains",
+  "starts",
+  "ends",
+  "like",
+];
+
+/** One comparison, its value as JSON text. */
+export interface Condition {
+  readonly field: string;
+  readonly op: Operator;
+  readonly value?: JsonText;
+}
+
+/**
+ * A comparison as the command line takes it: `FIELD OP VALUE`. A value that is no JSON is a string. Says in words what is wrong with
+ * one that is none.
+ */
+export function parseCondition(line: string): Condition | string {
+  const [, field, op, rest] = /^\s*(\S+)\s+(\S+)\s*([\s\S]*)$/.exec(line) ?? [];
+  if (field === undefined || op === undefined) {
+    return "a condition is a field, an operator and a value: status eq pending";
+  }
+  if (!OPERATORS.includes(op as Operator)) {
+    return `there is no operator \`${op}\`; there are ${OPERATORS.join(", ")}`;
+  }
+  const value = rest?.trim() ?? "";
+  if (WITHOUT_VALUE.includes(op)) {
+    return value === ""
+      ? { field, op: op as Operator }
+      : `\`${op}\` takes no value, and there is \`${value}\``;
+  }
+  return value === ""
+    ? `\`${op}\` takes a value: ${field} ${op} …`
+    : { field, op: op as Operator, value: typedValue(value) };
+}
+
+function typedValue(word: string): JsonText {
+  try {
+    return new JsonText(compactJson(scanJson(word)));
+  } catch {
+    // Whoever types `pending` means the string.
+    return new JsonText(JSON.stringify(word));
+  }
+}
+
+function jsonOf({ field, op, value }: Condition): string {
+  return `{"field":${JSON.stringify(field)},"op":"${op}"${value === undefined ? "" : `,"value":${value.text}`}}`;
+}
+
+/** What is looked for. */
+export interface Search {
+  readonly prefix: string;
+  /** What has to hold of the entries, all of it. */
+  readonly where: readonly Condition[];
+  readonly limit: number;
+  /** Where the page before ended. */
+  readonly cursor?: string | undefined;
+}
+
+/** A page of the entries of which something holds. */
+export function findEntries({ prefix, where, limit, cursor }: Search): Request<FindPage<Stored>> {
+  const conditions = `[${where.map(jsonOf).join(",")}]`;
+  const parts = [
+    prefix === "" ? undefined : `"prefix":${JSON.stringify(prefix)}`,
+    `"where":${conditions}`,
+    `"limit":${limit}`,
+    cursor && `"cursor":${JSON.stringify(cursor)}`,
+  ];
+  const options = { limit: String(limit), cursor: cursor && text(cursor) };
+  return {
+    title: `Find entries${prefix === "" ? "" : ` below \`${prefix}\``} by what holds of them`,
+    writes: false,
+    http: {
+      method: "POST",
+      target: "/v1/find",
+      body: `{${parts.filter((part) => part !== undefined).join(",")}}`,
+    },
+    cli: [
+      "find",
+      ...(prefix === "" ? [] : [prefix]),
+      ...where.flatMap(({ field, op, value }) => [
+        "--where",
+        [field, op, ...(value === undefined ? [] : [value.text])].join(" "),
+      ]),
+      "--limit",
+      String(limit),
+    ],
+    python: `print(client.find(${text(prefix)}, ${pythonValue(conditions)}${pythonOptions(options)}))`,
+    typescript: `console.log(await client.find(${typescriptOptions({
+      prefix: prefix === "" ? undefined : text(prefix),
+      where: typescriptValue(conditions),
+      limit: String(limit),
+    })}).page(${cursor === undefined ? "" : text(cursor)}));`,
+    run: (client, signal) =>
+      client
+        .find<Stored>({
+          ...(prefix !== "" && { prefix }),
+          where: where as readonly Criterion[],
+          limit,
+          signal,
+        })
+        .page(cursor),
+  };
+}

@@ -1,0 +1,63 @@
+/** Strings, numbers and options as the languages of `Copy as` write them. Owns quoting. */
+
+import { quoted } from "../json/format.js";
+import { endOfString } from "../json/scan.js";
+
+/** A word for a POSIX shell. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
+}
+
+/** A string for Python or TypeScript. What cannot be seen is escaped. */
+export function text(value: string): string {
+  return quoted(value);
+}
+
+/** JSON text as a Python value. */
+export function pythonValue(json: string): string {
+  return outsideStrings(json, (part) =>
+    part
+      .replace(/\btrue\b/g, "True")
+      .replace(/\bfalse\b/g, "False")
+      .replace(/\bnull\b/g, "None"),
+  );
+}
+
+/** JSON text as a TypeScript value: whole numbers that no float holds are `bigint` there. */
+export function typescriptValue(json: string): string {
+  return outsideStrings(json, (part) =>
+    part.replace(/-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (number) =>
+      /^-?\d+$/.test(number) && !Number.isSafeInteger(Number(number)) ? `${number}n` : number,
+    ),
+  );
+}
+
+function outsideStrings(json: string, change: (part: string) => string): string {
+  const parts: string[] = [];
+  for (let at = 0; at < json.length; ) {
+    const quote = json.indexOf('"', at);
+    const end = quote < 0 ? json.length : quote;
+    parts.push(change(json.slice(at, end)));
+    at = quote < 0 ? json.length : (endOfString(json, quote) ?? json.length);
+    if (quote >= 0) {
+      parts.push(json.slice(quote, at));
+    }
+  }
+  return parts.join("");
+}
+
+/** Named arguments of a Python call, after others: `, limit=10`. Those that are `undefined` are left out. */
+export function pythonOptions(options: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(options)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `, ${name}=${value}`)
+    .join("");
+}
+
+/** An object of options in TypeScript: `{ limit: 10 }`; nothing where there are none. */
+export function typescriptOptions(options: Readonly<Record<string, string | undefined>>): string {
+  const parts = Object.entries(options)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${value}`);
+  return parts.length === 0 ? "" : `{ ${parts.join(", ")} }`;
+}

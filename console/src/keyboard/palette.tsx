@@ -1,0 +1,108 @@
+/** The palette: everything that can be done, by typing a few letters of it. A key that is typed can be opened. Owns the search. */
+
+import { useState } from "preact/hooks";
+import { addressOf, go } from "../state/route.js";
+import { Dialog } from "../ui/dialog.js";
+import { type Action, actions, overlay } from "./actions.js";
+import { shownKeys } from "./keys.js";
+
+/** Whether all letters of `typed` are in the text, in order. */
+export function matches(typed: string, text: string): boolean {
+  let at = 0;
+  const within = text.toLowerCase();
+  return Array.from(typed.toLowerCase().replace(/\s/g, "")).every((letter) => {
+    at = within.indexOf(letter, at) + 1;
+    return at > 0;
+  });
+}
+
+function ofKey(typed: string): Action[] {
+  const key = typed.trim();
+  return key === ""
+    ? []
+    : [
+        { id: "entry", title: `Open the entry ${key}`, run: () => void go(addressOf("entry", { key })) },
+        {
+          id: "below",
+          title: `Keys that begin with ${key}`,
+          run: () => void go(addressOf("keys", { prefix: key })),
+        },
+        { id: "past", title: `History of ${key}`, run: () => void go(addressOf("history", { key })) },
+      ];
+}
+
+/** The palette. */
+export function Palette() {
+  const [typed, setTyped] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const found = actions().filter(({ title, words }) => matches(typed, `${title} ${words ?? ""}`));
+  const all = [...found, ...ofKey(typed)];
+  const at = Math.min(chosen, all.length - 1);
+  const close = () => {
+    overlay.value = undefined;
+  };
+  const run = (action: Action | undefined) => {
+    close();
+    action?.run();
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      setChosen((at + step + all.length) % Math.max(1, all.length));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      run(all[at]);
+    }
+  };
+  return (
+    <Dialog title="Do something" at="top" isBare onClose={close}>
+      <input
+        class="palette-input"
+        type="text"
+        role="combobox"
+        aria-label="What to do"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={all.length > 0 ? `palette-${at}` : undefined}
+        placeholder="Go somewhere, do something, open a key …"
+        autocomplete="off"
+        spellcheck={false}
+        value={typed}
+        onInput={(event) => {
+          setTyped(event.currentTarget.value);
+          setChosen(0);
+        }}
+        onKeyDown={onKey}
+      />
+      <div class="palette-list" id="palette-list" role="listbox" aria-label="What can be done">
+        {all.map((action, row) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the keys
+          // biome-ignore lint/a11y/useFocusableInteractive: the field above has the focus
+          <div
+            key={action.id}
+            id={`palette-${row}`}
+            role="option"
+            aria-selected={row === at}
+            class={row === at ? "palette-item active" : "palette-item"}
+            onClick={() => run(action)}
+          >
+            <bdi>{action.title}</bdi>
+            {action.keys !== undefined && <Keys keys={action.keys} />}
+          </div>
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+/** Keys as they are pressed. */
+export function Keys({ keys }: { readonly keys: string }) {
+  return (
+    <span class="keys">
+      {shownKeys(keys).map((key) => (
+        <kbd key={key}>{key}</kbd>
+      ))}
+    </span>
+  );
+}

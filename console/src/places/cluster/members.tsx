@@ -1,0 +1,192 @@
+/** The table of members and what can be done to each. Owns the questions that come before a change: what it would come to. */
+
+import { useState } from "preact/hooks";
+import type { Members, MembersChanged, QuorateError } from "quorate";
+import { changeMember, type MemberVerb, transferLeader } from "../../api/cluster.js";
+import type { Request } from "../../api/request.js";
+import { status } from "../../state/cluster.js";
+import { notify } from "../../state/notices.js";
+import { asError, perform } from "../../state/page.js";
+import { isReadOnly } from "../../state/settings.js";
+import { duration, grouped } from "../../text/words.js";
+import { confirm } from "../../ui/confirm.js";
+import { Problem } from "../../ui/problem.js";
+
+type Member = Members["members"][number];
+
+/** The table. */
+export function MemberTable({
+  members,
+  onChanged,
+}: {
+  readonly members: Members;
+  readonly onChanged: () => void;
+}) {
+  const [error, setError] = useState<QuorateError | undefined>(undefined);
+  const [busy, setBusy] = useState<string | undefined>(undefined);
+  const attempt = async (what: string, act: () => Promise<void>) => {
+    setBusy(what);
+    setError(undefined);
+    try {
+      await act();
+    } catch (error) {
+      setError(asError(error));
+    }
+    setBusy(undefined);
+    onChanged();
+  };
+  return (
+    <>
+      {error !== undefined && <Problem error={error} />}
+      {members.changing && <p class="hint">A change of the members is under way.</p>}
+      {busy !== undefined && (
+        <p class="hint" role="status">
+          {busy} …
+        </p>
+      )}
+      <div class="table-box">
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Node</th>
+              <th>Role</th>
+              <th>Heard of</th>
+              <th class="number">Behind</th>
+              <th>For clients</th>
+              <th>For peers</th>
+              <th>
+                <span class="unseen">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {members.members.map((member) => (
+              <tr key={member.id}>
+                <td>
+                  <strong>{member.id}</strong>
+                  {member.id === status.value?.nodeId && <span class="badge quiet">this one</span>}
+                </td>
+                <td>
+                  <span class={member.leader ? "badge good" : "badge quiet"}>
+                    {member.leader ? "leader" : member.role}
+                  </span>
+                </td>
+                <td>
+                  <span class={`dot ${member.healthy ? "good" : "bad"}`} aria-hidden="true" />
+                  {heardOf(member)}
+                </td>
+                <td class="number">{member.lag === undefined ? "–" : grouped(member.lag)}</td>
+                <td>
+                  <code>{member.clientAddr}</code>
+                </td>
+                <td>
+                  <code>{member.peerAddr}</code>
+                </td>
+                <td class="row-actions">
+                  <MemberActions member={member} isBusy={busy !== undefined} attempt={attempt} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="hint">{members.prospect}</p>
+    </>
+  );
+}
+
+function heardOf(member: Member): string {
+  if (member.leader) {
+    return "leads";
+  }
+  if (member.lastContactMs === undefined) {
+    return member.healthy ? "yes" : "not heard of";
+  }
+  return `${duration(member.lastContactMs)} ago`;
+}
+
+interface ActionsProps {
+  readonly member: Member;
+  readonly isBusy: boolean;
+  readonly attempt: (what: string, act: () => Promise<void>) => Promise<void>;
+}
+
+function MemberActions({ member, isBusy, attempt }: ActionsProps) {
+  const isOff = isBusy || isReadOnly.value;
+  const change = (verb: MemberVerb) => () =>
+    void attempt(`Asking what it would come to`, () => changeAfterDryRun(verb, member.id));
+  return (
+    <>
+      {member.role === "voter" && !member.leader && (
+        <button
+          type="button"
+          class="button small"
+          disabled={isOff}
+          onClick={() => void attempt(`Handing leadership to node ${member.id}`, () => transfer(member.id))}
+        >
+          Let it lead
+        </button>
+      )}
+      {member.role === "learner" && (
+        <button type="button" class="button small" disabled={isOff} onClick={change("promote")}>
+          Give a vote
+        </button>
+      )}
+      <button type="button" class="button small danger-text" disabled={isOff} onClick={change("remove")}>
+        Remove
+      </button>
+    </>
+  );
+}
+
+async function transfer(id: number): Promise<void> {
+  const isSure = await confirm({
+    title: `Let node ${id} lead?`,
+    body: (
+      <p>
+        Leadership is handed to node {id}. Writes wait a moment while it changes hands; none is lost. Locks,
+        sessions and elections stay as they are.
+      </p>
+    ),
+    action: `Let node ${id} lead`,
+  });
+  if (isSure) {
+    const { leaderId } = await perform(transferLeader(id));
+    notify(`Node ${leaderId} leads`);
+  }
+}
+
+const QUESTIONS: Record<MemberVerb, (id: number) => string> = {
+  promote: (id) => `Give node ${id} a vote`,
+  demote: (id) => `Take the vote of node ${id}`,
+  remove: (id) => `Remove node ${id}`,
+};
+
+/** The leader says what the change would come to; only then it is made. */
+async function changeAfterDryRun(verb: MemberVerb, id: number): Promise<void> {
+  const request = (dryRun: boolean): Request<MembersChanged> => changeMember(verb, id, dryRun);
+  const outcome = await perform(request(true));
+  const isSure = await confirm({
+    title: `${QUESTIONS[verb](id)}?`,
+    body: (
+      <>
+        <p>The leader says what will happen:</p>
+        <ul>
+          {outcome.explanation.map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+        <p>
+          Voters then: {outcome.voters.join(", ")}
+          {outcome.learners.length > 0 && `; learners: ${outcome.learners.join(", ")}`}
+        </p>
+      </>
+    ),
+    action: QUESTIONS[verb](id),
+    isDangerous: verb !== "promote",
+  });
+  if (isSure) {
+    await perform(request(false));
+    notify(`Done: ${QUESTIONS[verb](id).toLowerCase()}`);
+  }
+}

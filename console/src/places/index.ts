@@ -1,0 +1,42 @@
+/**
+ * The list of places.
+ *
+ * Owns their names, addresses and keys. A place is a folder beside this file; its code is loaded when it is first shown. To add one,
+ * add a line here: navigation, palette, keys and help follow from it.
+ */
+
+import type { ComponentType } from "preact";
+import type { IconName } from "../ui/icon.js";
+
+/** A place. */
+export interface Place {
+  /** The segment of its address below `/console/`. */
+  readonly id: string;
+  readonly title: string;
+  /** What it is for: a short sentence. */
+  readonly what: string;
+  readonly icon: IconName;
+  /** Goes there: `g` and this. */
+  readonly key: string;
+  /** A place that is about one key stands not in the navigation; it is reached from that key. */
+  readonly isOfKey?: boolean;
+  /** Its code; the default export is its component. */
+  readonly load: () => Promise<{ readonly default: ComponentType }>;
+}
+
+/** All places, in the order of the navigation. The first one is where the console begins. */
+export const PLACES: readonly Place[] = [
+  {
+    id: "cluster",
+    title: "Cluster",
+    what: "Members, who leads, what needs attention",
+    icon: "cluster",
+    key: "c",
+    load: () => import("./cluster/index.js"),
+  },
+];
+
+/** The place with this id. */
+export function placeOf(id: string): Place | undefined {
+  return id === "" ? PLACES[0] : PLACES.find((place) => place.id === id);
+}

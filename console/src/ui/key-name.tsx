@@ -1,0 +1,8 @@
+/** A key, or another text of somebody's, so that it cannot pose as something else. Owns that its direction stays within it. */
+
+import { visible } from "../json/format.js";
+
+/** The text, with what cannot be seen in it escaped. */
+export function KeyName({ name }: { readonly name: string }) {
+  return <bdi class="key-name">{visible(name)}</bdi>;
+}

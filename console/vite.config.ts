@@ -1,0 +1,31 @@
+/**
+ * How the console is built.
+ *
+ * Owns what makes the files in `dist/` the same on every machine: names that follow from content alone, no time stamps, nothing inlined.
+ */
+
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  base: "/console/",
+  resolve: {
+    alias: { quorate: fileURLToPath(new URL("../sdk/typescript/src/index.ts", import.meta.url)) },
+  },
+  build: {
+    target: "es2022",
+    // The policy of the page (CSP) takes neither inline code nor `data:` scripts, and all browsers that we build for preload by themselves.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        entryFileNames: "assets/[name]-[hash].js",
+        chunkFileNames: "assets/[name]-[hash].js",
+        assetFileNames: "assets/[name]-[hash][extname]",
+      },
+    },
+  },
+  test: { include: ["src/**/*.test.ts"] },
+});
