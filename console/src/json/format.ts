@@ -89,6 +89,20 @@ export function compactJson(value: Json): string {
   }
 }
 
+/** The text of a value as it is stored: nothing escaped that need not be. */
+export function storedJson(value: Json): string {
+  switch (value.kind) {
+    case "object":
+      return `{${value.members.map((member) => `${JSON.stringify(member.name)}:${storedJson(member.value)}`).join(",")}}`;
+    case "array":
+      return `[${value.items.map(storedJson).join(",")}]`;
+    case "string":
+      return JSON.stringify(value.value);
+    default:
+      return formatScalar(value);
+  }
+}
+
 /** The text indented; as it is where it is no JSON. */
 export function prettyJson(text: string): string {
   try {

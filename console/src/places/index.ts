@@ -34,6 +34,32 @@ export const PLACES: readonly Place[] = [
     key: "c",
     load: () => import("./cluster/index.js"),
   },
+  {
+    id: "keys",
+    title: "Keys",
+    what: "The tree of keys; search by prefix and field",
+    icon: "keys",
+    key: "k",
+    load: () => import("./keys/index.js"),
+  },
+  {
+    id: "entry",
+    title: "Entry",
+    what: "One entry: read, edit, save on its cas",
+    icon: "entry",
+    key: "e",
+    isOfKey: true,
+    load: () => import("./entry/index.js"),
+  },
+  {
+    id: "history",
+    title: "History",
+    what: "What an entry was, who changed it, and how to get it back",
+    icon: "history",
+    key: "h",
+    isOfKey: true,
+    load: () => import("./history/index.js"),
+  },
 ];
 
 /** The place with this id. */

@@ -1,0 +1,76 @@
+/**
+ * An entry while it is edited.
+ *
+ * Owns what the text began as, whether it is JSON, and the write that saves it: on the cas that was read, with the session and the time
+ * to live that the entry has.
+ */
+
+import type { WriteResult } from "quorate";
+import type { StoredEntry } from "../../api/entries.js";
+import { type Stored, type WriteConditions, writeEntry } from "../../api/entries.js";
+import { JsonText } from "../../api/json-text.js";
+import type { Request } from "../../api/request.js";
+import { formatJson, storedJson } from "../../json/format.js";
+import { type Json, JsonFault, scanJson } from "../../json/scan.js";
+
+/** A text and what it began as. */
+export interface Draft {
+  /** The version that was read; `undefined` where there was no entry. */
+  readonly base: StoredEntry | undefined;
+  /** When it was read, by the clock of the page. */
+  readonly readAt: number;
+  /** The text of that version. */
+  readonly before: string;
+  readonly text: string;
+}
+
+/** What an entry begins as that is not there yet. */
+const NEW_TEXT = "{\n  \n}";
+
+/** The draft of an entry as it was read just now. */
+export function draftOf(entry: StoredEntry | undefined, now: number): Draft {
+  const before = entry?.value instanceof JsonText ? entry.value.pretty : "";
+  return { base: entry, readAt: now, before, text: entry === undefined ? NEW_TEXT : before };
+}
+
+/** Whether something would be lost with the draft. */
+export function isChanged({ base, before, text }: Draft): boolean {
+  return base === undefined ? text !== NEW_TEXT : text !== before;
+}
+
+/** The document, or why the text is none. */
+export function checked(text: string): Json | JsonFault {
+  try {
+    return scanJson(text);
+  } catch (error) {
+    if (error instanceof JsonFault) {
+      return error;
+    }
+    throw error;
+  }
+}
+
+/** The write that puts this document in the place of the version that was read. */
+export function saveOf(
+  key: string,
+  { base, readAt }: Draft,
+  value: Json,
+  now: number,
+): Request<WriteResult<Stored>> {
+  return writeEntry(key, new JsonText(storedJson(value)), kept(base, now - readAt));
+}
+
+/** What a write has to say so that the entry keeps its session and the time it has left. */
+export function kept(entry: StoredEntry | undefined, ageMs: number): WriteConditions {
+  if (entry === undefined) {
+    return { cas: undefined };
+  }
+  // Without a time of its own it would get that of its collection.
+  const left = entry.ttlMs === undefined ? 0 : Math.max(1, Math.round(entry.ttlMs - ageMs));
+  return { cas: entry.cas ?? "", ttlMs: left, session: entry.session };
+}
+
+/** The text of a document for the editor. */
+export function editable(value: Json): string {
+  return formatJson(value);
+}

@@ -1,0 +1,284 @@
+/**
+ * One entry: read, edited as JSON, saved on the cas that was read, deleted.
+ *
+ * Owns the course of an edit. A save never overwrites what somebody else wrote meanwhile: it is refused then, and both versions are
+ * shown.
+ */
+
+import { useEffect, useState } from "preact/hooks";
+import { isQuorateError, type QuorateError } from "quorate";
+import { readEntry, removeEntry, type StoredEntry } from "../../api/entries.js";
+import { JsonText } from "../../api/json-text.js";
+import { type Json, JsonFault } from "../../json/scan.js";
+import { useShortcuts } from "../../keyboard/keys.js";
+import { notify } from "../../state/notices.js";
+import { asError, perform, useRequest } from "../../state/page.js";
+import { addressOf, go, guardLeaving, route } from "../../state/route.js";
+import { isReadOnly } from "../../state/settings.js";
+import { confirm } from "../../ui/confirm.js";
+import { Editor } from "../../ui/editor.js";
+import { KeyHeading, KeyTabs, NoKeyNamed } from "../../ui/key-heading.js";
+import { KeyName } from "../../ui/key-name.js";
+import { Page } from "../../ui/page.js";
+import { Problem } from "../../ui/problem.js";
+import { Loading } from "../../ui/states.js";
+import { Bytes } from "./bytes.js";
+import { Conflict } from "./conflict.js";
+import { checked, type Draft, draftOf, editable, isChanged, saveOf } from "./draft.js";
+import { Facts } from "./facts.js";
+import { useNewer } from "./follow.js";
+
+/** Errors that say that the entry is not the version that was read. */
+const OVERTAKEN = ["cas_mismatch", "already_exists", "not_found"] as const;
+/** After the last key, before the text is looked at. */
+const CHECK_PAUSE_MS = 250;
+
+/** The place. */
+export default function EntryPlace() {
+  const key = route.value.query.get("key") ?? "";
+  return (
+    <Page
+      title={key === "" ? "Entry" : key}
+      heading={key === "" ? "Entry" : <KeyHeading name={key} />}
+      actions={key === "" ? undefined : <KeyTabs name={key} current="entry" />}
+      isTall
+    >
+      {key === "" ? <NoKeyNamed /> : <OneEntry key={key} name={key} />}
+    </Page>
+  );
+}
+
+function OneEntry({ name }: { readonly name: string }) {
+  const source = useRequest(readEntry(name), name);
+  const [loaded, setLoaded] = useState<{ entry: StoredEntry | undefined; at: number } | undefined>(undefined);
+  const { data, error, isLoading, reload } = source;
+  useEffect(() => {
+    if (!isLoading && error === undefined) {
+      setLoaded({ entry: data, at: performance.now() });
+    }
+  }, [data, isLoading, error]);
+  if (error !== undefined && loaded === undefined) {
+    return <Problem error={error} onRetry={reload} />;
+  }
+  return loaded === undefined ? (
+    <Loading what="the entry" lines={8} />
+  ) : (
+    <Editing key={loaded.at} name={name} entry={loaded.entry} reload={reload} />
+  );
+}
+
+interface EditingProps {
+  readonly name: string;
+  readonly entry: StoredEntry | undefined;
+  readonly reload: () => void;
+}
+
+/** A save that was refused: the document of the editor, and what is there. */
+interface Overtaken {
+  readonly mine: Json;
+  readonly theirs: StoredEntry | undefined;
+}
+
+function Editing({ name, entry, reload }: EditingProps) {
+  const [draft, setDraft] = useState<Draft>(() => draftOf(entry, performance.now()));
+  const [fault, setFault] = useState<JsonFault | undefined>(undefined);
+  const [error, setError] = useState<QuorateError | undefined>(undefined);
+  const [overtaken, setOvertaken] = useState<Overtaken | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  const newer = useNewer(name, draft.base?.cas);
+  const changed = isChanged(draft);
+
+  useEffect(() => (changed ? guardLeaving(askToLeave) : undefined), [changed]);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      const value = changed ? checked(draft.text) : undefined;
+      setFault(value instanceof JsonFault ? value : undefined);
+    }, CHECK_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [draft.text, changed]);
+  useEffect(() => {
+    if (newer !== undefined && !changed) {
+      setDraft(draftOf(newer ?? undefined, performance.now()));
+    }
+  }, [newer, changed]);
+
+  const attempt = async (act: () => Promise<void>) => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await act();
+    } catch (error) {
+      setError(asError(error));
+    }
+    setBusy(false);
+  };
+  const save = () => {
+    const value = checked(draft.text);
+    if (value instanceof JsonFault) {
+      setFault(value);
+      return;
+    }
+    void attempt(async () => {
+      const refused = await saved(name, draft, value);
+      setOvertaken(refused);
+      if (refused === undefined) {
+        reload();
+      }
+    });
+  };
+  const remove = () => void attempt(() => removed(name, draft.base));
+  const format = () => {
+    const value = checked(draft.text);
+    setFault(value instanceof JsonFault ? value : undefined);
+    if (!(value instanceof JsonFault)) {
+      setDraft({ ...draft, text: editable(value) });
+    }
+  };
+  const discard = () => setDraft({ ...draft, text: draftOf(draft.base, 0).text });
+  const canSave = changed && !isBusy && !isReadOnly.value && fault === undefined && draft.base?.cas !== null;
+  useShortcuts([
+    { keys: "mod+s", what: "Save", group: "Entry", run: () => canSave && save() },
+    { keys: "r", what: "Read again", group: "Entry", run: () => !changed && reload() },
+    { keys: "h", what: "History", group: "Entry", run: () => void go(addressOf("history", { key: name })) },
+  ]);
+
+  if (overtaken !== undefined) {
+    return (
+      <Conflict
+        base={draft.base}
+        mine={overtaken.mine}
+        theirs={overtaken.theirs}
+        onResolve={(text) => {
+          setDraft({ ...draftOf(overtaken.theirs, performance.now()), text });
+          setOvertaken(undefined);
+        }}
+        onDiscard={() => {
+          setDraft(draftOf(overtaken.theirs, performance.now()));
+          setOvertaken(undefined);
+        }}
+      />
+    );
+  }
+  const { base } = draft;
+  return (
+    <>
+      {error !== undefined && <Problem error={error} />}
+      {base === undefined && (
+        <p class="hint">
+          There is no entry with this key. What you write here creates it, if nobody else does so before.
+        </p>
+      )}
+      {newer !== undefined && changed && (
+        <p class="banner inline" role="status">
+          {newer === null ? "Somebody deleted it" : `Somebody changed it: it is at version ${newer.version}`}{" "}
+          while you edit. Saving will show both versions.
+        </p>
+      )}
+      <div class="entry">
+        <div class="entry-main">
+          {base !== undefined && !(base.value instanceof JsonText) ? (
+            <Bytes value={base.value} />
+          ) : (
+            <Editor
+              label={`Value of ${name}, as JSON`}
+              text={draft.text}
+              onText={(text) => setDraft({ ...draft, text })}
+              isReadOnly={isReadOnly.value}
+              fault={fault}
+              onSave={() => canSave && save()}
+            />
+          )}
+          <div class="toolbar">
+            <button type="button" class="button primary" disabled={!canSave} onClick={save}>
+              {isBusy ? "Saving …" : base === undefined ? "Create" : "Save"}
+            </button>
+            <button type="button" class="button" disabled={isReadOnly.value} onClick={format}>
+              Format
+            </button>
+            <button type="button" class="button" disabled={!changed} onClick={discard}>
+              Discard changes
+            </button>
+            {base !== undefined && (
+              <button
+                type="button"
+                class="button danger-text push"
+                disabled={isBusy || isReadOnly.value || base.cas === null}
+                onClick={remove}
+              >
+                Delete
+              </button>
+            )}
+          </div>
+          <p class="hint">{whyNot(base, changed)}</p>
+        </div>
+        {base !== undefined && <Facts entry={base} />}
+      </div>
+    </>
+  );
+}
+
+function whyNot(base: StoredEntry | undefined, changed: boolean): string {
+  if (isReadOnly.value) {
+    return "The console is switched to reading only.";
+  }
+  if (base?.cas === null) {
+    return "Somebody has it locked: only who has the key of the lock can write it until that ends.";
+  }
+  if (base === undefined) {
+    return "It is created only if there is still no such entry.";
+  }
+  return changed
+    ? `Saved only if it still has cas ${base.cas}. Its session and the time it has left stay.`
+    : "Changes of others show here by themselves.";
+}
+
+function askToLeave(): Promise<boolean> {
+  return confirm({
+    title: "Leave without saving?",
+    body: <p>What you changed is not saved, and is lost when you leave.</p>,
+    action: "Leave without saving",
+    isDangerous: true,
+  });
+}
+
+/** Saves. What is there instead, where somebody else was faster. */
+async function saved(name: string, draft: Draft, value: Json): Promise<Overtaken | undefined> {
+  try {
+    const result = await perform(saveOf(name, draft, value, performance.now()));
+    notify(`Saved: ${name}, version ${result.version ?? "?"}, revision ${result.revision}`);
+    return undefined;
+  } catch (error) {
+    if (!isQuorateError(error, ...OVERTAKEN)) {
+      throw error;
+    }
+    const shown = error.current as StoredEntry | undefined;
+    // A refusal leaves out what is too large for it.
+    const isWhole = shown?.value instanceof JsonText || shown?.value instanceof Uint8Array;
+    return { mine: value, theirs: isWhole ? shown : await perform(readEntry(name)) };
+  }
+}
+
+/** Deletes the version that is shown, once that was confirmed. */
+async function removed(name: string, base: StoredEntry | undefined): Promise<void> {
+  if (base === undefined || base.cas === null) {
+    return;
+  }
+  const isSure = await confirm({
+    title: "Delete this entry?",
+    body: (
+      <>
+        <p>
+          <KeyName name={name} /> is deleted, in version {base.version} (cas {base.cas}). If somebody changes
+          it before that, nothing is deleted.
+        </p>
+        <p>Its history can be read, and any version restored, until it is compacted.</p>
+      </>
+    ),
+    action: "Delete the entry",
+    isDangerous: true,
+  });
+  if (isSure) {
+    const result = await perform(removeEntry(name, base.cas));
+    notify(`Deleted: ${name}, revision ${result.revision}`);
+  }
+}
