@@ -1,5 +1,6 @@
 /** A request as text to copy: curl, command line, Python, TypeScript. Owns the frame around what a request says of itself. */
 
+import { escapedJson } from "../json/format.js";
 import { shellWord, text } from "./literals.js";
 import type { Request } from "./request.js";
 
@@ -53,7 +54,7 @@ function curl({ http }: Request<unknown>, { origin, hasToken }: Surroundings): s
     parts.push(`-H "Authorization: Bearer $${TOKEN_VARIABLE}"`);
   }
   if (http.body !== undefined) {
-    parts.push("-H 'Content-Type: application/json'", `-d ${shellWord(http.body)}`);
+    parts.push("-H 'Content-Type: application/json'", `-d ${shellWord(escapedJson(http.body))}`);
   }
   return parts.join(" ");
 }

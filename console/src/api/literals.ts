@@ -1,11 +1,16 @@
 /** Strings, numbers and options as the languages of `Copy as` write them. Owns quoting. */
 
-import { quoted } from "../json/format.js";
+import { quoted, visible } from "../json/format.js";
 import { endOfString } from "../json/scan.js";
 
-/** A word for a POSIX shell. */
+/** A word for a shell. One with characters that cannot be seen is in the form `$'…'`, which bash and zsh have. */
 export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
+  if (/^[\w@%+=:,./-]+$/.test(word)) {
+    return word;
+  }
+  const escaped = word.replace(/[\\']/g, "\\$&");
+  const seen = visible(escaped);
+  return seen === escaped ? `'${word.replace(/'/g, "'\\''")}'` : `$'${seen}'`;
 }
 
 /** A string for Python or TypeScript. What cannot be seen is escaped. */

@@ -26,6 +26,11 @@ export function visible(text: string): string {
   return text.replace(CONTROL, escaped).replace(UNSEEN, escaped);
 }
 
+/** JSON text with what cannot be seen escaped: outside of strings there is none of it. */
+export function escapedJson(text: string): string {
+  return text.replace(UNSEEN, escaped);
+}
+
 /** A string as JSON, with what cannot be seen escaped. */
 export function quoted(value: string): string {
   return JSON.stringify(value).replace(UNSEEN, escaped);

@@ -63,7 +63,12 @@ let beforeAt = 0;
 
 function onKey(event: KeyboardEvent): void {
   const name = nameOf(event);
-  if (event.isComposing || event.altKey || (isTyping(event.target) && !name.startsWith("mod+"))) {
+  if (
+    event.defaultPrevented ||
+    event.isComposing ||
+    event.altKey ||
+    (isTyping(event.target) && !name.startsWith("mod+"))
+  ) {
     return;
   }
   // A dialog that is open has the keyboard for itself.

@@ -86,7 +86,12 @@ function Bar() {
         <kbd>Ctrl K</kbd>
       </button>
       {isReadOnly.value && <span class="badge">Read only</span>}
-      <button type="button" class="button copy-button" onClick={() => toggleOverlay("copy")}>
+      <button
+        type="button"
+        class="button copy-button"
+        aria-label="Copy as"
+        onClick={() => toggleOverlay("copy")}
+      >
         <Icon name="code" />
         <span>Copy as</span>
       </button>

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { QuorateError } from "quorate";
+import { asError } from "../api/errors.js";
 import { identity, signIn } from "../state/identity.js";
-import { asError } from "../state/page.js";
 import { Mark } from "./mark.js";
 
 /** The form. */

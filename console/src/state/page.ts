@@ -7,8 +7,9 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { isQuorateError, QuorateError } from "quorate";
+import { QuorateError } from "quorate";
 import { client } from "../api/connection.js";
+import { asError } from "../api/errors.js";
 import type { Request } from "../api/request.js";
 import { noticeRefusal } from "./identity.js";
 import { isReadOnly } from "./settings.js";
@@ -40,15 +41,6 @@ export function noteRequest(request: Request<unknown>): void {
   const known = requests.peek();
   const at = known.findIndex((other) => other.title === request.title);
   requests.value = at < 0 ? [...known, request] : known.with(at, request);
-}
-
-/** An error of whatever kind as one that can be shown. */
-export function asError(error: unknown): QuorateError {
-  if (isQuorateError(error)) {
-    return error;
-  }
-  const detail = error instanceof Error ? error.message : String(error);
-  return new QuorateError({ code: "internal", detail, applied: "unknown", retry: "never", cause: error });
 }
 
 /** Makes a request once. Throws a `QuorateError`. */

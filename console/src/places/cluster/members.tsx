@@ -3,12 +3,14 @@
 import { useState } from "preact/hooks";
 import type { Members, MembersChanged, QuorateError } from "quorate";
 import { changeMember, type MemberVerb, transferLeader } from "../../api/cluster.js";
+import { asError } from "../../api/errors.js";
 import type { Request } from "../../api/request.js";
 import { status } from "../../state/cluster.js";
 import { notify } from "../../state/notices.js";
-import { asError, perform } from "../../state/page.js";
+import { perform } from "../../state/page.js";
 import { isReadOnly } from "../../state/settings.js";
 import { duration, grouped } from "../../text/words.js";
+import { Cell } from "../../ui/cell.js";
 import { confirm } from "../../ui/confirm.js";
 import { Problem } from "../../ui/problem.js";
 
@@ -45,7 +47,7 @@ export function MemberTable({
         </p>
       )}
       <div class="table-box">
-        <table class="table">
+        <table class="table stacked">
           <thead>
             <tr>
               <th>Node</th>
@@ -62,29 +64,31 @@ export function MemberTable({
           <tbody>
             {members.members.map((member) => (
               <tr key={member.id}>
-                <td>
+                <Cell label="Node">
                   <strong>{member.id}</strong>
                   {member.id === status.value?.nodeId && <span class="badge quiet">this one</span>}
-                </td>
-                <td>
+                </Cell>
+                <Cell label="Role">
                   <span class={member.leader ? "badge good" : "badge quiet"}>
                     {member.leader ? "leader" : member.role}
                   </span>
-                </td>
-                <td>
+                </Cell>
+                <Cell label="Heard of">
                   <span class={`dot ${member.healthy ? "good" : "bad"}`} aria-hidden="true" />
                   {heardOf(member)}
-                </td>
-                <td class="number">{member.lag === undefined ? "–" : grouped(member.lag)}</td>
-                <td>
+                </Cell>
+                <Cell label="Behind" isNumber>
+                  {member.lag === undefined ? "–" : grouped(member.lag)}
+                </Cell>
+                <Cell label="For clients">
                   <code>{member.clientAddr}</code>
-                </td>
-                <td>
+                </Cell>
+                <Cell label="For peers">
                   <code>{member.peerAddr}</code>
-                </td>
-                <td class="row-actions">
+                </Cell>
+                <Cell label="" class="row-actions">
                   <MemberActions member={member} isBusy={busy !== undefined} attempt={attempt} />
-                </td>
+                </Cell>
               </tr>
             ))}
           </tbody>

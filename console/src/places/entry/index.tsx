@@ -8,11 +8,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { isQuorateError, type QuorateError } from "quorate";
 import { readEntry, removeEntry, type StoredEntry } from "../../api/entries.js";
+import { asError } from "../../api/errors.js";
 import { JsonText } from "../../api/json-text.js";
 import { type Json, JsonFault } from "../../json/scan.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
-import { asError, perform, useRequest } from "../../state/page.js";
+import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, guardLeaving, route } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
 import { confirm } from "../../ui/confirm.js";
@@ -135,9 +136,10 @@ function Editing({ name, entry, reload }: EditingProps) {
     }
   };
   const discard = () => setDraft({ ...draft, text: draftOf(draft.base, 0).text });
-  const canSave = changed && !isBusy && !isReadOnly.value && fault === undefined && draft.base?.cas !== null;
+  // A mistake is shown a moment after it was made, or mended. To save looks at the text as it is.
+  const canTry = changed && !isBusy && !isReadOnly.value && draft.base?.cas !== null;
   useShortcuts([
-    { keys: "mod+s", what: "Save", group: "Entry", run: () => canSave && save() },
+    { keys: "mod+s", what: "Save", group: "Entry", run: () => canTry && save() },
     { keys: "r", what: "Read again", group: "Entry", run: () => !changed && reload() },
     { keys: "h", what: "History", group: "Entry", run: () => void go(addressOf("history", { key: name })) },
   ]);
@@ -185,11 +187,16 @@ function Editing({ name, entry, reload }: EditingProps) {
               onText={(text) => setDraft({ ...draft, text })}
               isReadOnly={isReadOnly.value}
               fault={fault}
-              onSave={() => canSave && save()}
+              onSave={() => canTry && save()}
             />
           )}
           <div class="toolbar">
-            <button type="button" class="button primary" disabled={!canSave} onClick={save}>
+            <button
+              type="button"
+              class="button primary"
+              disabled={!canTry || fault !== undefined}
+              onClick={save}
+            >
               {isBusy ? "Saving …" : base === undefined ? "Create" : "Save"}
             </button>
             <button type="button" class="button" disabled={isReadOnly.value} onClick={format}>

@@ -7,10 +7,11 @@
 import { useState } from "preact/hooks";
 import type { AuditLine, QuorateError } from "quorate";
 import { readEntry, type StoredEntry, writeEntry } from "../../api/entries.js";
+import { asError } from "../../api/errors.js";
 import { JsonText } from "../../api/json-text.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
-import { asError, perform, useRequest } from "../../state/page.js";
+import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
 import { counted, grouped } from "../../text/words.js";

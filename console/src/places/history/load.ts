@@ -3,7 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditLine, QuorateError } from "quorate";
 import { readAudit } from "../../api/entries.js";
-import { asError, perform } from "../../state/page.js";
+import { asError } from "../../api/errors.js";
+import { perform } from "../../state/page.js";
 
 /** The lines so far, oldest first. */
 export interface Trail {

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { AuditLine } from "quorate";
 import { counted, grouped } from "../../text/words.js";
+import { Cell } from "../../ui/cell.js";
 import { Time } from "../../ui/time.js";
 import { isChange } from "./load.js";
 
@@ -28,7 +29,7 @@ export function TrailTable({ lines, ...choices }: TrailTableProps) {
   return (
     <div class="trail">
       <div class="table-box">
-        <table class="table compact">
+        <table class="table compact stacked">
           <thead>
             <tr>
               <th>
@@ -80,10 +81,12 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
       <tr class="refusal">
         <td />
         <td />
-        <td class="number">{grouped(revision)}</td>
-        <td>
+        <Cell label="Revision" isNumber>
+          {grouped(revision)}
+        </Cell>
+        <Cell label="What">
           {line.op} <span class="badge">{line.refusal ?? effect}</span>
-        </td>
+        </Cell>
         <Who line={line} />
         <td />
       </tr>
@@ -91,7 +94,7 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
   }
   return (
     <tr class={revision === to ? "current" : undefined}>
-      <td>
+      <Cell label="From">
         <input
           type="radio"
           name="from"
@@ -99,8 +102,8 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
           checked={revision === from}
           onChange={() => onCompare(revision, to)}
         />
-      </td>
-      <td>
+      </Cell>
+      <Cell label="To">
         <input
           type="radio"
           name="to"
@@ -108,15 +111,17 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
           checked={revision === to}
           onChange={() => onCompare(from, revision)}
         />
-      </td>
-      <td class="number">{grouped(revision)}</td>
-      <td>
+      </Cell>
+      <Cell label="Revision" isNumber>
+        {grouped(revision)}
+      </Cell>
+      <Cell label="What">
         {line.op} {effect === "removed" && <span class="badge bad">deleted</span>}
         {isLast && <span class="badge good">now</span>}
-      </td>
+      </Cell>
       <Who line={line} />
-      <td class="row-actions">
-        {effect === "changed" && !isLast && (
+      {effect === "changed" && !isLast ? (
+        <Cell label="" class="row-actions">
           <button
             type="button"
             class="button small"
@@ -126,8 +131,10 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
           >
             Restore
           </button>
-        )}
-      </td>
+        </Cell>
+      ) : (
+        <td />
+      )}
     </tr>
   );
 }
@@ -135,15 +142,15 @@ function TrailRow({ line, isLast, from, to, onCompare, onRestore, canRestore }: 
 function Who({ line }: { readonly line: AuditLine }) {
   return (
     <>
-      <td>
+      <Cell label="When">
         <Time at={line.time} />
-      </td>
-      <td>
+      </Cell>
+      <Cell label="Who">
         <bdi>{line.principal ?? "–"}</bdi>
-      </td>
-      <td>
+      </Cell>
+      <Cell label="Request id">
         <code>{line.requestId ?? "–"}</code>
-      </td>
+      </Cell>
     </>
   );
 }

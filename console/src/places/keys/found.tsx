@@ -3,10 +3,11 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { QuorateError } from "quorate";
 import type { StoredEntry } from "../../api/entries.js";
+import { asError } from "../../api/errors.js";
 import { JsonText } from "../../api/json-text.js";
 import { type Condition, findEntries } from "../../api/keys.js";
 import { visible } from "../../json/format.js";
-import { asError, perform } from "../../state/page.js";
+import { perform } from "../../state/page.js";
 import { addressOf, go } from "../../state/route.js";
 import { bytes, counted, grouped } from "../../text/words.js";
 import { Icon } from "../../ui/icon.js";

@@ -6,7 +6,7 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { QuorateError } from "quorate";
-import { asError } from "../../state/page.js";
+import { asError } from "../../api/errors.js";
 import type { LevelPage, Node } from "./level.js";
 
 /** A level: what is below one prefix. */

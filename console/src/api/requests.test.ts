@@ -1,0 +1,160 @@
+/** Each request sends what it says that it sends, and can be copied in each language. */
+
+import { Client } from "quorate";
+import { describe, expect, test } from "vitest";
+import { changeMember, readFaults, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
+import { copyAs, LANGUAGES } from "./copy-as.js";
+import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
+import { JsonText, parseAnswer, unmarked } from "./json-text.js";
+import { countKeys, findEntries, listKeys, parseCondition } from "./keys.js";
+import type { Request } from "./request.js";
+
+const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note nexists"].map((line) => {
+  const condition = parseCondition(line);
+  if (typeof condition === "string") {
+    throw new Error(condition);
+  }
+  return condition;
+});
+
+const REQUESTS: readonly Request<unknown>[] = [
+  readStatus(),
+  readMembers(),
+  readFaults(),
+  readSelf(),
+  transferLeader(2),
+  changeMember("promote", 4, true),
+  changeMember("demote", 4, false),
+  changeMember("remove", 4, true),
+  readEntry("orders/o 1/ä?#"),
+  readEntry("a/../b", "17"),
+  writeEntry("orders/o1", new JsonText('{"n":12345678901234567890,"x":1.10}'), {
+    cas: "7",
+    ttlMs: 1500,
+    session: "9",
+  }),
+  writeEntry("orders/\u202eo1", new JsonText("true"), { cas: undefined }),
+  writeEntry("bytes", Uint8Array.of(0, 255, 10), { cas: "7", ttlMs: 0 }),
+  removeEntry("orders/o1", "7"),
+  readAudit("orders/o1"),
+  readAudit("orders/o1", "c0ffee"),
+  listKeys({ prefix: "", limit: 10 }),
+  listKeys({ prefix: "orders/", limit: 10 }),
+  listKeys({ prefix: "orders/", from: "orders/o1\0", limit: 1000 }),
+  countKeys(""),
+  countKeys("orders/"),
+  findEntries({ prefix: "orders/", where: WHERE, limit: 20 }),
+  findEntries({ prefix: "", where: WHERE, limit: 20, cursor: "c0ffee" }),
+];
+
+interface Sent {
+  readonly method: string;
+  readonly target: string;
+  readonly body: string | undefined;
+}
+
+/** What the client sends for a request. */
+async function sentBy(request: Request<unknown>): Promise<Sent> {
+  let sent: Sent | undefined;
+  const client = new Client({
+    endpoints: "http://node:1",
+    discoverMembers: false,
+    parseJson: parseAnswer,
+    fetch: async (url, init) => {
+      const body = typeof init.body === "string" ? unmarked(init.body) : undefined;
+      sent = { method: init.method ?? "", target: url.slice("http://node:1".length), body };
+      return new Response("{}", { headers: { "content-type": "application/json" } });
+    },
+  });
+  await request.run(client, new AbortController().signal);
+  if (sent === undefined) {
+    throw new Error("nothing was sent");
+  }
+  return sent;
+}
+
+describe.each(REQUESTS.map((request) => [request.title, request] as const))("%s", (_, request) => {
+  test("sends what it says", async () => {
+    const { http } = request;
+    expect(await sentBy(request)).toEqual({ method: http.method, target: http.target, body: http.body });
+  });
+
+  test("can be copied", () => {
+    for (const { id } of LANGUAGES) {
+      const code = copyAs(request, id, { origin: "http://node:1", hasToken: true });
+      expect(code ?? "no command").not.toMatch(/undefined|\u202e|\[object/);
+    }
+  });
+});
+
+describe("copyAs", () => {
+  const around = { origin: "https://node:1", hasToken: true };
+  const write = writeEntry("it's", new JsonText('{"ok":true,"none":null,"n":12345678901234567890}'), {
+    cas: "7",
+  });
+
+  test("quotes for the shell, and never has the token", () => {
+    expect(copyAs(write, "curl", around)).toBe(
+      `curl -X POST https://node:1/v1/ops -H "Authorization: Bearer $QUORATE_TOKEN" -H 'Content-Type: application/json' ` +
+        `-d '{"op":"replace","key":"it'\\''s","value":{"ok":true,"none":null,"n":12345678901234567890},"cas":"7"}'`,
+    );
+    expect(copyAs(write, "cli", around)).toBe(
+      `quorate --endpoints https://node:1 cas 'it'\\''s' 7 '{"ok":true,"none":null,"n":12345678901234567890}'`,
+    );
+  });
+
+  test("writes values as each language has them", () => {
+    expect(copyAs(write, "python", around)).toBe(
+      'import os\n\nimport quorate\n\nwith quorate.Client("https://node:1", token=os.environ["QUORATE_TOKEN"]) as client:\n' +
+        '    client.put("it\'s", {"ok":True,"none":None,"n":12345678901234567890}, cas="7")',
+    );
+    expect(copyAs(write, "typescript", { origin: "https://node:1", hasToken: false })).toBe(
+      'import { Client } from "quorate";\n\nconst client = new Client("https://node:1");\n' +
+        'await client.put("it\'s", {"ok":true,"none":null,"n":12345678901234567890n}, { cas: "7" });',
+    );
+  });
+});
+
+describe("values", () => {
+  test("come as the text that they are", () => {
+    const answer = parseAnswer(
+      '{"value":{"value":1.10,"n":12345678901234567890},"cas":"7","\\"value":"x","l":[{"value":"a\\"}"}]}',
+    );
+    expect(answer).toEqual({
+      value: new JsonText('{"value":1.10,"n":12345678901234567890}'),
+      cas: "7",
+      '"value': "x",
+      l: [{ value: new JsonText('"a\\"}"') }],
+    });
+  });
+
+  test("go out as the text that they are, whatever is in it", () => {
+    const text = '{"quote":"\\" \\\\","n":1.10}';
+    expect(unmarked(JSON.stringify({ a: new JsonText(text), b: [new JsonText("1e400")] }))).toBe(
+      `{"a":${text},"b":[1e400]}`,
+    );
+  });
+});
+
+describe("parseCondition", () => {
+  test("takes words as strings and JSON as it is", () => {
+    expect(parseCondition("status eq paid")).toEqual({
+      field: "status",
+      op: "eq",
+      value: new JsonText('"paid"'),
+    });
+    expect(parseCondition(' n  in [1, "a"] ')).toEqual({
+      field: "n",
+      op: "in",
+      value: new JsonText('[1,"a"]'),
+    });
+    expect(parseCondition("n exists")).toEqual({ field: "n", op: "exists" });
+  });
+
+  test.each(["", "status", "status is paid", "status eq", "n exists 1"])(
+    "says what is wrong with %j",
+    (line) => {
+      expect(typeof parseCondition(line)).toBe("string");
+    },
+  );
+});

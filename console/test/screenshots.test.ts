@@ -1,0 +1,82 @@
+/** Pictures of each place, in both themes and at both widths. Owns what is in them. QUORATE_SHOTS names where they go. */
+
+import { mkdirSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { Cluster, openBrowser, openWindow } from "./support.js";
+
+const DIRECTORY = process.env["QUORATE_SHOTS"];
+const PLACES = [
+  ["cluster", "cluster"],
+  ["keys", "keys"],
+  ["keys-found", "keys?prefix=orders/&where=status%20eq%20%22paid%22"],
+  ["entry", "entry?key=orders/o1"],
+  ["history", "history?key=orders/o1"],
+] as const;
+const LOOKS = [
+  { width: 1280, height: 800, scheme: "light" },
+  { width: 1280, height: 800, scheme: "dark" },
+  { width: 390, height: 844, scheme: "light" },
+  { width: 390, height: 844, scheme: "dark" },
+] as const;
+
+describe.runIf(DIRECTORY !== undefined)("pictures", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    mkdirSync(DIRECTORY ?? "", { recursive: true });
+    cluster = await Cluster.start();
+    await fill(cluster);
+  });
+
+  test.each(LOOKS)("at $width in $scheme", async (look) => {
+    const browser = await openBrowser();
+    const { page, faults } = await openWindow(browser, look);
+    for (const [name, address] of PLACES) {
+      await page.goto(cluster.console + address);
+      await page.locator("h1").waitFor();
+      await page.waitForFunction(() => document.querySelector(".loading") === null);
+      await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
+    }
+    await page.keyboard.press("c");
+    await page.locator("dialog[open]").waitFor();
+    await page.screenshot({ path: `${DIRECTORY}/copy-${look.width}-${look.scheme}.png` });
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("orders/o7");
+    await page.screenshot({ path: `${DIRECTORY}/palette-${look.width}-${look.scheme}.png` });
+    expect(faults).toEqual([]);
+  });
+});
+
+/** Entries as a shop may have them. */
+async function fill({ client }: Cluster): Promise<void> {
+  const states = ["new", "paid", "sent", "returned"];
+  for (let n = 0; n < 40; n += 1) {
+    await client.put(`orders/o${n}`, {
+      status: states[n % 4],
+      total: n * 3.5,
+      customer: { name: "Ann", city: "Ulm" },
+    });
+  }
+  for (const key of [
+    "stock/pears",
+    "stock/plums",
+    "stock/nuts/hazel",
+    "services/web/1",
+    "services/web/2",
+    "version",
+  ]) {
+    await client.put(key, { left: 5 });
+  }
+  const lines = [
+    { article: "pears", count: 2, price: 3.2 },
+    { article: "plums", count: 1, price: 2 },
+  ];
+  await client.put("orders/o1", {
+    status: "paid",
+    total: 8.4,
+    customer: { name: "Ann", city: "Ulm" },
+    lines,
+  });
+  await client.patch("orders/o1", { status: "sent", parcel: "DE-4711", sent_at: "2026-11-20T10:12:00Z" });
+  await client.insert("orders/o1", {}).catch(() => undefined);
+}

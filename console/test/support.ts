@@ -1,0 +1,137 @@
+/**
+ * A real cluster, the console in front of it, and a browser.
+ *
+ * Owns starting and stopping of all three. The cluster is `sdk/conformance/cluster.py`, which can be hurt; the console is served by
+ * `scripts/serve.mjs`, which has the policy of a node and goes on with another node where one is gone.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { Client } from "quorate";
+import { afterAll } from "vitest";
+
+const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A program that says on its first line what others need to know of it. */
+async function started(
+  command: string,
+  args: readonly string[],
+): Promise<{ first: string; child: ChildProcess }> {
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout });
+  const first = await new Promise<string>((resolve, reject) => {
+    lines.once("line", resolve);
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`${command} ${args[0]} ended with ${code}`)));
+  });
+  return { first, child };
+}
+
+/** Its standard input ends, and so does it. */
+async function ended(child: ChildProcess): Promise<void> {
+  const over = new Promise((resolve) => child.once("exit", resolve));
+  child.stdin?.end();
+  await over;
+}
+
+/** A cluster and the console in front of it. */
+export class Cluster {
+  readonly endpoints: readonly string[];
+  readonly console: string;
+  readonly client: Client;
+  readonly #control: string;
+  readonly #children: readonly ChildProcess[];
+
+  private constructor(
+    endpoints: readonly string[],
+    control: string,
+    console: string,
+    children: readonly ChildProcess[],
+    token: string | undefined,
+  ) {
+    this.endpoints = endpoints;
+    this.#control = control;
+    this.console = console;
+    this.#children = children;
+    this.client = new Client({ endpoints, token });
+  }
+
+  /** Starts it; `nodeArgs` are further arguments of each node. Stopped after the tests of the file. */
+  static async start(
+    options: { nodes?: number; nodeArgs?: readonly string[]; token?: string } = {},
+  ): Promise<Cluster> {
+    const nodes = ["--nodes", String(options.nodes ?? 3)];
+    const more = options.nodeArgs === undefined ? [] : ["--", ...options.nodeArgs];
+    const cluster = await started("python3", [`${REPOSITORY}sdk/conformance/cluster.py`, ...nodes, ...more]);
+    const { endpoints, control } = JSON.parse(cluster.first) as { endpoints: string[]; control: string };
+    const serve = await started("node", [
+      fileURLToPath(new URL("../scripts/serve.mjs", import.meta.url)),
+      "--nodes",
+      endpoints.join(","),
+    ]);
+    const one = new Cluster(endpoints, control, serve.first, [serve.child, cluster.child], options.token);
+    afterAll(() => one.stop());
+    return one;
+  }
+
+  /** Does one thing to the cluster: `kill_leader`, `restart`, … */
+  async control(what: string): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.#control}/${what}`, { method: "POST", body: "{}" });
+    const answer = (await response.json()) as Record<string, unknown>;
+    if (!response.ok) {
+      throw new Error(`${what}: ${JSON.stringify(answer)}`);
+    }
+    return answer;
+  }
+
+  /** Ends everything. */
+  async stop(): Promise<void> {
+    await this.client.close();
+    for (const child of this.#children) {
+      await ended(child);
+    }
+  }
+}
+
+/** A browser, closed after the tests of the file. */
+export async function openBrowser(): Promise<Browser> {
+  const program = process.env["QUORATE_CHROMIUM"];
+  if (program === undefined) {
+    throw new Error("QUORATE_CHROMIUM names no program; test/run finds one");
+  }
+  const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+  afterAll(() => browser.close());
+  return browser;
+}
+
+/** How a page is shown. */
+export interface Look {
+  readonly width?: number;
+  readonly height?: number;
+  readonly scheme?: "light" | "dark";
+}
+
+/** A new window. Errors of the page and breaches of its policy end up in `faults`. */
+export async function openWindow(
+  browser: Browser,
+  { width = 1280, height = 800, scheme = "light" }: Look = {},
+): Promise<{ page: Page; context: BrowserContext; faults: string[] }> {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: scheme,
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  context.setDefaultTimeout(15_000);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => {
+    // What a node refuses is an answer, which the page shows; the browser notes it as an error all the same.
+    if (message.type() === "error" && !/Failed to load resource/.test(message.text())) {
+      faults.push(message.text());
+    }
+  });
+  return { page, context, faults };
+}
