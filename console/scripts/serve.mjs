@@ -2,7 +2,8 @@
  * Serves the built console as a node does, and passes everything else to nodes: for development and for tests.
  *
  * Owns the same headers as the node sends (its policy above all), and the way to the nodes: the first that takes the connection is
- * asked, from the one that answered last. What a node streams is passed on as it comes.
+ * asked, from the one that answered last. Where a connection breaks off, so does ours, and the next call goes to the next node: the
+ * client knows what it may send again. What a node streams is passed on as it comes.
  *
  * Usage: node scripts/serve.mjs --nodes http://127.0.0.1:7101,http://127.0.0.1:7102 [--port 0] [--dist DIRECTORY]
  */
@@ -71,15 +72,16 @@ async function pass(request, response) {
   const body = Buffer.concat(chunks);
   for (let turn = 0; turn < nodes.length; turn += 1) {
     const at = (first + turn) % nodes.length;
-    if (await passTo(nodes[at], request, body, response)) {
-      first = at;
+    const way = await passTo(nodes[at], request, body, response);
+    if (way !== "not taken") {
+      first = way === "answered" ? at : (at + 1) % nodes.length;
       return;
     }
   }
   response.writeHead(502, { "content-type": "text/plain" }).end("no node takes the connection\n");
 }
 
-/** Whether the node took it. Once it did, what it says is passed on, whatever that is. */
+/** What became of it at this node: `answered`, `broken` off, or `not taken`. What it says is passed on, whatever that is. */
 function passTo(node, request, body, response) {
   return new Promise((resolve) => {
     const send = node.protocol === "https:" ? httpsRequest : httpRequest;
@@ -87,7 +89,7 @@ function passTo(node, request, body, response) {
     // Nodes of a test have certificates of their own making.
     const options = { method: request.method, headers, rejectUnauthorized: false };
     const onward = send(new URL(request.url, node), options, (answer) => {
-      resolve(true);
+      resolve("answered");
       response.writeHead(answer.statusCode, answer.headers);
       answer.on("error", () => response.destroy());
       answer.pipe(response);
@@ -95,10 +97,10 @@ function passTo(node, request, body, response) {
     response.on("close", () => onward.destroy());
     onward.on("error", (error) => {
       if (error.code === "ECONNREFUSED") {
-        resolve(false);
+        resolve("not taken");
         return;
       }
-      resolve(true);
+      resolve("broken");
       response.destroy();
     });
     onward.end(body);
