@@ -3,6 +3,7 @@
 import type { Browser, Page } from "playwright-core";
 import { op } from "quorate";
 import { afterEach, beforeAll, expect, test } from "vitest";
+import { findingsOf } from "./axe.js";
 import { Cluster, openBrowser, openWindow } from "./support.js";
 
 let cluster: Cluster;
@@ -44,6 +45,7 @@ test("two windows change one entry: the second sees both versions, and merges th
   await other.page.getByText("The entry has changed since you read it").waitFor();
   expect((await cluster.client.get("shared"))?.value).toEqual({ status: "paid", owner: "ann", note: "x" });
   await other.page.getByText("1 field was changed on both sides").waitFor();
+  expect(await findingsOf(other.page)).toEqual([]);
   await other.page
     .getByRole("group", { name: /\/owner/ })
     .getByText("Yours")

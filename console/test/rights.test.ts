@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { op } from "quorate";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { findingsOf } from "./axe.js";
 import { Cluster, openBrowser, openWindow } from "./support.js";
@@ -82,6 +83,21 @@ test("what is not allowed is explained, with a way to what is", async () => {
   await page.goto(`${cluster.console}cluster`);
   await page.getByText(/leads/).first().waitFor();
   await page.getByText("The user shop may not do this").first().waitFor();
+});
+
+test("a level of more than a page is read on below a prefix that is allowed", async () => {
+  const ops = Array.from({ length: 2_500 }, (_, n) =>
+    op.put(`orders/many/k${String(n).padStart(4, "0")}`, n),
+  );
+  await cluster.client.bulk(ops);
+  await page.goto(`${cluster.console}keys?prefix=orders%2Fmany%2F`);
+  await page.locator(".row").first().waitFor();
+  await page.getByRole("tree").focus();
+  for (const _ of [1, 2, 3]) {
+    await page.keyboard.press("End");
+    await page.waitForFunction(() => !document.querySelector(".rows")?.textContent?.includes("Reading more"));
+  }
+  await page.locator(".row").getByText("k2499").waitFor();
 });
 
 test("nothing is shown that the token may not see", async () => {

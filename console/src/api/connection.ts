@@ -43,6 +43,8 @@ export function hasToken(): boolean {
 /** Shows this token from now on. `isKept`: until this tab is closed, also over a reload. */
 export function useToken(value: string | undefined, isKept: boolean): void {
   token.value = value;
+  // The calls of somebody else are nobody's business.
+  made.value = [];
   if (value !== undefined && isKept) {
     sessionStorage.setItem(TOKEN_ITEM, value);
   } else {

@@ -16,7 +16,7 @@ export function Help() {
     overlay.value = undefined;
   };
   return (
-    <Dialog title="Keys" onClose={close}>
+    <Dialog title="Keyboard" onClose={close}>
       <div class="help">
         {[...groups].map(([group, list]) => (
           <section key={group}>

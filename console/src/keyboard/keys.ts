@@ -9,7 +9,7 @@ import { useEffect } from "preact/hooks";
 
 /** A key or a sequence, and what it does. */
 export interface Shortcut {
-  /** `j`, `g k`, `mod+k` (Ctrl, or Cmd on a Mac), `?`, `Escape`. */
+  /** `j`, `g k`, `mod+k` (Ctrl, or Cmd on a Mac), `?`. */
   readonly keys: string;
   /** What it does, for people. */
   readonly what: string;
@@ -49,9 +49,12 @@ export function nameOf(event: KeyboardEvent): string {
   return isMod ? `mod+${event.key.toLowerCase()}` : event.key;
 }
 
-/** The keys as they are shown: `Ctrl K`, `g then k`. */
+/** The keys as they are shown, one after the other: `Ctrl K`, or `g` and `k`. */
 export function shownKeys(keys: string): string[] {
-  return keys.split(" ").map((key) => key.replace("mod+", isMac() ? "⌘ " : "Ctrl ").replace("Escape", "Esc"));
+  const mod = isMac() ? "⌘" : "Ctrl";
+  return keys
+    .split(" ")
+    .map((key) => (key.startsWith("mod+") ? `${mod} ${key.slice(4).toUpperCase()}` : key));
 }
 
 function isMac(): boolean {

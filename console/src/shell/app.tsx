@@ -10,7 +10,7 @@ import { useEffect, useState } from "preact/hooks";
 import { actions, overlay, toggleOverlay } from "../keyboard/actions.js";
 import { Help } from "../keyboard/help.js";
 import { type Shortcut, useShortcuts } from "../keyboard/keys.js";
-import { Palette } from "../keyboard/palette.js";
+import { Keys, Palette } from "../keyboard/palette.js";
 import { type Place, placeOf } from "../places/index.js";
 import { trouble } from "../state/cluster.js";
 import { identity } from "../state/identity.js";
@@ -83,7 +83,7 @@ function Bar() {
       <button type="button" class="button search-button" onClick={() => toggleOverlay("palette")}>
         <Icon name="find" />
         <span>Go to, open a key …</span>
-        <kbd>Ctrl K</kbd>
+        <Keys keys="mod+k" />
       </button>
       {isReadOnly.value && <span class="badge">Read only</span>}
       <button

@@ -63,7 +63,7 @@ export function Sidebar() {
           </button>
           <button type="button" class="button quiet small" onClick={() => (overlay.value = "help")}>
             <kbd>?</kbd>
-            <span>Keys</span>
+            <span>Keyboard</span>
           </button>
         </div>
         {userName() !== undefined && (

@@ -9,6 +9,9 @@ import { type Grant, isQuorateError, type Self } from "quorate";
 import { readSelf } from "../api/cluster.js";
 import { client, useToken } from "../api/connection.js";
 
+/** After a question that nobody answered. */
+const ASK_AGAIN_MS = 2_000;
+
 /** What is known of who asks. */
 export type Identity =
   | { readonly kind: "asking" }
@@ -26,8 +29,8 @@ export async function identify(): Promise<void> {
   } catch (error) {
     noticeRefusal(error);
     if (identity.peek().kind === "asking") {
-      // No node answers for now. The places say so, and who is signed in is asked for again by them.
-      identity.value = { kind: "known", self: { grants: [], accessRevision: "0" } };
+      // No node answers for now, which the frame of the page says.
+      setTimeout(() => void identify(), ASK_AGAIN_MS);
     }
   }
 }

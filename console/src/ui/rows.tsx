@@ -5,7 +5,7 @@
  */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useShortcuts } from "../keyboard/keys.js";
 
 /** The height of a row, as the style sheet has it. */
@@ -25,8 +25,8 @@ export interface RowsProps {
   readonly onOpen: (row: number) => void;
   /** Opens or closes a row of a tree: the right and left arrows. */
   readonly onExpand?: (row: number, isOpen: boolean) => void;
-  /** Rows up to this one can be seen. */
-  readonly onSeen?: (last: number) => void;
+  /** These rows can be seen, or will be soon. */
+  readonly onSeen?: (first: number, last: number) => void;
 }
 
 /** A list. */
@@ -41,6 +41,7 @@ export function Rows({
   onSeen,
 }: RowsProps) {
   const box = useRef<HTMLDivElement>(null);
+  const id = useId();
   const [view, setView] = useState({ top: 0, height: 600 });
   const [active, setActive] = useState(0);
   const chosen = Math.min(active, Math.max(0, count - 1));
@@ -62,7 +63,7 @@ export function Rows({
 
   const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT) - BEYOND);
   const end = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT) + BEYOND);
-  useEffect(() => onSeen?.(end - 1), [end, count, onSeen]);
+  useEffect(() => onSeen?.(first, end - 1), [first, end, count, onSeen]);
 
   const move = (to: number) => {
     const next = Math.max(0, Math.min(count - 1, to));
@@ -103,7 +104,7 @@ export function Rows({
       role={role}
       aria-label={label}
       tabIndex={0}
-      aria-activedescendant={count > 0 ? `row-${chosen}` : undefined}
+      aria-activedescendant={count > 0 ? `${id}-${chosen}` : undefined}
       onKeyDown={(event) => {
         const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : keys[event.key];
         if (act !== undefined) {
@@ -121,7 +122,7 @@ export function Rows({
             // biome-ignore lint/a11y/useAriaPropsSupportedByRole: its role is that of the list
             <div
               key={row}
-              id={`row-${row}`}
+              id={`${id}-${row}`}
               class={row === chosen ? "row active" : "row"}
               role={role === "tree" ? "treeitem" : "option"}
               aria-selected={row === chosen}

@@ -13,8 +13,8 @@ export function Facts({ entry }: { readonly entry: StoredEntry }) {
     <dl class="list entry-facts">
       <Fact name="Cas">{entry.cas ?? "none while it is locked"}</Fact>
       <Fact name="Version">{grouped(entry.version)}</Fact>
-      <Fact name="Changed at revision">{grouped(entry.modRevision)}</Fact>
-      <Fact name="Created at revision">{grouped(entry.createRevision)}</Fact>
+      <Fact name="Changed">at revision {grouped(entry.modRevision)}</Fact>
+      <Fact name="Created">at revision {grouped(entry.createRevision)}</Fact>
       <Fact name="Content">
         {value instanceof JsonText ? "JSON" : "bytes"}, {bytes(size)}
       </Fact>

@@ -94,7 +94,7 @@ export function Found({ prefix, where }: { readonly prefix: string; readonly whe
           count={entries.length}
           render={(at) => <FoundRow entry={entries[at]} />}
           onOpen={(at) => void go(addressOf("entry", { key: entries[at]?.key ?? "" }))}
-          onSeen={(last) => {
+          onSeen={(_, last) => {
             if (last >= entries.length - 1 && isPaused && !sofar.isStopped) {
               void read(sofar);
             }

@@ -35,10 +35,11 @@ export function TreeView({ prefix, delimiter }: { readonly prefix: string; reado
   }, [tree]);
   const rows = tree.rows.value;
   const onSeen = useCallback(
-    (last: number) => {
-      const row = tree.rows.peek()[last];
-      if (row?.kind === "more") {
-        void tree.more(row.prefix);
+    (first: number, last: number) => {
+      for (const row of tree.rows.peek().slice(first, last + 1)) {
+        if (row.kind === "more") {
+          void tree.more(row.prefix);
+        }
       }
     },
     [tree],
