@@ -24,6 +24,14 @@ export default defineConfig({
         entryFileNames: "assets/[name]-[hash].js",
         chunkFileNames: "assets/[name]-[hash].js",
         assetFileNames: "assets/[name]-[hash][extname]",
+        // Plain names for what all places share. A place is a file by itself, loaded when it is first shown.
+        codeSplitting: {
+          groups: [
+            { name: "preact", test: /node_modules/ },
+            { name: "client", test: /sdk\/typescript/ },
+            { name: "shared", test: /console\/src\/(api|json|keyboard|state|text|ui)\// },
+          ],
+        },
       },
     },
   },

@@ -1,10 +1,7 @@
-/** Requests about the cluster itself: its state, its members, who leads, faults. */
+/** Requests about the cluster itself: its state, its members, who leads, whom it takes us for. */
 
-import type { Client, Members, MembersChanged, Self, Status } from "quorate";
+import type { Members, MembersChanged, Self, Status } from "quorate";
 import { type Request, target } from "./request.js";
-
-/** Faults that were contained, as the node tells of them. */
-export type Faults = Awaited<ReturnType<Client["cluster"]["faults"]>>;
 
 /** The cluster as the node sees it that answers. */
 export function readStatus(): Request<Status> {
@@ -29,19 +26,6 @@ export function readMembers(): Request<Members> {
     python: "print(client.members.get())",
     typescript: "console.log(await client.cluster.members());",
     run: (client, signal) => client.cluster.members({ signal }),
-  };
-}
-
-/** Commands and work of the cluster's own that met a bug. */
-export function readFaults(): Request<Faults> {
-  return {
-    title: "Read which commands faulted, and what work is set aside",
-    writes: false,
-    http: { method: "GET", target: "/v1/cluster/faults" },
-    cli: ["cluster", "faults"],
-    python: "print(client.faults())",
-    typescript: "console.log(await client.cluster.faults());",
-    run: (client, signal) => client.cluster.faults({ signal }),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import { Client } from "quorate";
 import { describe, expect, test } from "vitest";
-import { changeMember, readFaults, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
+import { changeMember, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
 import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer, unmarked } from "./json-text.js";
@@ -20,7 +20,6 @@ const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note ne
 const REQUESTS: readonly Request<unknown>[] = [
   readStatus(),
   readMembers(),
-  readFaults(),
   readSelf(),
   transferLeader(2),
   changeMember("promote", 4, true),

@@ -20,7 +20,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   guard_failed: "Somebody else may hold the lock. Acquire it anew before you go on.",
   in_use: "Take it away from what needs it first.",
   internal:
-    "A node met a bug or a fault of its own. Its log has the rest; quorate cluster faults may show more.",
+    "A node met a bug or a fault of its own. Its log has the rest, and `/v1/cluster/faults` may have more.",
   invalid_argument: "Mend what is named above. The same request can only fail again.",
   invalid_document: "Mend the document, or the rules of its collection.",
   locked: "Wait until the lock ends, and try again.",
@@ -37,7 +37,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   read_only: "Switch `Read only` off first, in the corner at the left.",
   session_expired: "What hung on the session is gone. Choose another session, or none.",
   timeout: "No node could answer in time. Look at the cluster, and try again.",
-  too_large: "Send less at once. `quorate cluster limits` shows how much is allowed.",
+  too_large: "Send less at once. `/v1/limits` says how much is allowed.",
   too_many_requests: "Wait a little, and try again.",
   unauthenticated: "Sign in with a token that is valid.",
   unique_violation: "Choose other values, or change the other document first.",

@@ -35,7 +35,7 @@ const STEPS: readonly { readonly words: RegExp; readonly step: string; readonly 
   {
     words: /a bug was met/,
     step: "Read what faulted and report it. Then forget the commands, or retry the work after an upgrade.",
-    command: "quorate cluster faults",
+    command: "curl ORIGIN/v1/cluster/faults",
   },
   {
     words: /backup/,
@@ -49,24 +49,25 @@ const STEPS: readonly { readonly words: RegExp; readonly step: string; readonly 
   },
 ];
 
-/** All there is to look at, the worst first. */
-export function adviceOf(status: Status, members: Members | undefined): Advice[] {
+/** All there is to look at, the worst first. `origin` is where the node is reached. */
+export function adviceOf(status: Status, members: Members | undefined, origin: string): Advice[] {
+  const { protocol } = new URL(origin);
   const all = [
-    ...ofNode(status),
-    ...(members === undefined ? [] : [...ofTolerance(members), ...ofMembers(members)]),
+    ...ofNode(status, origin),
+    ...(members === undefined ? [] : [...ofTolerance(members), ...ofMembers(members, protocol)]),
   ];
   const order = ["bad", "warn", "note"];
   return all.sort((one, other) => order.indexOf(one.tone) - order.indexOf(other.tone));
 }
 
-function ofNode(status: Status): Advice[] {
+function ofNode(status: Status, origin: string): Advice[] {
   const warnings = (status.warnings ?? []).map((title): Advice => {
     const known = STEPS.find(({ words }) => words.test(title));
     return {
       tone: "warn",
       title: `Node ${status.nodeId}: ${title}`,
       step: known?.step ?? "The log of the node has more about it.",
-      ...(known?.command !== undefined && { command: known.command }),
+      ...(known?.command !== undefined && { command: known.command.replace("ORIGIN", origin) }),
     };
   });
   if (status.leaderId === undefined) {
@@ -139,7 +140,7 @@ function missing(voters: Members["members"]): string {
   return String(voters.find((voter) => !voter.healthy)?.id ?? "ID");
 }
 
-function ofMembers({ members }: Members): Advice[] {
+function ofMembers({ members }: Members, protocol: string): Advice[] {
   return members.flatMap((member): Advice[] => {
     if (!member.healthy) {
       return [
@@ -147,7 +148,7 @@ function ofMembers({ members }: Members): Advice[] {
           tone: "warn",
           title: `Node ${member.id} is not heard of`,
           step: "Look whether it runs and reaches the others. It catches up by itself once it is back.",
-          command: `curl http://${member.clientAddr}/readyz`,
+          command: `curl ${protocol}//${member.clientAddr}/readyz`,
         },
       ];
     }

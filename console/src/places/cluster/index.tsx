@@ -2,6 +2,7 @@
 
 import type { Members, Status } from "quorate";
 import { readMembers, readStatus } from "../../api/cluster.js";
+import { origin } from "../../api/connection.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { useRequest } from "../../state/page.js";
 import { bytes, grouped } from "../../text/words.js";
@@ -39,7 +40,7 @@ export default function ClusterPlace() {
         {(now) => (
           <>
             <Headline status={now} members={members.data} />
-            <AdviceList all={adviceOf(now, members.data)} />
+            <AdviceList all={adviceOf(now, members.data, origin)} />
           </>
         )}
       </Shown>

@@ -1,0 +1,114 @@
+/**
+ * What the drawer `Copy as` copies does what it says, in each language whose tools are here: curl, the command line (QUORATE_CLI, or beside
+ * the node's program), Python with what `sdk/python` needs. TypeScript is checked by its types.
+ */
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { beforeAll, expect, test } from "vitest";
+import { readMembers, readSelf, readStatus } from "../src/api/cluster.js";
+import { copyAs, type Language } from "../src/api/copy-as.js";
+import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entries.js";
+import { JsonText } from "../src/api/json-text.js";
+import { type Condition, countKeys, findEntries, listKeys } from "../src/api/keys.js";
+import type { Request } from "../src/api/request.js";
+import { Cluster } from "./support.js";
+
+const CONSOLE = fileURLToPath(new URL("..", import.meta.url));
+const CLI = process.env["QUORATE_CLI"] ?? join(dirname(process.env["QUORATE_NODE"] ?? ""), "quorate");
+const KEY = "it's \u202ex";
+const VALUE = '{"a":null,"b":12345678901234567890,"c":true,"d":"\'\\"\\\\"}';
+const WHERE: readonly Condition[] = [
+  { field: "status", op: "eq", value: new JsonText('"it\'s paid"') },
+  { field: "n", op: "nexists" },
+];
+
+let cluster: Cluster;
+let cas = "";
+
+beforeAll(async () => {
+  cluster = await Cluster.start({ nodes: 1 });
+  cas = (await cluster.client.put("orders/o1", { status: "it's paid" })).cas ?? "";
+});
+
+/** Requests that read, each with something that the answer has in all forms. */
+const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
+  [readStatus(), /leader/],
+  [readMembers(), /voter/],
+  [readSelf(), /admin/],
+  [readEntry("orders/o1"), /it's paid/],
+  [readEntry("orders/o1", cas), /it's paid/],
+  [readAudit("orders/o1"), /upsert/],
+  [countKeys("orders/"), /1/],
+  [listKeys({ prefix: "orders/", limit: 5 }), /orders\/o1/],
+  [listKeys({ prefix: "orders/", from: "orders/a", limit: 5 }), /orders\/o1/],
+  [findEntries({ prefix: "orders/", where: WHERE, limit: 5 }), /orders\/o1/],
+];
+
+function code(request: Request<unknown>, language: Language): string {
+  const code = copyAs(request, language, { origin: cluster.endpoints[0] ?? "", hasToken: false });
+  if (code === undefined) {
+    throw new Error(`${request.title}: nothing for ${language}`);
+  }
+  return code;
+}
+
+function run(program: string, text: string): string {
+  const env = {
+    ...process.env,
+    PATH: `${dirname(CLI)}:${process.env["PATH"]}`,
+    PYTHONPATH: join(CONSOLE, "../sdk/python/src"),
+  };
+  return execFileSync(program, ["-c", text], { encoding: "utf8", env, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+function hasPython(): boolean {
+  try {
+    run("python3", "import quorate");
+    return true;
+  } catch {
+    // Its one dependency is not installed here.
+    return false;
+  }
+}
+
+const LANGUAGES: readonly (readonly [Language, string, boolean])[] = [
+  ["curl", "bash", true],
+  ["cli", "bash", existsSync(CLI)],
+  ["python", "python3", hasPython()],
+];
+
+for (const [language, program, isHere] of LANGUAGES) {
+  test.runIf(isHere)(`${language} does what it says`, async () => {
+    for (const [request, answer] of reads()) {
+      expect(run(program, code(request, language)), request.title).toMatch(answer);
+    }
+    run(program, code(writeEntry(KEY, new JsonText(VALUE), { cas: undefined }), language));
+    const written = await cluster.client.get(KEY);
+    expect(written?.value).toEqual({ a: null, b: 12345678901234567890n, c: true, d: "'\"\\" });
+    const next = writeEntry(KEY, new JsonText("[1]"), { cas: written?.cas ?? "", ttlMs: 60_000 });
+    run(program, code(next, language));
+    const replaced = await cluster.client.get(KEY);
+    expect([replaced?.value, (replaced?.ttlMs ?? 0) > 30_000]).toEqual([[1], true]);
+    run(program, code(removeEntry(KEY, replaced?.cas ?? ""), language));
+    expect(await cluster.client.get(KEY)).toBeUndefined();
+  });
+}
+
+test("TypeScript has the types of the client", () => {
+  const directory = mkdtempSync(join(CONSOLE, "test/copied-"));
+  try {
+    const writes = [writeEntry(KEY, new JsonText(VALUE), { cas: "7", ttlMs: 5 }), removeEntry(KEY, "7")];
+    for (const [at, request] of [...reads().map(([request]) => request), ...writes].entries()) {
+      writeFileSync(join(directory, `request-${at}.ts`), code(request, "typescript"));
+    }
+    const settings = { extends: "../../tsconfig.json", include: ["*.ts"] };
+    writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(settings));
+    const out = execFileSync(join(CONSOLE, "node_modules/.bin/tsc"), ["-p", directory], { encoding: "utf8" });
+    expect(out).toBe("");
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
