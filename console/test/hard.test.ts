@@ -132,6 +132,19 @@ test("a stored value is text, whatever is in it", async () => {
   await cluster.client.remove(key);
 });
 
+test("bytes are shown and can be deleted, not edited", async () => {
+  await cluster.client.put("bytes", Uint8Array.of(0x00, 0x41, 0xff));
+  await page.goto(`${cluster.console}entry?key=bytes`);
+  await page.getByText(/000000 +00 41 ff +·A·/).waitFor();
+  expect(await page.getByRole("button", { name: "Save" }).count()).toBe(0);
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete the entry" }).click();
+  await page
+    .locator(".notice")
+    .getByText(/Deleted: bytes/)
+    .waitFor();
+});
+
 test("a value of 1.5 MiB is read, edited and saved", async () => {
   const list = Array.from({ length: 18_000 }, (_, n) => ({ n, text: "x".repeat(62) }));
   await cluster.client.put("large", list);

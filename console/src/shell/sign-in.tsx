@@ -1,6 +1,6 @@
 /** Where somebody signs in. Owns the form. A cluster gives its users tokens, not passwords. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { QuorateError } from "quorate";
 import { asError } from "../api/errors.js";
 import { identity, signIn } from "../state/identity.js";
@@ -13,6 +13,8 @@ export function SignIn() {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const known = identity.value;
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const submit = async () => {
     setBusy(true);
     setError(undefined);
@@ -42,6 +44,7 @@ export function SignIn() {
         <label class="field">
           <span>Token</span>
           <input
+            ref={field}
             type="password"
             name="token"
             autocomplete="current-password"

@@ -7,7 +7,7 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { QuorateError } from "quorate";
+import { isQuorateError, QuorateError } from "quorate";
 import { client } from "../api/connection.js";
 import { asError } from "../api/errors.js";
 import type { Request } from "../api/request.js";
@@ -122,17 +122,20 @@ class Loader<T> {
 
   async #load(abort: AbortController): Promise<void> {
     this.#state.value = { ...this.#state.peek(), isLoading: true };
+    let mayAskAgain = this.#everyMs !== undefined;
     try {
       const data = await perform(this.#request, abort.signal);
       if (!abort.signal.aborted) {
         this.#state.value = { data, error: undefined, isLoading: false };
       }
     } catch (error) {
+      // What is not allowed is not asked for all the time: each refusal is a line in the audit log of the node.
+      mayAskAgain &&= !isQuorateError(error, "permission_denied", "unauthenticated");
       if (!abort.signal.aborted) {
         this.#state.value = { data: this.#state.peek().data, error: asError(error), isLoading: false };
       }
     }
-    if (!abort.signal.aborted && this.#everyMs !== undefined) {
+    if (!abort.signal.aborted && mayAskAgain) {
       this.#timer = setTimeout(() => void this.#again(abort), this.#everyMs);
     }
   }

@@ -178,7 +178,7 @@ function Editing({ name, entry, reload }: EditingProps) {
       )}
       <div class="entry">
         <div class="entry-main">
-          {base !== undefined && !(base.value instanceof JsonText) ? (
+          {base?.value instanceof Uint8Array ? (
             <Bytes value={base.value} />
           ) : (
             <Editor
@@ -190,36 +190,65 @@ function Editing({ name, entry, reload }: EditingProps) {
               onSave={() => canTry && save()}
             />
           )}
-          <div class="toolbar">
-            <button
-              type="button"
-              class="button primary"
-              disabled={!canTry || fault !== undefined}
-              onClick={save}
-            >
-              {isBusy ? "Saving …" : base === undefined ? "Create" : "Save"}
-            </button>
-            <button type="button" class="button" disabled={isReadOnly.value} onClick={format}>
-              Format
-            </button>
-            <button type="button" class="button" disabled={!changed} onClick={discard}>
-              Discard changes
-            </button>
-            {base !== undefined && (
-              <button
-                type="button"
-                class="button danger-text push"
-                disabled={isBusy || isReadOnly.value || base.cas === null}
-                onClick={remove}
-              >
-                Delete
-              </button>
-            )}
-          </div>
-          <p class="hint">{whyNot(base, changed)}</p>
+          <Tools
+            draft={draft}
+            isBusy={isBusy}
+            canSave={canTry && fault === undefined}
+            onSave={save}
+            onFormat={format}
+            onDiscard={discard}
+            onRemove={remove}
+          />
         </div>
         {base !== undefined && <Facts entry={base} />}
       </div>
+    </>
+  );
+}
+
+interface ToolsProps {
+  readonly draft: Draft;
+  readonly isBusy: boolean;
+  readonly canSave: boolean;
+  readonly onSave: () => void;
+  readonly onFormat: () => void;
+  readonly onDiscard: () => void;
+  readonly onRemove: () => void;
+}
+
+/** What can be done with the entry. Bytes can only be deleted. */
+function Tools({ draft, isBusy, canSave, onSave, onFormat, onDiscard, onRemove }: ToolsProps) {
+  const { base } = draft;
+  const isBytes = base?.value instanceof Uint8Array;
+  const changed = isChanged(draft);
+  return (
+    <>
+      <div class="toolbar">
+        {!isBytes && (
+          <>
+            <button type="button" class="button primary" disabled={!canSave} onClick={onSave}>
+              {isBusy ? "Saving …" : base === undefined ? "Create" : "Save"}
+            </button>
+            <button type="button" class="button" disabled={isReadOnly.value} onClick={onFormat}>
+              Format
+            </button>
+            <button type="button" class="button" disabled={!changed} onClick={onDiscard}>
+              Discard changes
+            </button>
+          </>
+        )}
+        {base !== undefined && (
+          <button
+            type="button"
+            class="button danger-text push"
+            disabled={isBusy || isReadOnly.value || base.cas === null}
+            onClick={onRemove}
+          >
+            Delete
+          </button>
+        )}
+      </div>
+      {!isBytes && <p class="hint">{whyNot(base, changed)}</p>}
     </>
   );
 }

@@ -207,6 +207,7 @@ function Roots({ prefix }: { readonly prefix: string }) {
   );
 }
 
+/** How many there are. Why that is not known, the tree says, which is refused for the same reason. */
 function Count({ prefix }: { readonly prefix: string }) {
   const { data } = useRequest(countKeys(prefix), prefix);
   return (
