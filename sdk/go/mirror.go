@@ -30,6 +30,8 @@ type MirrorOptions struct {
 	IndexBy []string
 	// Heartbeat is how often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s, default 0.5 s.
 	Heartbeat time.Duration
+	// Part: only the entries whose keys are in this part.
+	Part Part
 }
 
 // MirrorChange is what happened to a mirror.
@@ -93,7 +95,7 @@ func (c *Client) Mirror(ctx context.Context, prefix string, options *MirrorOptio
 
 // fill begins a new watch and exchanges everything for what it brings.
 func (m *Mirror) fill() (*Watch, error) {
-	watch, err := m.c.Watch(m.ctx, m.prefix, &WatchOptions{Initial: true, Heartbeat: m.options.Heartbeat})
+	watch, err := m.c.Watch(m.ctx, m.prefix, &WatchOptions{Initial: true, Heartbeat: m.options.Heartbeat, Part: m.options.Part})
 	if err != nil {
 		return nil, err
 	}

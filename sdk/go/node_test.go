@@ -522,6 +522,50 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
+func TestWorkersShareAPrefixByParts(t *testing.T) {
+	c, ctx := node(t), deadline(t)
+	var puts []quorate.Op
+	var all []string
+	for n := range 20 {
+		all = append(all, fmt.Sprintf("parts/%02d", n))
+		puts = append(puts, quorate.OpPut(all[n], n, nil))
+	}
+	var watches []*quorate.Watch
+	for index := range 2 {
+		part := quorate.Part{Index: index, Of: 2}
+		watches = append(watches, must(c.Watch(ctx, "parts/", &quorate.WatchOptions{Part: part}))(t))
+	}
+	must(c.Bulk(ctx, puts, nil))(t)
+	var union []string
+	for index, watch := range watches {
+		part := quorate.Part{Index: index, Of: 2}
+		var listed, watched, mirrored []string
+		for _, entry := range collect(t, c.List(ctx, "parts/", &quorate.ListOptions{Part: part, Limit: 3})) {
+			listed = append(listed, entry.Key)
+			watched = append(watched, must(watch.Next())(t).Key)
+		}
+		mirror := must(c.Mirror(ctx, "parts/", &quorate.MirrorOptions{Part: part}))(t)
+		for _, entry := range mirror.List("") {
+			mirrored = append(mirrored, entry.Key)
+		}
+		mirror.Close()
+		slices.Sort(watched)
+		if !slices.Equal(listed, watched) || !slices.Equal(listed, mirrored) {
+			t.Errorf("%q, %q, %q", listed, watched, mirrored)
+		}
+		union = append(union, listed...)
+	}
+	slices.Sort(union)
+	if !slices.Equal(union, all) {
+		t.Errorf("%q", union)
+	}
+	for _, part := range []quorate.Part{{Index: 2, Of: 2}, {Index: 1}, {Index: -1, Of: 2}} {
+		if _, err := c.Watch(ctx, "parts/", &quorate.WatchOptions{Part: part}); !errors.Is(err, quorate.ErrInvalidArgument) {
+			t.Errorf("%+v: %v", part, err)
+		}
+	}
+}
+
 func TestLocksAndSemaphores(t *testing.T) {
 	c, ctx := node(t), deadline(t)
 	ann, ben := must(c.NewSession(ctx, &quorate.SessionOptions{Owner: "ann"}))(t), must(c.NewSession(ctx, nil))(t)

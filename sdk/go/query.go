@@ -5,6 +5,7 @@ package quorate
 import (
 	"context"
 	"iter"
+	"strconv"
 
 	"quorate.dev/go/api"
 )
@@ -22,6 +23,25 @@ type ListOptions struct {
 	KeysOnly bool
 	// Reverse goes from the end backwards.
 	Reverse bool
+	// Part: only the keys of this part. A page looks at as many entries as without, and shows those of the part.
+	Part Part
+}
+
+// Part is one of several parts of all keys: what workers that share a prefix list and watch, each its own. Nodes choose by a hash of the key:
+// which part a key is in never changes, and is the same for listings, watches and mirrors. The zero value stands for all keys.
+type Part struct {
+	// Index of the part, from 0.
+	Index int
+	// Of so many parts, up to 1,024.
+	Of int
+}
+
+// query of a part; a node says what is wrong with it.
+func (p Part) query() []string {
+	if p == (Part{}) {
+		return nil
+	}
+	return []string{"part", strconv.Itoa(p.Index), "of", strconv.Itoa(p.Of)}
 }
 
 // List gives the entries whose keys begin with the prefix, all of them for an empty one, in the order of keys. Pages are fetched one by one as
@@ -73,6 +93,7 @@ func (c *Client) list(ctx context.Context, prefix, cursor string, options *ListO
 	} else {
 		query = append(query, "prefix", prefix, "start", options.Start, "end", options.End, "reverse", flag(options.Reverse),
 			"revision", number(options.Revision), "consistency", string(options.consistency()), "min_revision", number(options.MinRevision))
+		query = append(query, options.Part.query()...)
 	}
 	wanted := c.readCall(target("/v1/kv", query...))
 	if !options.isLinearizable() {

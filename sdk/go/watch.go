@@ -63,6 +63,8 @@ type WatchOptions struct {
 	Initial bool
 	// From begins at this revision. Fails with [ErrCompacted] where that can no longer be read.
 	From uint64
+	// Part: only changes of keys of this part.
+	Part Part
 	// Where: only changes of entries of which all of these hold, after the change, or before it where they are gone.
 	Where []Criterion
 	// Only events of this kind, put or delete.
@@ -137,9 +139,10 @@ func (o *WatchOptions) target(prefix string) (string, error) {
 	if prefix != "" && (o.Key != "" || o.Start != "" || o.End != "") {
 		return "", invalid("a watch is of a prefix, a key, or a range")
 	}
-	full := target("/v1/watch", "prefix", prefix, "key", o.Key, "start", o.Start, "end", o.End, "where", where, "events", string(o.Only),
+	query := []string{"prefix", prefix, "key", o.Key, "start", o.Start, "end", o.End, "where", where, "events", string(o.Only),
 		"prev", flag(o.Prev), "keys_only", flag(o.KeysOnly), "consistency", string(Freshness{Local: o.Local}.consistency()),
-		"initial", flag(o.Initial), "from", number(o.From), "heartbeat_ms", strconv.FormatInt(o.Heartbeat.Milliseconds(), 10))
+		"initial", flag(o.Initial), "from", number(o.From), "heartbeat_ms", strconv.FormatInt(o.Heartbeat.Milliseconds(), 10)}
+	full := target("/v1/watch", append(query, o.Part.query()...)...)
 	if prefix == "" && o.Key == "" && o.Start == "" && o.End == "" {
 		full += "&prefix="
 	}

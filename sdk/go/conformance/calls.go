@@ -81,6 +81,8 @@ type args struct {
 	From        flexible            `json:"from"`
 	Initial     bool                `json:"initial"`
 	Events      string              `json:"events"`
+	Part        *int                `json:"part"`
+	Of          int                 `json:"of"`
 	Start       string              `json:"start"`
 	End         string              `json:"end"`
 }
@@ -112,6 +114,13 @@ func optional(ms *uint64, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return millis(*ms)
+}
+
+func (a *args) part() quorate.Part {
+	if a.Part == nil {
+		return quorate.Part{}
+	}
+	return quorate.Part{Index: *a.Part, Of: a.Of}
 }
 
 // waitDefault of a lock and a campaign.
@@ -153,7 +162,7 @@ func (r *runner) start(ctx context.Context, s step, with any) error {
 	case "watch":
 		watch, err := r.client.Watch(r.ctx, a.Prefix, &quorate.WatchOptions{
 			Key: a.Key, From: uint64(a.From), Initial: a.Initial, Prev: a.Prev, KeysOnly: a.KeysOnly, Only: quorate.EventKind(a.Events),
-			Where: a.Where, Start: a.Start, End: a.End,
+			Where: a.Where, Start: a.Start, End: a.End, Part: a.part(),
 		})
 		if err != nil {
 			return err
@@ -307,12 +316,12 @@ func (r *runner) history(ctx context.Context, key string) (any, error) {
 var manyCalls = map[string]callable{
 	"list": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		return answered(r.client.ListPage(ctx, a.Prefix, a.Cursor, &quorate.ListOptions{
-			Limit: a.Limit, KeysOnly: a.KeysOnly, Reverse: a.Reverse, Revision: uint64(a.Revision),
+			Limit: a.Limit, KeysOnly: a.KeysOnly, Reverse: a.Reverse, Revision: uint64(a.Revision), Part: a.part(),
 		}))
 	},
 	"list_all": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		keys := []string{}
-		for entry, err := range r.client.List(ctx, a.Prefix, &quorate.ListOptions{Limit: a.Limit}) {
+		for entry, err := range r.client.List(ctx, a.Prefix, &quorate.ListOptions{Limit: a.Limit, Part: a.part()}) {
 			if err != nil {
 				return nil, err
 			}
