@@ -119,6 +119,10 @@ def write_options(arguments: Arguments) -> dict[str, Any]:
     return options
 
 
+def part_of(arguments: Arguments) -> dict[str, Any]:
+    return {"part": (arguments["part"], arguments["of"])} if "part" in arguments else {}
+
+
 class Calls:
     """All calls, with one client. `of` is what a call is made on."""
 
@@ -190,13 +194,13 @@ class Calls:
     # --- many entries --------------------------------------------------------------------------------------------------
 
     async def call_list(self, a: Arguments, of: Any) -> Any:
-        options = {name: value for name, value in a.items() if name not in ("prefix", "revision")}
+        options = {name: value for name, value in a.items() if name not in ("prefix", "revision", "part", "of")} | part_of(a)
         revision = None if a.get("revision") is None else int(a["revision"])
         page = await self.do(self.client.list, a["prefix"], revision=revision, **options)
         return wire_form(page) | {"count": len(page.entries)}
 
     async def call_list_all(self, a: Arguments, of: Any) -> Any:
-        entries = self.client.scan(a["prefix"], limit=a.get("limit", 1000))
+        entries = self.client.scan(a["prefix"], limit=a.get("limit", 1000), **part_of(a))
         if self.is_sync:
             return {"keys": await asyncio.to_thread(lambda: [entry.key for entry in entries])}
         return {"keys": [entry.key async for entry in entries]}
@@ -362,7 +366,7 @@ class Calls:
     # --- watches, mirrors, the cluster ---------------------------------------------------------------------------------
 
     async def start_watch(self, a: Arguments) -> Any:
-        options = {name: value for name, value in a.items() if name not in ("prefix", "from")}
+        options = {name: value for name, value in a.items() if name not in ("prefix", "from", "part", "of")} | part_of(a)
         revision = None if a.get("from") is None else int(a["from"])
         return await self.do(self.client.watch, a.get("prefix"), from_revision=revision, **options)
 

@@ -17,6 +17,8 @@ from quorate._convert import to_json
 from quorate.errors import InvalidRequestError
 
 Seconds = float | timedelta
+# One of several parts of all keys: which, from 0, and of how many.
+Part = tuple[int, int]
 
 # Longest request id that nodes take.
 REQUEST_ID_MAX = 128
@@ -130,6 +132,11 @@ def query(target: str, **parameters: Any) -> str:
     if not pairs:
         return target
     return f"{target}{'&' if '?' in target else '?'}{'&'.join(pairs)}"
+
+
+def part_query(part: Part | None) -> dict[str, int]:
+    """The parameters of a part of the keys."""
+    return {} if part is None else {"part": part[0], "of": part[1]}
 
 
 def compact(**fields: Any) -> dict[str, Any]:

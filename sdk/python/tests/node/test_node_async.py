@@ -287,6 +287,23 @@ async def test_mirrors(quorate_node: TestCluster, p: str) -> None:
                 mirror.find_by("n", 1)
 
 
+async def test_workers_share_a_prefix_by_parts(quorate_node: TestCluster, p: str) -> None:
+    async with quorate_node.async_client() as client:
+        watches = [await client.watch(f"{p}/", part=(index, 2)) for index in range(2)]
+        await client.bulk([Op.insert(f"{p}/{n}", n) for n in range(20)])
+        listed: list[list[str]] = []
+        for index in range(2):
+            listed.append([entry.key async for entry in client.scan(f"{p}/", part=(index, 2), limit=3)])
+        assert sorted(listed[0] + listed[1]) == sorted(f"{p}/{n}" for n in range(20))
+        for index, watch in enumerate(watches):
+            assert {(await watch.next()).key for _ in listed[index]} == set(listed[index])
+            watch.close()
+            async with client.mirror(f"{p}/", part=(index, 2)) as mirror:
+                assert [entry.key for entry in mirror.list()] == listed[index]
+        with pytest.raises(InvalidRequestError):
+            await client.list(f"{p}/", part=(2, 2))
+
+
 async def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
     async with quorate_node.async_client() as client:
         assert (await client.status()).role == "leader"

@@ -288,6 +288,23 @@ def test_mirrors(quorate_node: TestCluster, p: str) -> None:
                 mirror.find_by("n", 1)
 
 
+def test_workers_share_a_prefix_by_parts(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        watches = [client.watch(f"{p}/", part=(index, 2)) for index in range(2)]
+        client.bulk([Op.insert(f"{p}/{n}", n) for n in range(20)])
+        listed: list[list[str]] = []
+        for index in range(2):
+            listed.append([entry.key for entry in client.scan(f"{p}/", part=(index, 2), limit=3)])
+        assert sorted(listed[0] + listed[1]) == sorted(f"{p}/{n}" for n in range(20))
+        for index, watch in enumerate(watches):
+            assert {(watch.next()).key for _ in listed[index]} == set(listed[index])
+            watch.close()
+            with client.mirror(f"{p}/", part=(index, 2)) as mirror:
+                assert [entry.key for entry in mirror.list()] == listed[index]
+        with pytest.raises(InvalidRequestError):
+            client.list(f"{p}/", part=(2, 2))
+
+
 def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
     with quorate_node.client() as client:
         assert (client.status()).role == "leader"

@@ -134,7 +134,7 @@ def test_what_is_no_answer_of_a_node_is_told() -> None:
             with pytest.raises(ProtocolError) as caught:
                 client.put("k", 1)
     assert caught.value.applied == "unknown"
-    with Scripted([Reply(raw=b"SSH-2.0-OpenSSH\r\n")]) as server:
+    with Scripted([Reply(raw=b"SSH-2.0-OpenSSH\r\n\r\n")]) as server:
         with client_of(server, attempts_max=2) as client:
             with pytest.raises(UnavailableError):
                 client.get("k")

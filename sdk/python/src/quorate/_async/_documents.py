@@ -12,7 +12,7 @@ from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
 from quorate._entry import Entry, entry_of
-from quorate._requests import Seconds, compact, get, path, post, query, span
+from quorate._requests import Part, Seconds, compact, get, part_query, path, post, query, span
 from quorate._values import Page, Version, page_of
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import InvalidRequestError, NotFoundError
@@ -167,6 +167,7 @@ class AsyncDocuments(AsyncBase):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -184,6 +185,7 @@ class AsyncDocuments(AsyncBase):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -200,6 +202,7 @@ class AsyncDocuments(AsyncBase):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -215,6 +218,8 @@ class AsyncDocuments(AsyncBase):
             cursor: That of the page before.
             keys_only: Without values.
             reverse: From the end backwards.
+            part: Only the keys of one of several parts, `(index, of)`: what workers that share a prefix list, each its own. Which part a
+                key is in never changes. A page looks at as many entries as without, and shows those of the part.
             revision: As it was at this revision.
             local: Whatever the asked node has, maybe stale.
             min_revision: At least as fresh as this revision.
@@ -230,6 +235,7 @@ class AsyncDocuments(AsyncBase):
             cursor=cursor,
             keys_only=keys_only,
             reverse=reverse if cursor is None else None,
+            **part_query(part if cursor is None else None),
             revision=revision,
             consistency="local" if local else None,
             min_revision=min_revision,
@@ -244,6 +250,7 @@ class AsyncDocuments(AsyncBase):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: type[T],
@@ -256,6 +263,7 @@ class AsyncDocuments(AsyncBase):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: None = None,
@@ -267,11 +275,12 @@ class AsyncDocuments(AsyncBase):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: Any = None,
     ) -> AsyncIterator[Entry[Any]]:
-        """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision."""
+        """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision; of one `part`, as `list` has it."""
         cursor: str | None = None
         while True:
             page = await self.list(
@@ -280,6 +289,7 @@ class AsyncDocuments(AsyncBase):
                 cursor=cursor,
                 keys_only=keys_only,
                 reverse=reverse,
+                part=part,
                 revision=revision if cursor is None else None,
                 model=model,
             )

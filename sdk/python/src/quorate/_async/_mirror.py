@@ -18,7 +18,7 @@ from quorate._async._io import AsyncSignal, Opening, now, opening, spawn
 from quorate._async._watch import AsyncWatch
 from quorate._entry import AnyEntry
 from quorate._mirror_state import Entries
-from quorate._requests import Seconds, get, milliseconds, query, seconds
+from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._values import MirrorChange, Restarted, Resynced, Synced
 from quorate.errors import BehindError, InvalidRequestError, QuorateError
 
@@ -78,8 +78,9 @@ class AsyncMirror:
     only, and never goes back in time. Who needs to see every write that was acknowledged before asks for `sync` first.
     """
 
-    def __init__(self, core: AsyncCore, prefix: str, fields: tuple[str, ...], heartbeat: float) -> None:
+    def __init__(self, core: AsyncCore, prefix: str, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
         self._core = core
+        self._part = part
         self._fields = fields
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
@@ -188,7 +189,7 @@ class AsyncMirror:
 
     async def _fill(self) -> None:
         """Begins a new watch, and exchanges everything for what it brings."""
-        target = query("/v1/watch", prefix=self.prefix, initial=True, heartbeat_ms=milliseconds(self._heartbeat))
+        target = query("/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat))
         watch: AsyncWatch[Any] = AsyncWatch(
             self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None
         )
@@ -264,7 +265,12 @@ class AsyncMirrors(AsyncBase):
     """The part of a client that mirrors."""
 
     def mirror(
-        self, prefix: str = "", *, index_by: str | Iterable[str] = (), heartbeat: Seconds = HEARTBEAT_DEFAULT
+        self,
+        prefix: str = "",
+        *,
+        index_by: str | Iterable[str] = (),
+        part: Part | None = None,
+        heartbeat: Seconds = HEARTBEAT_DEFAULT,
     ) -> Opening[AsyncMirror]:
         """Keeps all entries whose keys begin with `prefix` in memory.
 
@@ -274,12 +280,13 @@ class AsyncMirrors(AsyncBase):
         Args:
             prefix: Of the keys; all there are for an empty one.
             index_by: Fields by which `find_by` finds entries: dotted paths or JSON pointers.
+            part: Only the entries whose keys are in one of several parts, `(index, of)`, as `watch` has it.
             heartbeat: How often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s. A `sync` may take as long.
         """
         fields = (index_by,) if isinstance(index_by, str) else tuple(index_by)
 
         async def begin() -> AsyncMirror:
-            mirror = AsyncMirror(self._core, prefix, fields, seconds(heartbeat))
+            mirror = AsyncMirror(self._core, prefix, fields, part, seconds(heartbeat))
             await mirror.start()
             return mirror
 

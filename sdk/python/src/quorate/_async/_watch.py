@@ -19,7 +19,7 @@ from quorate._async._io import Opening, now, opening
 from quorate._async._transport import AsyncBody
 from quorate._convert import to_json
 from quorate._messages import BadMessageError, Message, Messages
-from quorate._requests import Seconds, get, milliseconds, query, seconds
+from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._values import BrokenStreamError, Restarted, Synced
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import ProtocolError, QuorateError, rejected
@@ -258,6 +258,7 @@ class AsyncWatches(AsyncBase):
         initial: Literal[False] = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -277,6 +278,7 @@ class AsyncWatches(AsyncBase):
         initial: bool,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -295,6 +297,7 @@ class AsyncWatches(AsyncBase):
         initial: bool = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -318,6 +321,8 @@ class AsyncWatches(AsyncBase):
             initial: First all entries as they are, then `Synced`, then what changes.
             from_revision: From this revision on.
             where: Only changes of entries of which this holds, after the change, or before it where they are gone.
+            part: Only changes of keys of one of several parts, `(index, of)`: what workers that share a prefix watch, each its own. Which
+                part a key is in never changes, and is the same for listings.
             events: Only events of this kind.
             prev: With the entry as it was before each change.
             keys_only: Without values.
@@ -338,6 +343,7 @@ class AsyncWatches(AsyncBase):
             start=start,
             end=end,
             where=None if criteria is None else to_json(criteria).decode(),
+            **part_query(part),
             events=events,
             prev=prev,
             keys_only=keys_only,

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
-from quorate._requests import Seconds, compact, get, path, post, query, span
+from quorate._requests import Part, Seconds, compact, get, part_query, path, post, query, span
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._values import Page, Version, page_of
@@ -168,6 +168,7 @@ class Documents(Base):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -185,6 +186,7 @@ class Documents(Base):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -201,6 +203,7 @@ class Documents(Base):
         cursor: str | None = None,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         local: bool = False,
         min_revision: int | None = None,
@@ -216,6 +219,8 @@ class Documents(Base):
             cursor: That of the page before.
             keys_only: Without values.
             reverse: From the end backwards.
+            part: Only the keys of one of several parts, `(index, of)`: what workers that share a prefix list, each its own. Which part a
+                key is in never changes. A page looks at as many entries as without, and shows those of the part.
             revision: As it was at this revision.
             local: Whatever the asked node has, maybe stale.
             min_revision: At least as fresh as this revision.
@@ -231,6 +236,7 @@ class Documents(Base):
             cursor=cursor,
             keys_only=keys_only,
             reverse=reverse if cursor is None else None,
+            **part_query(part if cursor is None else None),
             revision=revision,
             consistency="local" if local else None,
             min_revision=min_revision,
@@ -245,6 +251,7 @@ class Documents(Base):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: type[T],
@@ -257,6 +264,7 @@ class Documents(Base):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: None = None,
@@ -268,11 +276,12 @@ class Documents(Base):
         *,
         keys_only: bool = False,
         reverse: bool = False,
+        part: Part | None = None,
         revision: int | None = None,
         limit: int = PAGE,
         model: Any = None,
     ) -> Iterator[Entry[Any]]:
-        """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision."""
+        """All entries whose keys begin with `prefix`, page by page (`limit` each), all of one revision; of one `part`, as `list` has it."""
         cursor: str | None = None
         while True:
             page = self.list(
@@ -281,6 +290,7 @@ class Documents(Base):
                 cursor=cursor,
                 keys_only=keys_only,
                 reverse=reverse,
+                part=part,
                 revision=revision if cursor is None else None,
                 model=model,
             )

@@ -15,7 +15,7 @@ from typing import Any
 from quorate import types as wire
 from quorate._entry import AnyEntry
 from quorate._mirror_state import Entries
-from quorate._requests import Seconds, get, milliseconds, query, seconds
+from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import Signal, now, opening, spawn
@@ -79,8 +79,9 @@ class Mirror:
     only, and never goes back in time. Who needs to see every write that was acknowledged before asks for `sync` first.
     """
 
-    def __init__(self, core: Core, prefix: str, fields: tuple[str, ...], heartbeat: float) -> None:
+    def __init__(self, core: Core, prefix: str, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
         self._core = core
+        self._part = part
         self._fields = fields
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
@@ -189,7 +190,7 @@ class Mirror:
 
     def _fill(self) -> None:
         """Begins a new watch, and exchanges everything for what it brings."""
-        target = query("/v1/watch", prefix=self.prefix, initial=True, heartbeat_ms=milliseconds(self._heartbeat))
+        target = query("/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat))
         watch: Watch[Any] = Watch(self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None)
         self._watch = watch
         watch.connect(self._core.settings.timeout)
@@ -262,7 +263,14 @@ class Mirror:
 class Mirrors(Base):
     """The part of a client that mirrors."""
 
-    def mirror(self, prefix: str = "", *, index_by: str | Iterable[str] = (), heartbeat: Seconds = HEARTBEAT_DEFAULT) -> Mirror:
+    def mirror(
+        self,
+        prefix: str = "",
+        *,
+        index_by: str | Iterable[str] = (),
+        part: Part | None = None,
+        heartbeat: Seconds = HEARTBEAT_DEFAULT,
+    ) -> Mirror:
         """Keeps all entries whose keys begin with `prefix` in memory.
 
             with client.mirror("users/", index_by="email") as users:
@@ -271,12 +279,13 @@ class Mirrors(Base):
         Args:
             prefix: Of the keys; all there are for an empty one.
             index_by: Fields by which `find_by` finds entries: dotted paths or JSON pointers.
+            part: Only the entries whose keys are in one of several parts, `(index, of)`, as `watch` has it.
             heartbeat: How often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s. A `sync` may take as long.
         """
         fields = (index_by,) if isinstance(index_by, str) else tuple(index_by)
 
         def begin() -> Mirror:
-            mirror = Mirror(self._core, prefix, fields, seconds(heartbeat))
+            mirror = Mirror(self._core, prefix, fields, part, seconds(heartbeat))
             mirror.start()
             return mirror
 

@@ -16,7 +16,7 @@ from quorate import _codec
 from quorate import types as wire
 from quorate._convert import to_json
 from quorate._messages import BadMessageError, Message, Messages
-from quorate._requests import Seconds, get, milliseconds, query, seconds
+from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import now, opening
@@ -259,6 +259,7 @@ class Watches(Base):
         initial: Literal[False] = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -278,6 +279,7 @@ class Watches(Base):
         initial: bool,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -296,6 +298,7 @@ class Watches(Base):
         initial: bool = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
+        part: Part | None = None,
         events: Literal["put", "delete"] | None = None,
         prev: bool = False,
         keys_only: bool = False,
@@ -319,6 +322,8 @@ class Watches(Base):
             initial: First all entries as they are, then `Synced`, then what changes.
             from_revision: From this revision on.
             where: Only changes of entries of which this holds, after the change, or before it where they are gone.
+            part: Only changes of keys of one of several parts, `(index, of)`: what workers that share a prefix watch, each its own. Which
+                part a key is in never changes, and is the same for listings.
             events: Only events of this kind.
             prev: With the entry as it was before each change.
             keys_only: Without values.
@@ -339,6 +344,7 @@ class Watches(Base):
             start=start,
             end=end,
             where=None if criteria is None else to_json(criteria).decode(),
+            **part_query(part),
             events=events,
             prev=prev,
             keys_only=keys_only,
