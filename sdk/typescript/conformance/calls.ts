@@ -145,6 +145,11 @@ async function work(context: Context, { queue, count, counter, fail = [] }: Args
   return { completed, failed: failures };
 }
 
+/** With `part` and `of` as the client takes them. */
+function parted({ part, of, ...options }: Args): object {
+  return part === undefined ? options : { ...options, part: { index: part, of } };
+}
+
 /** All calls, by name. */
 const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> = {
   get: async ({ client }, { key, ...options }) => found(await client.get(key, options)),
@@ -159,8 +164,9 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
     const add = (value: { n: number } | undefined) => ({ ...value, n: (value?.n ?? 0) + by });
     return { value: (await client.update<{ n: number }>(key, add, options)).value };
   },
-  list: ({ client }, options) => client.list(options).page(),
-  list_all: async ({ client }, options) => keys(await client.list({ ...options, keysOnly: true }).all()),
+  list: ({ client }, options) => client.list(parted(options)).page(),
+  list_all: async ({ client }, options) =>
+    keys(await client.list({ ...parted(options), keysOnly: true }).all()),
   find: ({ client }, options) => client.find(options).page(),
   count: ({ client }, options) => client.count(options),
   history: (context, { key }) => history(context, key),
@@ -246,7 +252,7 @@ export async function call(name: string, context: Context, args: object): Promis
 export async function start(what: string, { client, made, as = "" }: Context, args: object): Promise<void> {
   const options = fromWire(args) as object;
   if (what === "watch") {
-    made.watches.set(as, await client.watch(options));
+    made.watches.set(as, await client.watch(parted(options)));
   } else if (what === "mirror") {
     made.mirrors.set(as, await client.mirror(options));
   } else {

@@ -53,6 +53,7 @@ export type {
   HistoryOptions,
   ListOptions,
   ListPage,
+  Part,
   VersionOf,
 } from "./queries.js";
 export type { PlaceOptions } from "./queue-place.js";

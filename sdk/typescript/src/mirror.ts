@@ -7,7 +7,7 @@
 import type { Caller } from "./caller.js";
 import { BehindError, InvalidArgumentError } from "./errors.js";
 import { MirrorEntries } from "./mirror-entries.js";
-import { list } from "./queries.js";
+import { list, type Part } from "./queries.js";
 import { after, asyncDispose, deferred, now, onAbort, orAborted, sleep } from "./timing.js";
 import { type CallOptions, compareRevisions, type Entry, type Revision } from "./types.js";
 import { type ChangeEvent, type WatchEvent, WatchStream } from "./watch.js";
@@ -24,6 +24,8 @@ const AGAIN_MAX_MS = 5_000;
 export interface MirrorOptions {
   /** The keys that begin so; all keys without it. */
   readonly prefix?: string | undefined;
+  /** Only the entries whose keys are in this part. */
+  readonly part?: Part | undefined;
   /** Entries are found by these fields too: dotted paths or JSON pointers into the document. */
   readonly indexBy?: readonly string[] | undefined;
   /** How often a node says how far it is while nothing happens: 0.5 to 60 s, default 0.5 s. */
@@ -223,7 +225,8 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
   #watch(): WatchStream<T> {
     this.#stream?.close();
     const heartbeatMs = this.#options.heartbeatMs ?? HEARTBEAT_DEFAULT_MS;
-    this.#stream = new WatchStream<T>(this.#caller, { prefix: this.prefix, initial: true, heartbeatMs });
+    const watched = { prefix: this.prefix, part: this.#options.part, initial: true, heartbeatMs };
+    this.#stream = new WatchStream<T>(this.#caller, watched);
     return this.#stream;
   }
 

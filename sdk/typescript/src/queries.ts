@@ -17,6 +17,17 @@ import {
 } from "./types.js";
 import type { Wire } from "./wire.js";
 
+/**
+ * One of several parts of all keys: what workers that share a prefix list and watch, each its own. Nodes choose by a hash of the key: which
+ * part a key is in never changes, and is the same for listings, watches and mirrors.
+ */
+export interface Part {
+  /** Which part, from 0. */
+  readonly index: number;
+  /** Of so many parts, up to 1,024. */
+  readonly of: number;
+}
+
 /** Which entries are listed, and how. */
 export interface ListOptions extends ReadOptions {
   /** The keys that begin so. */
@@ -31,6 +42,8 @@ export interface ListOptions extends ReadOptions {
   readonly keysOnly?: boolean | undefined;
   /** From the last key to the first. */
   readonly reverse?: boolean | undefined;
+  /** Only the keys of this part. A page looks at as many entries as without, and shows those of the part. */
+  readonly part?: Part | undefined;
 }
 
 /** A page of a listing. */
@@ -80,6 +93,11 @@ export function fieldsOf(fields: string | readonly string[] | undefined): readon
   return typeof fields === "string" ? [fields] : fields;
 }
 
+/** The parameters of a part. */
+export function partQuery(part: Part | undefined) {
+  return { part: part?.index, of: part?.of };
+}
+
 /** Lists entries by key. */
 export function list<T>(caller: Caller, options: ListOptions): Pages<Entry<T>, ListPage<T>> {
   const { prefix, start, end, limit, consistency, minRevision, revision } = options;
@@ -88,7 +106,8 @@ export function list<T>(caller: Caller, options: ListOptions): Pages<Entry<T>, L
   }
   const range = start === undefined && end === undefined ? { prefix: prefix ?? "" } : { start, end };
   const shown = { limit, keys_only: options.keysOnly || undefined, consistency };
-  const first = { ...range, reverse: options.reverse || undefined, revision, min_revision: minRevision };
+  const order = { reverse: options.reverse || undefined, ...partQuery(options.part) };
+  const first = { ...range, ...order, revision, min_revision: minRevision };
   return new Pages(
     (cursor) => {
       const query = cursor === undefined ? { ...first, ...shown } : { cursor, ...shown };

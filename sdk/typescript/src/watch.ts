@@ -11,6 +11,7 @@ import { InvalidArgumentError } from "./errors.js";
 import { EventStream, endError } from "./events.js";
 import { stringifyJson } from "./json.js";
 import { toWire } from "./names.js";
+import { type Part, partQuery } from "./queries.js";
 import type { Message } from "./sse.js";
 import { anySignal, asyncDispose } from "./timing.js";
 import { type Criteria, compareRevisions, criteriaOf, type Entry, type Revision } from "./types.js";
@@ -35,6 +36,8 @@ export interface WatchOptions {
   readonly from?: Revision | undefined;
   /** Only changes of entries of which this holds, after the change, or before it where they are gone. */
   readonly where?: Criteria | undefined;
+  /** Only changes of keys of this part. */
+  readonly part?: Part | undefined;
   /** Only events of this kind. */
   readonly events?: Wire["WatchEventKind"] | undefined;
   /** With the entry as it was before each change. */
@@ -114,6 +117,7 @@ function query(options: WatchOptions) {
     events,
     consistency,
     from,
+    ...partQuery(options.part),
     where: criteria === undefined ? undefined : stringifyJson(toWire(criteria)),
     initial: options.initial || undefined,
     prev: options.prev || undefined,

@@ -115,6 +115,28 @@ test("a mirror shows what is there, follows, and finds by fields", async () => {
   hosts.close();
 });
 
+test("workers share a prefix by parts: each key is in one, the same in watches, lists and mirrors", async () => {
+  const keys = Array.from({ length: 20 }, (_, n) => `parts/${n}`);
+  const parts = [0, 1].map((index) => ({ prefix: "parts/", part: { index, of: 2 } }));
+  const watches = await Promise.all(parts.map((part) => client.watch(part)));
+  await client.bulk(keys.map((key) => op.put(key, 1)));
+  const listed = await Promise.all(
+    parts.map(async (part) => (await client.list({ ...part, limit: 3 }).all()).map(({ key }) => key)),
+  );
+  assert.deepEqual(listed.flat().sort(), keys.toSorted());
+  for (const [at, watch] of watches.entries()) {
+    const seen = await take(watch, listed[at]?.length ?? 0);
+    assert.deepEqual(new Set(seen.map(({ key }) => key)), new Set(listed[at]));
+    await using mirror = await client.mirror(parts[at]);
+    assert.deepEqual(
+      mirror.list().map(({ key }) => key),
+      listed[at],
+    );
+  }
+  const refused = await failure(client.watch({ prefix: "parts/", part: { index: 2, of: 2 } }));
+  assert.equal(refused.code, "invalid_argument");
+});
+
 test("a mirror whose watch cannot go on is filled anew", async () => {
   let streams = 0;
   const put = (key: string, revision: string) => {
