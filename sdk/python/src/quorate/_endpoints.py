@@ -6,6 +6,7 @@ Owns what is known of the nodes: who leads, who failed lately. Pure: time comes 
 from __future__ import annotations
 
 import ipaddress
+import socket
 from dataclasses import dataclass
 
 from quorate._requests import Preference
@@ -23,17 +24,24 @@ DISCOVERY_FIRST = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of the nodes that a client was given: `host:port`, and whether it is reached by TLS."""
+    """One of the nodes that a client was given: `host:port`, and whether it is reached by TLS; or a Unix socket."""
 
     host: str
     port: int
     is_tls: bool
+    # The path of the socket, by which the node of this machine is reached.
+    socket: str | None = None
 
     @property
     def address(self) -> str:
-        """`host:port`, as a URL has it."""
+        """`host:port`, as a URL has it, or `unix:/path`."""
+        return self.authority if self.socket is None else f"unix:{self.socket}"
+
+    @property
+    def authority(self) -> str:
+        """What `Host` says: who is asked."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return host if self.socket is not None else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ def parse_endpoints(given: str | list[str], prefers_tls: bool) -> list[Endpoint]
 
 def parse_endpoint(item: str, prefers_tls: bool) -> Endpoint:
     """One node."""
+    if item.startswith("unix:"):
+        return parse_socket(item)
     is_tls, address = prefers_tls, item
     for scheme, tls in (("https://", True), ("http://", False)):
         if item.startswith(scheme):
@@ -68,8 +78,29 @@ def parse_endpoint(item: str, prefers_tls: bool) -> Endpoint:
     host, colon, port = address.rstrip("/").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65_536 or set("@/") & set(address.rstrip("/")):
-        raise InvalidRequestError(f"`{item}` is not an endpoint: expected host:port")
+        raise InvalidRequestError(f"`{item}` is not an endpoint: expected host:port or unix:/path")
     return Endpoint(host, int(port), is_tls)
+
+
+def parse_socket(item: str) -> Endpoint:
+    """A Unix socket, `unix:/path` or `unix:///path`: never by TLS, since the mode of the file says who may speak there."""
+    path = item.removeprefix("unix:")
+    if path.startswith("//"):
+        path = path[2:]
+    if not path.startswith("/") or path.endswith("/") or "\0" in path:
+        raise InvalidRequestError(f"`{item}` is not an endpoint: expected unix:/path/to/socket")
+    if not hasattr(socket, "AF_UNIX"):
+        raise InvalidRequestError(f"`{item}`: this Python knows no Unix sockets")
+    return Endpoint("localhost", 0, False, path)
+
+
+def is_clear(given: list[Endpoint], prefers_tls: bool) -> bool:
+    """Whether a request to another member than those given could be read by others on its way.
+
+    Sockets say nothing of it; without anything else it is as the client prefers.
+    """
+    ways = [endpoint.is_tls for endpoint in given if endpoint.socket is None]
+    return not (all(ways) if ways else prefers_tls)
 
 
 def is_reachable(advertised: str, given: list[Endpoint]) -> bool:

@@ -32,6 +32,7 @@ from quorate import (
 )
 from quorate.testing import TestCluster
 from quorate.types import CollectionRules, FieldRule
+from tests.node.unix_proxy import UnixProxy
 
 pytestmark = pytest.mark.node
 
@@ -322,6 +323,33 @@ async def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> 
         with pytest.raises(InvalidRequestError):
             await client.backup(tmp_path / "all.backup")
         assert os.listdir(tmp_path) == ["all.backup"]  # noqa: PTH208
+
+
+async def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, tmp_path: Path, p: str) -> None:
+    with UnixProxy(tmp_path / "node.sock", quorate_node.nodes[0].address) as proxy:
+        async with AsyncClient(proxy.endpoint) as client, client.watch(f"{p}/") as watch:
+            await client.put(f"{p}/a", "x" * 200_000)
+            entry = await client.get(f"{p}/a")
+            assert entry is not None
+            assert len(entry.value) == 200_000
+            assert (await watch.next()).key == f"{p}/a"
+            async with client.session() as session, session.lock(p) as lock:
+                await client.put(f"{p}/b", 1, guard=lock)
+            assert (await watch.next()).key == f"{p}/b"
+            assert client.endpoints == [proxy.endpoint]
+
+
+async def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: TestCluster, tmp_path: Path, p: str) -> None:
+    with UnixProxy(tmp_path / "node.sock", quorate_cluster.nodes[0].address) as proxy:
+        async with AsyncClient(proxy.endpoint) as client:
+            while len(client.known_endpoints) < 3:
+                await client.put(f"{p}/a", 1)
+            assert set(client.known_endpoints[1:]) == {node.address for node in quorate_cluster.nodes[1:]}
+            quorate_cluster.kill(0)
+            assert (await client.put(f"{p}/b", 1)).version == 1
+            quorate_cluster.restart(0)
+            statuses = await client.wait_ready()
+            assert [(status.address, status.is_ready) for status in statuses] == [(proxy.endpoint, True)]
 
 
 async def test_members_are_discovered_and_a_lost_node_is_survived(quorate_cluster: TestCluster, p: str) -> None:

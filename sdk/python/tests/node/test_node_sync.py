@@ -33,6 +33,7 @@ from quorate import (
 )
 from quorate.testing import TestCluster
 from quorate.types import CollectionRules, FieldRule
+from tests.node.unix_proxy import UnixProxy
 
 pytestmark = pytest.mark.node
 
@@ -323,6 +324,33 @@ def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
         with pytest.raises(InvalidRequestError):
             client.backup(tmp_path / "all.backup")
         assert os.listdir(tmp_path) == ["all.backup"]  # noqa: PTH208
+
+
+def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, tmp_path: Path, p: str) -> None:
+    with UnixProxy(tmp_path / "node.sock", quorate_node.nodes[0].address) as proxy:
+        with Client(proxy.endpoint) as client, client.watch(f"{p}/") as watch:
+            client.put(f"{p}/a", "x" * 200_000)
+            entry = client.get(f"{p}/a")
+            assert entry is not None
+            assert len(entry.value) == 200_000
+            assert (watch.next()).key == f"{p}/a"
+            with client.session() as session, session.lock(p) as lock:
+                client.put(f"{p}/b", 1, guard=lock)
+            assert (watch.next()).key == f"{p}/b"
+            assert client.endpoints == [proxy.endpoint]
+
+
+def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: TestCluster, tmp_path: Path, p: str) -> None:
+    with UnixProxy(tmp_path / "node.sock", quorate_cluster.nodes[0].address) as proxy:
+        with Client(proxy.endpoint) as client:
+            while len(client.known_endpoints) < 3:
+                client.put(f"{p}/a", 1)
+            assert set(client.known_endpoints[1:]) == {node.address for node in quorate_cluster.nodes[1:]}
+            quorate_cluster.kill(0)
+            assert (client.put(f"{p}/b", 1)).version == 1
+            quorate_cluster.restart(0)
+            statuses = client.wait_ready()
+            assert [(status.address, status.is_ready) for status in statuses] == [(proxy.endpoint, True)]
 
 
 def test_members_are_discovered_and_a_lost_node_is_survived(quorate_cluster: TestCluster, p: str) -> None:

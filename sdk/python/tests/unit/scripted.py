@@ -44,14 +44,15 @@ def problem(status: int, code: str, applied: str = "no", retry: str = "after_rea
 class Scripted:
     """Answers request after request from a list; the last answer again and again."""
 
-    def __init__(self, replies: Iterable[Reply]) -> None:
+    def __init__(self, replies: Iterable[Reply], listener: socket.socket | None = None) -> None:
         self.replies = list(replies)
         self.asked: list[Asked] = []
         self.connections = 0
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._listener = listener or socket.create_server(("127.0.0.1", 0))
+        name = self._listener.getsockname()
+        self.address = f"unix:{name}" if isinstance(name, str) else f"127.0.0.1:{name[1]}"
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 

@@ -231,6 +231,27 @@ def test_no_token_goes_in_clear_to_a_node_that_was_not_given() -> None:
     assert Client("a:1")._core.endpoints.discovers
 
 
+def test_a_unix_socket_is_asked_as_localhost_and_may_be_away(tmp_path: Path) -> None:
+    path = str(tmp_path / "node.sock")
+    with Scripted([WRITTEN]) as other:
+        with Client([f"unix://{path}", other.address], discover_members=False) as client:
+            for _ in range(2):
+                assert (client.put("k", 1)).revision == 7
+            assert client.endpoints == [f"unix:{path}", other.address]
+        with Client(f"unix:{path}", retry=RetryPolicy(attempts_max=2)) as client:
+            with pytest.raises(UnavailableError, match=r"unix:.*node\.sock: cannot connect"):
+                client.put("k", 1)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen()
+    with Scripted([WRITTEN], listener) as server:
+        with client_of(server) as client:
+            assert (client.put("k", 1)).revision == 7
+            assert (client.put("k", 1)).revision == 7
+        assert {request.headers["host"] for request in server.asked} == {"localhost"}
+        assert server.connections == 1
+
+
 def test_an_endpoint_with_tls_needs_a_ca() -> None:
     with pytest.raises(InvalidRequestError, match="no CA is named"):
         Client("https://a:1")

@@ -9,6 +9,7 @@ from quorate._endpoints import (
     Endpoint,
     Endpoints,
     LeaderHint,
+    is_clear,
     is_reachable,
     parse_endpoints,
 )
@@ -32,7 +33,20 @@ def test_a_list_says_by_which_way_each_node_is_reached() -> None:
     assert Endpoint("::1", 3, False).address == "[::1]:3"
 
 
-@pytest.mark.parametrize("bad", ["", " , ", "a", "a:", ":1", "a:x", "a:70000", "a:0", "https://", "u@a:1", "a/b:1"])
+def test_a_unix_socket_is_an_endpoint_of_this_machine() -> None:
+    socket, other = parse_endpoints("unix:/run/quorate.sock,unix:///run/quorate.sock,a:1", prefers_tls=True)
+    assert (socket.socket, socket.address, socket.authority) == ("/run/quorate.sock", "unix:/run/quorate.sock", "localhost")
+    assert (socket.is_tls, other.is_tls) == (False, True)
+    assert is_reachable("127.0.0.1:7101", [socket])
+    # What the socket is says nothing of the way to others.
+    assert not is_clear([socket, other], prefers_tls=False)
+    assert [is_clear([socket], prefers_tls=prefers) for prefers in (True, False)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["", " , ", "a", "a:", ":1", "a:x", "a:70000", "a:0", "https://", "u@a:1", "a/b:1", "unix:", "unix:a.sock", "unix://a/b", "unix:/a/"],
+)
 def test_what_is_no_endpoint_is_refused(bad: str) -> None:
     with pytest.raises(InvalidRequestError):
         parse_endpoints(bad, prefers_tls=False)

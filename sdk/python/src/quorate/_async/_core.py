@@ -18,7 +18,7 @@ from quorate import types as wire
 from quorate._async._io import now, sleep, spawn
 from quorate._async._transport import AsyncBody, AsyncLine
 from quorate._credentials import Credentials
-from quorate._endpoints import Endpoint, Endpoints, LeaderHint, is_reachable, parse_endpoint, parse_endpoints
+from quorate._endpoints import Endpoint, Endpoints, LeaderHint, is_clear, is_reachable, parse_endpoint, parse_endpoints
 from quorate._http import Answer
 from quorate._requests import Call, Preference, get
 from quorate._retry import Attempts, Failure, is_final
@@ -111,15 +111,15 @@ class AsyncCore:
         self.is_closed = False
         # Answers that are taken as they come, to be closed with the client.
         self._open: weakref.WeakSet[AsyncBody] = weakref.WeakSet()
-        is_clear = not all(endpoint.is_tls for endpoint in self.given)
         # A token is never sent in clear to an address that was not given.
-        if settings.discover_members and not (is_clear and self.credentials.has_token):
+        if settings.discover_members and not (self.credentials.has_token and is_clear(self.given, settings.sources.has_ca)):
             self.endpoints.discover(now())
 
     @property
     def is_tls(self) -> bool:
-        """Whether any node is reached by TLS."""
-        return any(endpoint.is_tls for endpoint in self.given)
+        """Whether members that were not given are reached by TLS."""
+        ways = [endpoint.is_tls for endpoint in self.given if endpoint.socket is None]
+        return any(ways) if ways else self.settings.sources.has_ca
 
     @property
     def reads(self) -> Preference:

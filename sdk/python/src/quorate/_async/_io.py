@@ -49,7 +49,15 @@ class AsyncConnection(asyncio.Protocol):
             OSError: It did not work.
         """
         name = host if tls is not None else None
-        opening = asyncio.get_running_loop().create_connection(cls, host, port, ssl=tls, server_hostname=name)
+        return await cls._opened(asyncio.get_running_loop().create_connection(cls, host, port, ssl=tls, server_hostname=name), timeout)
+
+    @classmethod
+    async def open_socket(cls, path: str, timeout: float) -> AsyncConnection:
+        """Connects to a Unix socket; fails as `open` does."""
+        return await cls._opened(asyncio.get_running_loop().create_unix_connection(cls, path), timeout)
+
+    @classmethod
+    async def _opened(cls, opening: Coroutine[Any, Any, tuple[Any, AsyncConnection]], timeout: float) -> AsyncConnection:
         try:
             _, connection = await asyncio.wait_for(opening, timeout)
         except asyncio.TimeoutError as error:

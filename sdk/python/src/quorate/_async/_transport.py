@@ -126,7 +126,7 @@ class AsyncLine:
 
     @property
     def address(self) -> str:
-        """`host:port`."""
+        """`host:port`, or `unix:/path`."""
         return self.endpoint.address
 
     async def send(self, call: Call, budget: float) -> Answer:
@@ -199,7 +199,10 @@ class AsyncLine:
         tls = shown.tls if self.endpoint.is_tls else None
         timeout = min(CONNECT_TIMEOUT, deadline - now())
         try:
-            connection = await AsyncConnection.open(self.endpoint.host, self.endpoint.port, tls, timeout)
+            if self.endpoint.socket is not None:
+                connection = await AsyncConnection.open_socket(self.endpoint.socket, timeout)
+            else:
+                connection = await AsyncConnection.open(self.endpoint.host, self.endpoint.port, tls, timeout)
         except TimeoutError as error:
             raise self._failed("connect", f"cannot connect: nothing came for {timeout:.2f} s") from error
         except ssl.SSLError as error:
@@ -234,7 +237,7 @@ class AsyncLine:
 
     def _headers(self, call: Call, budget: float) -> list[tuple[str, str]]:
         told = max(int((budget - min(GRACE_MAX, budget / 10)) * 1000), 1)
-        headers = [("Host", self.address), ("User-Agent", USER_AGENT), ("Request-Timeout", str(told))]
+        headers = [("Host", self.endpoint.authority), ("User-Agent", USER_AGENT), ("Request-Timeout", str(told))]
         authorization = self._credentials.shown().authorization
         if authorization is not None:
             headers.append(("Authorization", authorization))

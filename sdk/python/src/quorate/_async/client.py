@@ -32,7 +32,8 @@ class AsyncClient(AsyncEntries, AsyncDocuments, AsyncWatches, AsyncMirrors, Asyn
 
     Args:
         endpoints: The nodes: `host:port`, separated by commas or as a list; one is enough, all of them are better. `https://` may stand
-            before each, or `http://`; without either it is TLS where a CA is named, else plain. Without any: the local cluster.
+            before each, or `http://`; without either it is TLS where a CA is named, else plain. `unix:/path` is the Unix socket of a
+            node on this machine, beside others or alone. Without any: the local cluster.
         timeout: Deadline of each call in seconds, retries included. A write is tried for 5 minutes at most, whatever this says: nodes
             remember its request id for 15.
         attempt_timeout: How long one node may take before another is asked, within the deadline.
@@ -100,7 +101,7 @@ class AsyncClient(AsyncEntries, AsyncDocuments, AsyncWatches, AsyncMirrors, Asyn
 
     @property
     def endpoints(self) -> list[str]:
-        """The nodes that were given, `host:port`."""
+        """The nodes that were given, `host:port` or `unix:/path`."""
         return [endpoint.address for endpoint in self._core.given]
 
     @property

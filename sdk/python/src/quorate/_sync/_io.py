@@ -53,6 +53,18 @@ class Connection:
             sock.close()
             raise
 
+    @classmethod
+    def open_socket(cls, path: str, timeout: float) -> Connection:
+        """Connects to a Unix socket; fails as `open` does."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(max(timeout, 0.001))
+            sock.connect(path)
+            return cls(sock)
+        except BaseException:
+            sock.close()
+            raise
+
     @property
     def is_dead(self) -> bool:
         """Whether a connection on which nothing is under way is of no more use."""
