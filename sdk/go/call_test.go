@@ -101,7 +101,11 @@ func TestEndpointsAreSplitTrimmedAndDeduplicated(t *testing.T) {
 	if err != nil || !parsed[0].isTLS || parsed[1].isTLS || !parsed[2].isTLS {
 		t.Errorf("%v, %v", parsed, err)
 	}
-	for _, bad := range []string{"", " , ", "localhost", "https://a:1", "a:1,b", "user@a:1", "a b:1", ":1"} {
+	parsed, err = parseEndpoints("unix:/run/quorate.sock,unix:///run/quorate.sock,a:1", true)
+	if err != nil || len(parsed) != 2 || parsed[0] != (node{address: "unix:/run/quorate.sock", socket: "/run/quorate.sock"}) || !parsed[1].isTLS {
+		t.Errorf("%v, %v", parsed, err)
+	}
+	for _, bad := range []string{"", " , ", "localhost", "unix:", "unix:a.sock", "unix://a/b", "unix:/a/", "https://a:1", "a:1,b", "user@a:1", "a b:1", ":1"} {
 		if _, err := New(bad, nil); !errors.Is(err, ErrInvalidArgument) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -115,7 +119,7 @@ func TestAnAddressOfTheNodesOwnMachineIsOursOnlyWhereWeAreOnIt(t *testing.T) {
 	}{
 		{"10.0.0.4:7100", "db.example.org:7100", true}, {"127.0.0.1:7104", "127.0.0.1:7101", true}, {"[::1]:7104", "localhost:7101", true},
 		{"127.0.0.1:7100", "db.example.org:7100", false}, {"localhost:7100", "10.0.0.1:7100", false}, {"0.0.0.0:7100", "127.0.0.1:7101", false},
-		{"", "127.0.0.1:7101", false},
+		{"", "127.0.0.1:7101", false}, {"127.0.0.1:7104", "unix:/run/quorate.sock", true}, {"0.0.0.0:7104", "unix:/run/quorate.sock", false},
 	} {
 		if got := isReachable(c.address, []string{c.given}); got != c.isReachable {
 			t.Errorf("%s from %s: %v", c.address, c.given, got)

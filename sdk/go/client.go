@@ -104,7 +104,8 @@ type Client struct {
 }
 
 // New is a client of these nodes: host:port, separated by commas; one is enough, all of them are better. https:// may stand before
-// each, or http://; without either it is TLS where a CA is named, else plain. Connects to nothing yet. Nil options have the defaults.
+// each, or http://; without either it is TLS where a CA is named, else plain. unix:/path is the Unix socket of a node on this machine, alone or
+// beside others. Connects to nothing yet. Nil options have the defaults.
 func New(nodes string, options *Options) (*Client, error) {
 	if options == nil {
 		options = &Options{}
@@ -121,10 +122,10 @@ func New(nodes string, options *Options) (*Client, error) {
 	c := &Client{options: settings, transport: newTransport(parsed, credentials), renewals: newRenewals()}
 	c.roots, c.stop = context.WithCancel(context.Background())
 	c.endpoints = newEndpoints(len(parsed), rand.IntN(1<<16))
-	isClear := false
+	isClear := !c.transport.othersTLS
 	for _, n := range parsed {
 		c.given = append(c.given, n.address)
-		isClear = isClear || !n.isTLS
+		isClear = isClear || (!n.isTLS && n.socket == "")
 	}
 	if !settings.NoDiscovery && (!isClear || credentials.kept.authorization == "") {
 		c.endpoints.discover(time.Now())
@@ -184,7 +185,13 @@ func parseEndpoints(list string, prefersTLS bool) ([]node, error) {
 	return nodes, nil
 }
 
+// socketScheme stands before the path of a Unix socket.
+const socketScheme = "unix:"
+
 func parseEndpoint(item string, prefersTLS bool) (node, error) {
+	if path, isSocket := strings.CutPrefix(item, socketScheme); isSocket {
+		return parseSocket(item, path)
+	}
 	rest, isTLS := strings.CutPrefix(item, "https://")
 	isPlain := false
 	if !isTLS {
@@ -193,7 +200,7 @@ func parseEndpoint(item string, prefersTLS bool) (node, error) {
 	address := strings.TrimRight(rest, "/")
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ?#") {
-		return node{}, invalid("`%s` is not an endpoint: expected host:port", item)
+		return node{}, invalid("`%s` is not an endpoint: expected host:port or unix:/path", item)
 	}
 	if isTLS && !prefersTLS {
 		return node{}, invalid("%s: no CA is named, and only certificates of CAs that are named are believed; say CAFile (QUORATE_CA)", item)
@@ -201,7 +208,18 @@ func parseEndpoint(item string, prefersTLS bool) (node, error) {
 	return node{address: address, isTLS: isTLS || (prefersTLS && !isPlain)}, nil
 }
 
-// Endpoints are the nodes that were given, host:port, in that order.
+// parseSocket takes unix:/path and unix:///path. Never by TLS: the mode of the file says who may speak there.
+func parseSocket(item, path string) (node, error) {
+	if strings.HasPrefix(path, "//") {
+		path = path[2:]
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "\x00") {
+		return node{}, invalid("`%s` is not an endpoint: expected unix:/path/to/socket", item)
+	}
+	return node{address: socketScheme + path, socket: path}, nil
+}
+
+// Endpoints are the nodes that were given, host:port or unix:/path, in that order.
 func (c *Client) Endpoints() []string { return append([]string{}, c.given...) }
 
 // KnownEndpoints are all nodes that calls may go to: those given, and members that were discovered.

@@ -32,7 +32,7 @@ func (c *Client) Status(ctx context.Context) (*api.StatusAnswer, error) {
 
 // NodeStatus is one endpoint and what the node behind it says of the cluster.
 type NodeStatus struct {
-	// Address is host:port.
+	// Address is host:port, or unix:/path.
 	Address string
 	// Status is its view.
 	Status *api.StatusAnswer

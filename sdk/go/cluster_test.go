@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,6 +125,78 @@ func TestAClientOfOneNodeOutlivesIt(t *testing.T) {
 	}
 	cluster.Kill(follower)
 	must(c.Put(ctx, "k", 2, nil))(t)
+}
+
+// unixProxy listens at a Unix socket and passes what comes to the node at the address; gives the endpoint.
+func unixProxy(t *testing.T, address string) string {
+	t.Helper()
+	dir := must(os.MkdirTemp("", "q"))(t)
+	listener := must(net.Listen("unix", filepath.Join(dir, "node.sock")))(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() {
+		cancel()
+		_ = listener.Close()
+		_ = os.RemoveAll(dir)
+	})
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go passOn(ctx, client, address)
+		}
+	}()
+	return "unix:" + listener.Addr().String()
+}
+
+// passOn passes bytes both ways until one side is at its end.
+func passOn(ctx context.Context, client net.Conn, address string) {
+	defer func() { _ = client.Close() }()
+	node, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = node.Close() }()
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{client, node}, {node, client}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			ended <- struct{}{}
+		}()
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+func TestANodeIsReachedByItsUnixSocket(t *testing.T) {
+	cluster := quoratetest.Start(t, &quoratetest.Settings{Nodes: 3})
+	endpoint := unixProxy(t, strings.Split(cluster.Endpoints(), ",")[0])
+	c, ctx := must(quorate.New(endpoint, nil))(t), deadline(t)
+	defer func() { _ = c.Close() }()
+	watch := must(c.Watch(ctx, "by/", nil))(t)
+	long := strings.Repeat("x", 200_000)
+	must(c.Put(ctx, "by/socket", long, nil))(t)
+	if doc := must(quorate.Get[string](ctx, c, "by/socket", nil))(t); doc.Value != long || must(watch.Next())(t).Key != "by/socket" {
+		t.Errorf("%d bytes", len(doc.Value))
+	}
+	// The socket says that we are on the same machine, where the addresses of the others are ours, too.
+	for len(c.KnownEndpoints()) < 3 {
+		must(c.Put(ctx, "k", 1, nil))(t)
+	}
+	cluster.Kill(0)
+	must(c.Put(ctx, "by/others", 2, nil))(t)
+	if event := must(watch.Next())(t); event.Key != "by/others" {
+		t.Errorf("%+v", event)
+	}
+	if err := cluster.Restart(0); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.StatusOfAll(ctx); len(all) != 1 || all[0].Err != nil || all[0].Address != endpoint || c.KnownEndpoints()[0] != endpoint {
+		t.Errorf("%+v", all)
+	}
 }
 
 func TestATransferOfLeadership(t *testing.T) {

@@ -72,7 +72,7 @@ func (c *Client) discover(view *api.StatusAnswer) {
 
 // makeAcquaintance adds the member, if it is there and is who the others say.
 func (c *Client) makeAcquaintance(member api.MemberView, cluster string) {
-	stranger := node{address: member.ClientAddr, isTLS: c.transport.isTLS()}
+	stranger := node{address: member.ClientAddr, isTLS: c.transport.othersTLS}
 	status, err := fetchFrom[api.StatusAnswer](c.roots, c, stranger, c.statusCall(), introductionTimeout)
 	if err != nil || status.NodeID != member.ID || status.ClusterID != cluster {
 		return
@@ -98,7 +98,7 @@ func isReachable(address string, given []string) bool {
 		return true
 	}
 	for _, own := range given {
-		if isLocal(hostOf(own)) {
+		if strings.HasPrefix(own, socketScheme) || isLocal(hostOf(own)) {
 			return true
 		}
 	}

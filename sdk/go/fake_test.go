@@ -5,6 +5,7 @@ package quorate
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -24,9 +25,9 @@ import (
 
 // seen is a request that came.
 type seen struct {
-	method, path, id string
-	header           http.Header
-	body             string
+	method, path, id, host string
+	header                 http.Header
+	body                   string
 }
 
 // fake is a node that answers as its handler does.
@@ -47,6 +48,21 @@ func newFake(t *testing.T, handler func(n int, w http.ResponseWriter, r *http.Re
 	return f
 }
 
+// newSocketFake is a fake at a Unix socket.
+func newSocketFake(t *testing.T, path string, handler func(n int, w http.ResponseWriter, r *http.Request)) *fake {
+	t.Helper()
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	f.Server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: f.recording(handler)}}
+	f.Start()
+	f.URL = "unix:" + path
+	t.Cleanup(f.end)
+	return f
+}
+
 func (f *fake) recording(handler func(int, http.ResponseWriter, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -54,7 +70,7 @@ func (f *fake) recording(handler func(int, http.ResponseWriter, *http.Request)) 
 			return
 		}
 		f.mu.Lock()
-		f.came = append(f.came, seen{r.Method, r.URL.RequestURI(), r.Header.Get("Idempotency-Key"), r.Header, string(body)})
+		f.came = append(f.came, seen{r.Method, r.URL.RequestURI(), r.Header.Get("Idempotency-Key"), r.Host, r.Header, string(body)})
 		n := len(f.came)
 		f.mu.Unlock()
 		handler(n, w, r)
@@ -368,6 +384,66 @@ func TestATokenGoesToNoAddressThatWasNotGivenInClear(t *testing.T) {
 	if c.endpoints.discovers {
 		t.Error("members are discovered, and would be shown the token")
 	}
+}
+
+func TestAUnixSocketIsAskedAsLocalhostAndMayBeAway(t *testing.T) {
+	ctx, dir := soon(t, 10*time.Second), shortDir(t)
+	written := func(_ int, w http.ResponseWriter, _ *http.Request) { say(w, 200, writtenText) }
+	one, two, away := newSocketFake(t, dir+"/1", written), newSocketFake(t, dir+"/2", written), &fake{Server: &httptest.Server{URL: "unix:" + dir + "/3"}}
+	c := clientOf(t, Options{}, away, one, two)
+	for range 6 {
+		if _, err := c.Put(ctx, "k", 1, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []*fake{one, two} {
+		if came := f.requests(); len(came) == 0 || came[0].host != "localhost" {
+			t.Errorf("%+v", came)
+		}
+	}
+	_, err := clientOf(t, Options{Retry: RetryPolicy{AttemptsMax: 2}}, away).Put(ctx, "k", 1, nil)
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), away.URL) {
+		t.Errorf("%v", err)
+	}
+}
+
+// shortDir is for sockets, whose paths have at most some hundred bytes.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestATokenIsShownToOthersByTLSOnlyWhateverTheSocketIs(t *testing.T) {
+	for _, c := range []struct {
+		nodes     string
+		hasCA     bool
+		discovers bool
+	}{{"unix:/a", false, false}, {"unix:/a", true, true}, {"unix:/a,https://b:1", true, true}, {"unix:/a,http://b:1", true, false}} {
+		options := &Options{Token: "t"}
+		if c.hasCA {
+			options.CAPEM = caPEM(t)
+		}
+		client, err := New(c.nodes, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if client.endpoints.discovers != c.discovers {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// caPEM is the certificate of a test server.
+func caPEM(t *testing.T) []byte {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 // sessions answers what sessions ask, and renewals as told.

@@ -35,12 +35,17 @@ const (
 
 // node is the way to one node.
 type node struct {
-	// address is host:port.
+	// address is host:port, or unix:/path.
 	address string
 	isTLS   bool
+	// socket is the path of the Unix socket by which the node of this machine is reached; empty for others.
+	socket string
 }
 
 func (n node) url(target string) string {
+	if n.socket != "" {
+		return "http://localhost" + target
+	}
 	if n.isTLS {
 		return "https://" + n.address + target
 	}
@@ -58,6 +63,11 @@ type answer struct {
 type transport struct {
 	credentials *credentials
 
+	// sockets has a client for each Unix socket: to HTTP they are all the same host.
+	sockets map[string]*http.Client
+	// othersTLS says whether members that were not given are reached by TLS.
+	othersTLS bool
+
 	mu    sync.RWMutex
 	nodes []node
 	// client is made anew where files of TLS have changed.
@@ -66,16 +76,35 @@ type transport struct {
 }
 
 func newTransport(nodes []node, credentials *credentials) *transport {
-	t := &transport{credentials: credentials, nodes: nodes}
-	t.client = newHTTPClient(credentials.kept.tls)
+	t := &transport{credentials: credentials, nodes: nodes, sockets: map[string]*http.Client{}}
+	t.client = newHTTPClient(credentials.kept.tls, dialer.DialContext)
+	hasOthers := false
+	for _, n := range nodes {
+		if n.socket != "" {
+			t.sockets[n.socket] = newHTTPClient(nil, dialSocket(n.socket))
+			continue
+		}
+		hasOthers, t.othersTLS = true, t.othersTLS || n.isTLS
+	}
+	if !hasOthers {
+		t.othersTLS = credentials.kept.tls != nil
+	}
 	return t
 }
 
-func newHTTPClient(config *tls.Config) *http.Client {
-	dialer := &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}
+var dialer = &net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialSocket connects to the Unix socket, wherever the request goes.
+func dialSocket(path string) dial {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+}
+
+func newHTTPClient(config *tls.Config, connect dial) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:         dialer.DialContext,
+			DialContext:         connect,
 			TLSClientConfig:     config,
 			TLSHandshakeTimeout: connectTimeout,
 			MaxIdleConnsPerHost: 256,
@@ -106,25 +135,16 @@ func (t *transport) add(n node) {
 	t.nodes = append(t.nodes, n)
 }
 
-// isTLS says whether any node is reached by TLS.
-func (t *transport) isTLS() bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, n := range t.nodes {
-		if n.isTLS {
-			return true
-		}
+// dressed is the HTTP client to a node, for what is shown now.
+func (t *transport) dressed(to node, now *shown) *http.Client {
+	if to.socket != "" {
+		return t.sockets[to.socket]
 	}
-	return false
-}
-
-// dressed is the HTTP client for what is shown now.
-func (t *transport) dressed(now *shown) *http.Client {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.generation > t.generation {
 		t.client.CloseIdleConnections()
-		t.client, t.generation = newHTTPClient(now.tls), now.generation
+		t.client, t.generation = newHTTPClient(now.tls, dialer.DialContext), now.generation
 	}
 	return t.client
 }
@@ -133,6 +153,9 @@ func (t *transport) close() {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	t.client.CloseIdleConnections()
+	for _, client := range t.sockets {
+		client.CloseIdleConnections()
+	}
 }
 
 // sent is a request on its way; isOut says whether any of it may have reached the node.
@@ -180,7 +203,7 @@ func (t *transport) send(ctx context.Context, to node, c *call, budget time.Dura
 	if err != nil {
 		return nil, &failure{address: to.address, kind: failedNotSent, cause: err}, shown.generation
 	}
-	response, err := t.dressed(shown).Do(request)
+	response, err := t.dressed(to, shown).Do(request)
 	if err == nil {
 		defer func() { _ = response.Body.Close() }()
 		var received *answer
@@ -201,7 +224,7 @@ func (t *transport) open(ctx context.Context, to node, c *call, kind string, bud
 	request, err := t.request(way.traced(ctx), to, c, 0, shown.authorization)
 	if err == nil {
 		var response *http.Response
-		if response, err = t.dressed(shown).Do(request); err == nil {
+		if response, err = t.dressed(to, shown).Do(request); err == nil {
 			isStream := response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), kind)
 			if isStream && timer.Stop() {
 				return newStream(to.address, response, cancel), nil, nil, shown.generation
