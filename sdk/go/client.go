@@ -210,9 +210,7 @@ func parseEndpoint(item string, prefersTLS bool) (node, error) {
 
 // parseSocket takes unix:/path and unix:///path. Never by TLS: the mode of the file says who may speak there.
 func parseSocket(item, path string) (node, error) {
-	if strings.HasPrefix(path, "//") {
-		path = path[2:]
-	}
+	path = strings.TrimPrefix(path, "//")
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") || strings.Contains(path, "\x00") {
 		return node{}, invalid("`%s` is not an endpoint: expected unix:/path/to/socket", item)
 	}

@@ -45,6 +45,8 @@ export type TokenSource = (refused?: string) => string | undefined | Promise<str
 /** Settings of the way of calls. */
 export interface CallerSettings {
   readonly endpoints: readonly Endpoint[];
+  /** Whether members that were not given are reached by TLS. */
+  readonly othersTls: boolean;
   readonly fetch: Fetch;
   readonly token: TokenSource | undefined;
   readonly timeoutMs: number;
@@ -103,7 +105,7 @@ export class Caller {
     this.settings = settings;
     this.#nodes = [...settings.endpoints];
     this.#endpoints = new Endpoints(this.#nodes.length, Math.floor(Math.random() * 0x1_0000));
-    const isClear = !this.#nodes.every((node) => node.isTls);
+    const isClear = !settings.othersTls || this.#nodes.some(({ isTls, isSocket }) => !(isTls || isSocket));
     // A token is never sent in clear to an address that was not given.
     if (settings.discovers && !(isClear && settings.token !== undefined)) {
       this.#endpoints.discover(now());
@@ -442,10 +444,7 @@ export class Caller {
   /** Adds the member, if it is there and is who the others say. */
   async #makeAcquaintance(id: number, address: string, clusterId: string): Promise<void> {
     try {
-      const endpoint = parseEndpoint(
-        address,
-        this.#nodes.some((node) => node.isTls),
-      );
+      const endpoint = parseEndpoint(address, this.settings.othersTls);
       const token = await this.settings.token?.();
       const call = this.#statusCall();
       const attempted = await attempt(
@@ -494,12 +493,13 @@ function strange(status: number): string {
   return `status ${status} without a problem document; is this a Quorate node?`;
 }
 
-const LOCAL_HOST = /^(localhost|127(\.\d+){3}|\[?::1\]?)$/;
+const LOCAL_HOST = /^(unix:.*|localhost|127(\.\d+){3}|\[?::1\]?)$/;
 const NO_HOST = /^(|0\.0\.0\.0|\[?::\]?)$/;
 
 /** Whether an address that a member advertises can mean the same to us. One of the node's own machine does not, unless ours is that. */
 export function isReachable(address: string, given: readonly string[]): boolean {
-  const host = (address: string) => address.slice(0, Math.max(0, address.lastIndexOf(":")));
+  const host = (address: string) =>
+    address.startsWith("unix:") ? address : address.slice(0, Math.max(0, address.lastIndexOf(":")));
   const advertised = host(address);
   if (NO_HOST.test(advertised)) {
     return false;

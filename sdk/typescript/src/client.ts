@@ -50,7 +50,7 @@ import { createSession, type Session, type SessionOptions, startSession } from "
 import { endSession, SessionById } from "./session-by-id.js";
 import { type QueueStats, TaskQueue } from "./tasks.js";
 import { asyncDispose } from "./timing.js";
-import { type Fetch, parseEndpoints } from "./transport.js";
+import { type Fetch, othersTls, parseEndpoints } from "./transport.js";
 import type {
   AuditLine,
   AuditPage,
@@ -92,7 +92,7 @@ const ATTEMPT_TIMEOUT_DEFAULT_MS = 3_000;
 export interface ClientOptions {
   /**
    * The nodes: `host:port` or URLs, in a list or separated by commas; one is enough, all of them are better. Without it: those of the
-   * local cluster.
+   * local cluster. `unix:/path`, the socket of a node on this machine, needs `connect` of `quorate/node`.
    */
   readonly endpoints?: string | readonly string[] | undefined;
   /** Whether endpoints that name no scheme speak TLS. */
@@ -130,8 +130,17 @@ function tokenSource(token: ClientOptions["token"]): TokenSource | undefined {
 }
 
 function callerOf(options: ClientOptions): Caller {
+  const prefersTls = options.tls ?? false;
+  const endpoints = parseEndpoints(options.endpoints ?? DEFAULT_ENDPOINTS, prefersTls);
+  const socket = endpoints.find(({ isSocket }) => isSocket);
+  if (socket !== undefined && options.fetch === undefined) {
+    throw new InvalidArgumentError(
+      `${socket.address}: \`fetch\` knows no Unix sockets; make the client by \`connect\` of quorate/node`,
+    );
+  }
   return new Caller({
-    endpoints: parseEndpoints(options.endpoints ?? DEFAULT_ENDPOINTS, options.tls ?? false),
+    endpoints,
+    othersTls: othersTls(endpoints, prefersTls),
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     token: tokenSource(options.token),
     timeoutMs: options.timeoutMs ?? TIMEOUT_DEFAULT_MS,
@@ -163,7 +172,7 @@ export class Client {
     this.#renewals = new Renewals(this.#caller);
   }
 
-  /** The nodes that were given, `host:port`. */
+  /** The nodes that were given, `host:port` or `unix:/path`. */
   get endpoints(): string[] {
     return this.#caller.settings.endpoints.map((endpoint) => endpoint.address);
   }

@@ -201,10 +201,7 @@ export class Cluster {
   async #ask(address: string): Promise<NodeSays<Status>> {
     return said(address, async () => {
       const { settings } = this.#caller;
-      const endpoint = parseEndpoint(
-        address,
-        settings.endpoints.some(({ isTls }) => isTls),
-      );
+      const endpoint = parseEndpoint(address, settings.othersTls);
       if (!endpoint.isTls && settings.token !== undefined) {
         throw new ProtocolError(address, "the token is never sent in clear to an address that was not given");
       }

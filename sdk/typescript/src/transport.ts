@@ -16,12 +16,17 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /** A node that a call can go to. */
 export interface Endpoint {
-  /** `host:port` */
+  /** `host:port`, or `unix:/path`. */
   readonly address: string;
   /** Scheme, host, port, and a path before that of the API where there is one. */
   readonly base: string;
   readonly isTls: boolean;
+  /** Whether it is a Unix socket of this machine. */
+  readonly isSocket: boolean;
 }
+
+/** Stands before the escaped path of a Unix socket, and the path of the API, in what is asked of a {@link Fetch}. */
+export const SOCKET_SCHEME = "http+unix://";
 
 /** What an attempt came to. */
 export type Attempted =
@@ -58,19 +63,43 @@ export function parseEndpoints(given: string | readonly string[], prefersTls: bo
   return [...endpoints.values()];
 }
 
-/** One endpoint: `host:port`, or a URL. */
+/** Whether members that were not given are reached by TLS; a socket says nothing of that. */
+export function othersTls(given: readonly Endpoint[], prefersTls: boolean): boolean {
+  const others = given.filter(({ isSocket }) => !isSocket);
+  return others.length === 0 ? prefersTls : others.some(({ isTls }) => isTls);
+}
+
+/** One endpoint: `host:port`, a URL, or `unix:/path`. */
 export function parseEndpoint(item: string, prefersTls: boolean): Endpoint {
+  if (item.startsWith("unix:")) {
+    return parseSocket(item);
+  }
   const hasScheme = /^https?:\/\//.test(item);
   const url = parseUrl(item, hasScheme, prefersTls);
   const isWhole = hasScheme || /:\d+$/.test(item);
   if (url === undefined || !isWhole || url.username !== "" || url.search !== "" || url.hash !== "") {
     throw new InvalidArgumentError(
-      `${JSON.stringify(item)} is no endpoint; expected host:port or http(s)://host:port`,
+      `${JSON.stringify(item)} is no endpoint; expected host:port, http(s)://host:port or unix:/path`,
     );
   }
   const isTls = url.protocol === "https:";
   const address = url.port === "" ? `${url.hostname}:${isTls ? 443 : 80}` : url.host;
-  return { address, base: `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`, isTls };
+  return {
+    address,
+    base: `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`,
+    isTls,
+    isSocket: false,
+  };
+}
+
+/** `unix:/path` or `unix:///path`. Never by TLS: the mode of the file says who may speak there. */
+function parseSocket(item: string): Endpoint {
+  const path = item.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
+  if (!/^\/(?!\/)[^\0]*[^/\0]$/.test(path)) {
+    throw new InvalidArgumentError(`${JSON.stringify(item)} is no endpoint; expected unix:/path/to/socket`);
+  }
+  const base = SOCKET_SCHEME + encodeURIComponent(path);
+  return { address: `unix:${path}`, base, isTls: false, isSocket: true };
 }
 
 function parseUrl(item: string, hasScheme: boolean, prefersTls: boolean): URL | undefined {
@@ -227,6 +256,9 @@ function limited(budgetMs: number, ...signals: (AbortSignal | undefined)[]) {
 /** Codes of runtimes (Node and Deno, Bun) for a connection that never came about, so that nothing was sent. */
 const NOT_CONNECTED = new Set([
   "ECONNREFUSED",
+  // A socket that is not there, or not for us.
+  "ENOENT",
+  "EACCES",
   "ConnectionRefused",
   "ENOTFOUND",
   "EAI_AGAIN",

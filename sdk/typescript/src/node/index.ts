@@ -1,15 +1,17 @@
 /**
  * What needs Node, or a runtime that has its modules: files, certificates, the environment.
  *
- * Owns `connect` and `fromEnv`, which make a client of them. Deno and Bun have these modules, too; a browser does not.
+ * Owns `connect` and `fromEnv`, which make a client of them, Unix sockets too. Deno and Bun have these modules, too; a browser does not.
  */
 
 import { Client, type ClientOptions } from "../client.js";
 import { InvalidArgumentError } from "../errors.js";
+import { socketFetch } from "./socket.js";
 import { type TlsOptions, tlsFetch } from "./tls.js";
 import { tokenFile } from "./token.js";
 
 export { type SavedBackup, saveBackup } from "./backup.js";
+export { socketFetch } from "./socket.js";
 export { type TlsOptions, tlsFetch } from "./tls.js";
 export { tokenFile } from "./token.js";
 
@@ -34,7 +36,7 @@ export interface ConnectOptions extends ClientOptions, TlsOptions {
 
 /**
  * A client with certificates or a token from files. Where a CA is named, endpoints that name no scheme speak TLS, and no other CA is
- * believed.
+ * believed. An endpoint may be `unix:/path`, the socket of a node on this machine, which is asked in plain HTTP whatever the others speak.
  */
 export function connect(options: ConnectOptions = {}): Client {
   const { ca, caFile, cert, certFile, key, keyFile, tokenFile: file, ...rest } = options;
@@ -44,7 +46,7 @@ export function connect(options: ConnectOptions = {}): Client {
   return new Client({
     ...rest,
     tls: rest.tls ?? tls !== undefined,
-    fetch: rest.fetch ?? tls,
+    fetch: rest.fetch ?? tls ?? socketFetch(),
     token: file === undefined ? rest.token : tokenFile(file),
   });
 }

@@ -5,13 +5,12 @@
  * one, and no more.
  */
 
-import type { IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
-import { Readable } from "node:stream";
 import { createSecureContext } from "node:tls";
 import { InvalidArgumentError } from "../errors.js";
 import type { Fetch } from "../transport.js";
 import { WatchedFiles } from "./files.js";
+import { IDLE_MS, send, socketFetch } from "./socket.js";
 
 /** Certificates, as PEM text or in files. Files are read again when they change; new connections go by what they say then. */
 export interface TlsOptions {
@@ -29,8 +28,6 @@ export interface TlsOptions {
   readonly keyFile?: string | undefined;
 }
 
-/** How long an idle connection is kept: servers close idle ones. */
-const IDLE_MS = 30_000;
 const PARTS = ["ca", "cert", "key"] as const;
 
 /** Connections with these certificates. Throws where they do not fit together. */
@@ -59,35 +56,13 @@ export function tlsFetch(options: TlsOptions): Fetch {
     inFiles.map(({ path }) => path),
     (texts) => agentOf({ ...given, ...Object.fromEntries(inFiles.map(({ part }, at) => [part, texts[at]])) }),
   );
-  return (url, init) => send(agent.get(), new URL(url), init);
+  const plain = socketFetch();
+  return (url, init) =>
+    url.startsWith("https:") ? send(request, target(agent.get(), new URL(url)), init) : plain(url, init);
 }
 
-function send(agent: Agent, url: URL, init: RequestInit): Promise<Response> {
-  if (url.protocol !== "https:") {
-    return fetch(url, init);
-  }
-  return new Promise((resolve, reject) => {
-    const { method = "GET", signal, body } = init;
-    const headers = init.headers as Record<string, string>;
-    const options = { agent, method, headers, ...(signal ? { signal } : {}) };
-    const sent = request(url, options, (message) => resolve(responseOf(message, method)));
-    sent.on("error", reject);
-    sent.end(body ?? undefined);
-  });
-}
-
-function responseOf(message: IncomingMessage, method: string): Response {
-  const status = message.statusCode ?? 0;
-  const headers = new Headers();
-  for (let at = 0; at + 1 < message.rawHeaders.length; at += 2) {
-    headers.append(message.rawHeaders[at] ?? "", message.rawHeaders[at + 1] ?? "");
-  }
-  const isEmpty = method === "HEAD" || status === 204 || status === 304;
-  if (isEmpty) {
-    message.resume();
-  }
-  return new Response(isEmpty ? null : (Readable.toWeb(message) as ReadableStream<Uint8Array>), {
-    status,
-    headers,
-  });
+/** Where a request goes, as `node:https` has it. */
+function target(agent: Agent, { hostname, port, pathname, search }: URL) {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return { agent, host, port: port === "" ? 443 : port, path: pathname + search };
 }
