@@ -1,4 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { keyPath, namePath } from "../src/call.js";
 import { isReachable } from "../src/caller.js";
@@ -10,7 +15,8 @@ import {
   RejectedError,
   UnavailableError,
 } from "../src/index.js";
-import { parseEndpoints, told } from "../src/transport.js";
+import { tlsFetch } from "../src/node/index.js";
+import { othersTls, parseEndpoints, told } from "../src/transport.js";
 import { answer, broken, fake, problem } from "./fake.js";
 
 const WRITTEN = { key: "k", revision: "5", index: 9, cas: "5", create_revision: "5", version: 1 };
@@ -222,6 +228,47 @@ test("endpoints are split, trimmed and deduplicated", () => {
   }
 });
 
+test("a Unix socket is an endpoint in clear, which says nothing of the way to others", () => {
+  const [socket, other, ...more] = parseEndpoints("unix:/run/q r.sock,unix:///run/q r.sock,a:1", true);
+  assert.deepEqual(more, []);
+  assert.deepEqual(socket, {
+    address: "unix:/run/q r.sock",
+    base: "http+unix://%2Frun%2Fq%20r.sock",
+    isTls: false,
+    isSocket: true,
+  });
+  assert.ok(socket && other?.isTls);
+  assert.ok(othersTls([socket, other], false) && othersTls([socket], true) && !othersTls([socket], false));
+  for (const bad of ["unix:", "unix:a.sock", "unix://a/b", "unix:/a/", "unix:/"]) {
+    assert.throws(() => parseEndpoints(bad, false), { code: "invalid_argument" }, bad);
+  }
+  assert.throws(() => new Client("unix:/run/quorate.sock"), { code: "invalid_argument" });
+});
+
+test("a Unix socket is asked as localhost by plain HTTP, also beside certificates", async () => {
+  const home = await mkdtemp(join(tmpdir(), "q"));
+  const hosts: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    hosts.push(request.headers.host);
+    response.end(JSON.stringify({ key: "k", revision: "7", index: 1, cas: "7", version: 1 }));
+  });
+  try {
+    server.listen(join(home, "node.sock"));
+    await once(server, "listening");
+    await using client = new Client({
+      endpoints: `unix:${join(home, "node.sock")}`,
+      discoverMembers: false,
+      fetch: tlsFetch({}),
+    });
+    assert.equal((await client.put("k", 1)).revision, "7");
+    assert.deepEqual(hosts, ["localhost"]);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await rm(home, { recursive: true });
+  }
+});
+
 test("keys are escaped but for their slashes, and dots do not lead elsewhere", () => {
   assert.equal(keyPath("orders/o42"), "/v1/kv/orders/o42");
   assert.equal(keyPath("a b?#%ä"), "/v1/kv/a%20b%3F%23%25%C3%A4");
@@ -243,6 +290,8 @@ test("an address of the node's own machine is ours only where we are on it", () 
     ["localhost:7100", "10.0.0.1:7100", false],
     ["0.0.0.0:7100", "127.0.0.1:7101", false],
     ["", "127.0.0.1:7101", false],
+    ["127.0.0.1:7104", "unix:/run/quorate.sock", true],
+    ["0.0.0.0:7104", "unix:/run/quorate.sock", false],
   ] as const) {
     assert.equal(isReachable(address, [endpoint]), reachable, `${address} from ${endpoint}`);
   }

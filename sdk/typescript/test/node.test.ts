@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { Client } from "../src/index.js";
 import { connect, fromEnv, tokenFile } from "../src/node/index.js";
 import { TestCluster, TestClusterError } from "../src/node/testing.js";
-import { failure, nodeProgram, startCluster, until } from "./support.js";
+import { failure, nodeProgram, startCluster, UnixProxy, until } from "./support.js";
 
 const ROOT = "r".repeat(40);
 let home: string;
@@ -122,6 +122,35 @@ test("certificates: a CA of one's own, and who shows one is who it says", async 
     await client.close();
     await cluster.stop();
   }
+});
+
+test("a node is reached by its Unix socket, alone and beside others", async () => {
+  await using cluster = await startCluster({ nodes: 3 });
+  await using proxy = await UnixProxy.start(cluster.endpoints[0] ?? "");
+  await using client = connect({ endpoints: proxy.endpoint });
+  await using watch = await client.watch({ prefix: "by/" });
+  const long = "x".repeat(200_000);
+  await client.put("by/socket", long);
+  assert.equal((await client.get("by/socket"))?.value, long);
+  assert.equal((await watch.next()).value?.key, "by/socket");
+  assert.ok(await client.exists("by/socket"));
+  // The socket says that we are on the same machine, where the addresses of the others are ours, too.
+  await until("the members are found", async () => {
+    await client.put("k", 1);
+    return client.knownEndpoints.length === 3;
+  });
+  await cluster.kill(0);
+  await client.put("by/others", 1);
+  assert.equal((await watch.next()).value?.key, "by/others");
+  await cluster.restart(0);
+  const [status] = await client.cluster.statusOfAll();
+  assert.deepEqual([status?.address, status?.says?.nodeId], [proxy.endpoint, 1]);
+  assert.equal(client.knownEndpoints[0], proxy.endpoint);
+  await using both = connect({ endpoints: ["unix:///no/such/socket", cluster.endpoints[1] ?? ""] });
+  assert.equal((await both.put("both", 1)).version, 1);
+  const away = await failure(connect({ endpoints: "unix:/no/such/socket", timeoutMs: 300 }).put("k", 1));
+  assert.deepEqual([away.code, away.applied], ["timeout", "no"]);
+  assert.throws(() => new Client(proxy.endpoint), /quorate\/node/);
 });
 
 test("the environment names the nodes", async () => {
