@@ -219,6 +219,17 @@ class Calls:
     async def call_bulk(self, a: Arguments, of: Any) -> Any:
         return await self.do(self.client.bulk, [op_of(op) for op in a["ops"]], dry_run=a.get("dry_run", False))
 
+    async def call_stream(self, a: Arguments, of: Any) -> Any:
+        done = self.client.stream([op_of(op) for op in a["ops"]] * a.get("times", 1))
+        if self.is_sync:
+            results = await asyncio.to_thread(list, done)
+        else:
+            results = [one async for one in done]
+        results.sort(key=lambda one: one.n)
+        codes = [None if one.error is None else one.error.code for one in results]
+        answers = [None if one.answer is None else wire_form(one.answer) for one in results]
+        return {"answers": answers, "codes": codes, "failed": sum(code is not None for code in codes)}
+
     async def call_txn(self, a: Arguments, of: Any) -> Any:
         txn = step_of({"op": "txn", **a})
         assert isinstance(txn, Txn)

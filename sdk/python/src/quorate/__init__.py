@@ -20,6 +20,7 @@ from quorate._async.client import AsyncClient
 from quorate._entry import Entry
 from quorate._lease import Loss, SessionState
 from quorate._retry import RetryPolicy
+from quorate._stream import Streamed
 from quorate._sync._barrier import Barrier, Latch
 from quorate._sync._cluster import Access, Members
 from quorate._sync._documents import Claimed, Collection, Counter
@@ -35,7 +36,9 @@ from quorate._values import (
     Backoff,
     Change,
     Leads,
+    MemberStatus,
     MirrorChange,
+    NodeMetrics,
     NodeStatus,
     Page,
     Restarted,
@@ -144,11 +147,13 @@ __all__ = [
     "Lock",
     "LockedError",
     "Loss",
+    "MemberStatus",
     "Members",
     "Mirror",
     "MirrorChange",
     "MirrorChanges",
     "NamedLock",
+    "NodeMetrics",
     "NodeStatus",
     "NotFoundError",
     "NotLockHolderError",
@@ -171,6 +176,7 @@ __all__ = [
     "SessionExpiredError",
     "SessionLostError",
     "SessionState",
+    "Streamed",
     "Synced",
     "TaskFailure",
     "TaskQueue",

@@ -69,7 +69,7 @@ def parse_endpoints(given: str | list[str], prefers_tls: bool) -> list[Endpoint]
 
 def parse_endpoint(item: str, prefers_tls: bool) -> Endpoint:
     """One node."""
-    if item.startswith("unix:"):
+    if item.startswith("unix:/"):
         return parse_socket(item)
     is_tls, address = prefers_tls, item
     for scheme, tls in (("https://", True), ("http://", False)):

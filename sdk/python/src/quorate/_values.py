@@ -258,7 +258,7 @@ class NodeStatus:
     """A node that was asked for its status.
 
     Attributes:
-        address: `host:port`.
+        address: `host:port`, or `unix:/path`.
         status: Its view of the cluster; `None` where it did not answer.
         error: Why there is none.
     """
@@ -274,13 +274,54 @@ class NodeStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """A member and what it says of itself.
+
+    Attributes:
+        id: Its id; `None` for an endpoint that did not answer and that no member names as its own.
+        address: `host:port`, or `unix:/path`.
+        status: Its view of the cluster; `None` where it did not answer.
+        error: Why there is none.
+    """
+
+    id: int | None
+    address: str
+    status: wire.StatusAnswer | None
+    error: QuorateError | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetrics:
+    """A node that was asked for its numbers.
+
+    Attributes:
+        address: `host:port`, or `unix:/path`.
+        text: The numbers as OpenMetrics text; `None` where it did not answer.
+        error: Why there is none.
+    """
+
+    address: str
+    text: str | None
+    error: QuorateError | None
+
+
+@dataclass(frozen=True, slots=True)
 class SavedBackup:
-    """A backup that is whole and durable: its file, its length, the rows in it, and the revision it is of."""
+    """A backup that is whole and durable.
+
+    Attributes:
+        path: Its file.
+        bytes: Its length.
+        rows: How many rows are in it.
+        revision: The revision that it is of.
+        is_checked: Whether its checksum was compared, for which the extra `quorate[xxhash]` has to be there.
+    """
 
     path: Path
     bytes: int
     rows: int
     revision: int
+    is_checked: bool
 
 
 class AttemptError(Exception):

@@ -62,13 +62,13 @@ def session_id(session: HasId | str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operation, for `bulk` and `txn`. What it says is the JSON object that the API takes."""
+    """An operation, for `bulk`, `txn` and `stream`. What it says is the JSON object that the API takes."""
 
     body: Mapping[str, Any]
 
     @staticmethod
     def get(key: str) -> Op:
-        """Reads an entry. For transactions only."""
+        """Reads an entry. For transactions and streams only."""
         return Op({"op": "get", "key": key})
 
     @staticmethod

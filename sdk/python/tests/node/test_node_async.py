@@ -16,16 +16,19 @@ from quorate import (
     CasMismatchError,
     DecodeError,
     GuardFailedError,
+    InvalidArgumentError,
     InvalidRequestError,
     LockedError,
     MirrorChange,
     NotFoundError,
     Op,
+    RetryPolicy,
     SessionLostError,
     Synced,
     TaskFailure,
     TaskSpec,
     Txn,
+    UnavailableError,
     WatchEvent,
     check,
     field,
@@ -118,6 +121,23 @@ async def test_many_entries(quorate_node: TestCluster, p: str) -> None:
         assert deleted.applied == 4
         history = await client.history(f"{p}/0")
         assert [version.entry is None for version in history] == [False, False, True]
+
+
+async def test_a_stream_of_operations(quorate_node: TestCluster, p: str) -> None:
+    async with quorate_node.async_client() as client:
+        await client.put(f"{p}/there", 1)
+        ops = [Op.insert(f"{p}/there", 2), Op.get(f"{p}/there"), Op.get(f"{p}/none")]
+        ops += [Op.put(f"{p}/{n}", "x" * 500) for n in range(2_500)]
+        done = {one.n: one async for one in client.stream(iter(ops))}
+        assert [done[n].op for n in range(len(ops))] == ops
+        assert [getattr(done[n].error, "code", None) for n in range(4)] == ["already_exists", None, "not_found", None]
+        assert getattr(done[1].answer, "value", None) == 1
+        assert len([one.key async for one in client.scan(f"{p}/", keys_only=True)]) == 2_501
+        async for _ in client.stream([Op.put(f"{p}/first", 1)]):
+            break
+    async with AsyncClient("127.0.0.1:1", discover_members=False, retry=RetryPolicy(attempts_max=2)) as nobody:
+        errors = [one.error async for one in nobody.stream([Op.put("a", 1), Op.get("b")])]
+        assert [(type(error), error and error.applied) for error in errors] == [(UnavailableError, "no")] * 2
 
 
 async def test_collections_and_sequences(quorate_node: TestCluster, p: str) -> None:
@@ -301,7 +321,7 @@ async def test_workers_share_a_prefix_by_parts(quorate_node: TestCluster, p: str
             watch.close()
             async with client.mirror(f"{p}/", part=(index, 2)) as mirror:
                 assert [entry.key for entry in mirror.list()] == listed[index]
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(InvalidArgumentError):
             await client.list(f"{p}/", part=(2, 2))
 
 
@@ -320,14 +340,23 @@ async def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> 
         saved = await client.backup(tmp_path / "all.backup")
         assert saved.path.stat().st_size == saved.bytes
         assert saved.rows > 0
+        assert saved.is_checked
+        metrics = (await client.metrics_of_all())[0].text
+        assert metrics is not None
+        assert metrics.endswith("# EOF\n")
+        assert (await client.digest()).digest
+        assert (await client.faults()).kept == []
+        with pytest.raises(InvalidArgumentError):
+            await client.handle_faults("retry", work="nothing")
         with pytest.raises(InvalidRequestError):
             await client.backup(tmp_path / "all.backup")
         assert os.listdir(tmp_path) == ["all.backup"]  # noqa: PTH208
 
 
-async def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, tmp_path: Path, p: str) -> None:
-    with UnixProxy(tmp_path / "node.sock", quorate_node.nodes[0].address) as proxy:
-        async with AsyncClient(proxy.endpoint) as client, client.watch(f"{p}/") as watch:
+async def test_a_node_is_reached_by_its_unix_socket(tmp_path: Path, p: str) -> None:
+    endpoint = f"unix:{tmp_path}/clients"
+    with TestCluster(node_args=("--client-socket", f"{tmp_path}/clients")):
+        async with AsyncClient(endpoint) as client, client.watch(f"{p}/") as watch:
             await client.put(f"{p}/a", "x" * 200_000)
             entry = await client.get(f"{p}/a")
             assert entry is not None
@@ -336,7 +365,8 @@ async def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, t
             async with client.session() as session, session.lock(p) as lock:
                 await client.put(f"{p}/b", 1, guard=lock)
             assert (await watch.next()).key == f"{p}/b"
-            assert client.endpoints == [proxy.endpoint]
+            assert [one.error async for one in client.stream([Op.put(f"{p}/c", 1)])] == [None]
+            assert client.endpoints == [endpoint]
 
 
 async def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: TestCluster, tmp_path: Path, p: str) -> None:
@@ -350,6 +380,16 @@ async def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: Test
             quorate_cluster.restart(0)
             statuses = await client.wait_ready()
             assert [(status.address, status.is_ready) for status in statuses] == [(proxy.endpoint, True)]
+
+
+async def test_the_overview_has_every_member_and_what_does_not_answer(quorate_cluster: TestCluster) -> None:
+    first, *others = (node.address for node in quorate_cluster.nodes)
+    async with AsyncClient([first, others[0], "127.0.0.1:9"], discover_members=False) as client:
+        quorate_cluster.kill(1)
+        overview = await client.overview()
+        assert [(node.id, node.address) for node in overview] == [(1, first), (2, others[0]), (3, others[1]), (None, "127.0.0.1:9")]
+        assert [node.status is None for node in overview] == [False, True, False, True]
+        assert [node.error is None for node in overview] == [True, False, True, False]
 
 
 async def test_members_are_discovered_and_a_lost_node_is_survived(quorate_cluster: TestCluster, p: str) -> None:

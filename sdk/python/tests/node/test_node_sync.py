@@ -16,17 +16,20 @@ from quorate import (
     Client,
     DecodeError,
     GuardFailedError,
+    InvalidArgumentError,
     InvalidRequestError,
     LockedError,
     MirrorChange,
     NotFoundError,
     Op,
+    RetryPolicy,
     SessionLostError,
     Synced,
     TaskFailure,
     TaskRun,
     TaskSpec,
     Txn,
+    UnavailableError,
     WatchEvent,
     check,
     field,
@@ -119,6 +122,23 @@ def test_many_entries(quorate_node: TestCluster, p: str) -> None:
         assert deleted.applied == 4
         history = client.history(f"{p}/0")
         assert [version.entry is None for version in history] == [False, False, True]
+
+
+def test_a_stream_of_operations(quorate_node: TestCluster, p: str) -> None:
+    with quorate_node.client() as client:
+        client.put(f"{p}/there", 1)
+        ops = [Op.insert(f"{p}/there", 2), Op.get(f"{p}/there"), Op.get(f"{p}/none")]
+        ops += [Op.put(f"{p}/{n}", "x" * 500) for n in range(2_500)]
+        done = {one.n: one for one in client.stream(iter(ops))}
+        assert [done[n].op for n in range(len(ops))] == ops
+        assert [getattr(done[n].error, "code", None) for n in range(4)] == ["already_exists", None, "not_found", None]
+        assert getattr(done[1].answer, "value", None) == 1
+        assert len([one.key for one in client.scan(f"{p}/", keys_only=True)]) == 2_501
+        for _ in client.stream([Op.put(f"{p}/first", 1)]):
+            break
+    with Client("127.0.0.1:1", discover_members=False, retry=RetryPolicy(attempts_max=2)) as nobody:
+        errors = [one.error for one in nobody.stream([Op.put("a", 1), Op.get("b")])]
+        assert [(type(error), error and error.applied) for error in errors] == [(UnavailableError, "no")] * 2
 
 
 def test_collections_and_sequences(quorate_node: TestCluster, p: str) -> None:
@@ -302,7 +322,7 @@ def test_workers_share_a_prefix_by_parts(quorate_node: TestCluster, p: str) -> N
             watch.close()
             with client.mirror(f"{p}/", part=(index, 2)) as mirror:
                 assert [entry.key for entry in mirror.list()] == listed[index]
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(InvalidArgumentError):
             client.list(f"{p}/", part=(2, 2))
 
 
@@ -321,14 +341,23 @@ def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
         saved = client.backup(tmp_path / "all.backup")
         assert saved.path.stat().st_size == saved.bytes
         assert saved.rows > 0
+        assert saved.is_checked
+        metrics = (client.metrics_of_all())[0].text
+        assert metrics is not None
+        assert metrics.endswith("# EOF\n")
+        assert (client.digest()).digest
+        assert (client.faults()).kept == []
+        with pytest.raises(InvalidArgumentError):
+            client.handle_faults("retry", work="nothing")
         with pytest.raises(InvalidRequestError):
             client.backup(tmp_path / "all.backup")
         assert os.listdir(tmp_path) == ["all.backup"]  # noqa: PTH208
 
 
-def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, tmp_path: Path, p: str) -> None:
-    with UnixProxy(tmp_path / "node.sock", quorate_node.nodes[0].address) as proxy:
-        with Client(proxy.endpoint) as client, client.watch(f"{p}/") as watch:
+def test_a_node_is_reached_by_its_unix_socket(tmp_path: Path, p: str) -> None:
+    endpoint = f"unix:{tmp_path}/clients"
+    with TestCluster(node_args=("--client-socket", f"{tmp_path}/clients")):
+        with Client(endpoint) as client, client.watch(f"{p}/") as watch:
             client.put(f"{p}/a", "x" * 200_000)
             entry = client.get(f"{p}/a")
             assert entry is not None
@@ -337,7 +366,8 @@ def test_a_node_is_reached_by_its_unix_socket(quorate_node: TestCluster, tmp_pat
             with client.session() as session, session.lock(p) as lock:
                 client.put(f"{p}/b", 1, guard=lock)
             assert (watch.next()).key == f"{p}/b"
-            assert client.endpoints == [proxy.endpoint]
+            assert [one.error for one in client.stream([Op.put(f"{p}/c", 1)])] == [None]
+            assert client.endpoints == [endpoint]
 
 
 def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: TestCluster, tmp_path: Path, p: str) -> None:
@@ -351,6 +381,16 @@ def test_a_client_of_a_unix_socket_finds_the_members(quorate_cluster: TestCluste
             quorate_cluster.restart(0)
             statuses = client.wait_ready()
             assert [(status.address, status.is_ready) for status in statuses] == [(proxy.endpoint, True)]
+
+
+def test_the_overview_has_every_member_and_what_does_not_answer(quorate_cluster: TestCluster) -> None:
+    first, *others = (node.address for node in quorate_cluster.nodes)
+    with Client([first, others[0], "127.0.0.1:9"], discover_members=False) as client:
+        quorate_cluster.kill(1)
+        overview = client.overview()
+        assert [(node.id, node.address) for node in overview] == [(1, first), (2, others[0]), (3, others[1]), (None, "127.0.0.1:9")]
+        assert [node.status is None for node in overview] == [False, True, False, True]
+        assert [node.error is None for node in overview] == [True, False, True, False]
 
 
 def test_members_are_discovered_and_a_lost_node_is_survived(quorate_cluster: TestCluster, p: str) -> None:

@@ -30,6 +30,7 @@ def test_a_list_says_by_which_way_each_node_is_reached() -> None:
         Endpoint("::1", 3, False),
     ]
     assert parse_endpoints(["a:1"], prefers_tls=True)[0].is_tls
+    assert parse_endpoints("unix:7100", prefers_tls=False)[0].host == "unix"
     assert Endpoint("::1", 3, False).address == "[::1]:3"
 
 
@@ -45,7 +46,24 @@ def test_a_unix_socket_is_an_endpoint_of_this_machine() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    ["", " , ", "a", "a:", ":1", "a:x", "a:70000", "a:0", "https://", "u@a:1", "a/b:1", "unix:", "unix:a.sock", "unix://a/b", "unix:/a/"],
+    [
+        "",
+        " , ",
+        "a",
+        "a:",
+        ":1",
+        "a:x",
+        "a:70000",
+        "a:0",
+        "https://",
+        "u@a:1",
+        "a/b:1",
+        "unix:",
+        "unix:a.sock",
+        "unix:/",
+        "unix://a/b",
+        "unix:/a/",
+    ],
 )
 def test_what_is_no_endpoint_is_refused(bad: str) -> None:
     with pytest.raises(InvalidRequestError):

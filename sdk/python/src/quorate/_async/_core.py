@@ -201,12 +201,26 @@ class AsyncCore:
                 # Tries are bounded for calls. A watch goes on as long as its time does.
                 pause = self.settings.retry.backoff_max
             if pause is None or (until is not None and now() + pause >= until):
-                way.give_up(failure, fate_open=False, attempts=way.attempts.failures)
+                way.give_up(failure, fate_open=way.attempts.fate_open, attempts=way.attempts.failures)
             if pause > 0:
                 await sleep(pause)
 
+    def line_to(self, address: str) -> AsyncLine:
+        """The way to a member that was not given, at the address that it advertises."""
+        if not self.is_tls and self.credentials.has_token:
+            raise InvalidRequestError(f"{address}: a token is never sent in clear to an address that was not given")
+        return AsyncLine(parse_endpoint(address, self.is_tls), self.credentials)
+
     async def fetch_from(self, kind: type[T], line: AsyncLine, call: Call, budget: float) -> T:
         """One attempt at one node, whatever is known of it."""
+        answer = await self.answer_from(line, call, budget)
+        try:
+            return _codec.decode(kind, answer.body)
+        except ValueError as error:
+            raise self._undecodable(call, line.address, answer, error) from error
+
+    async def answer_from(self, line: AsyncLine, call: Call, budget: float) -> Answer:
+        """The good answer of one node to one attempt."""
         try:
             answer = await line.send(call, budget)
         except AttemptError as error:
@@ -216,10 +230,7 @@ class AsyncCore:
             raise rejected(problem)
         if not 200 <= answer.status < 300:
             raise ProtocolError(line.address, strange_status(answer.status), applied="no", request_id=None)
-        try:
-            return _codec.decode(kind, answer.body)
-        except ValueError as error:
-            raise self._undecodable(call, line.address, answer, error) from error
+        return answer
 
     def node_failed(self, node: int) -> None:
         """A node that was well is not any more."""
@@ -305,7 +316,7 @@ class AsyncCore:
     async def _make_acquaintance(self, member: wire.MemberView, cluster_id: str) -> None:
         """Adds the member, if it is there and is who the others say."""
         try:
-            line = AsyncLine(parse_endpoint(member.client_addr, self.is_tls), self.credentials)
+            line = self.line_to(member.client_addr)
             call = get("/v1/cluster/status")
             status = await self.fetch_from(wire.StatusAnswer, line, call, INTRODUCTION_TIMEOUT)
         except QuorateError:

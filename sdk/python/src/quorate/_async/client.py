@@ -15,6 +15,7 @@ from quorate._async._mirror import AsyncMirrors
 from quorate._async._queue import AsyncQueues
 from quorate._async._renewals import AsyncRenewals
 from quorate._async._session import AsyncSessions
+from quorate._async._streams import AsyncStreams
 from quorate._async._tasks import AsyncTasks
 from quorate._async._watch import AsyncWatches
 from quorate._requests import Seconds
@@ -22,7 +23,9 @@ from quorate._retry import RetryPolicy
 from quorate._settings import ATTEMPT_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT, Reads, from_environment, settings
 
 
-class AsyncClient(AsyncEntries, AsyncDocuments, AsyncWatches, AsyncMirrors, AsyncSessions, AsyncQueues, AsyncTasks, AsyncCluster):
+class AsyncClient(
+    AsyncEntries, AsyncDocuments, AsyncStreams, AsyncWatches, AsyncMirrors, AsyncSessions, AsyncQueues, AsyncTasks, AsyncCluster
+):
     """A client of one cluster.
 
         async with AsyncClient("10.0.0.1:7100,10.0.0.2:7100,10.0.0.3:7100") as client:

@@ -7,22 +7,20 @@ import os
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from quorate import types as wire
+from quorate._backup import Tail
 from quorate._requests import Seconds, compact, get, path, post, query, seconds, span
 from quorate._sync._barrier import Latch, barrier_path
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import now, sleep
-from quorate._sync._transport import Body
-from quorate._values import BrokenStreamError, NodeStatus, SavedBackup
+from quorate._sync._transport import Body, Line
+from quorate._values import BrokenStreamError, MemberStatus, NodeMetrics, NodeStatus, SavedBackup
 from quorate.errors import InvalidRequestError, NotFoundError, QuorateError
 
 BACKUP_CONTENT_TYPE = "application/vnd.quorate.backup"
-# What the last bytes of a backup begin with, and how many those are.
-BACKUP_END_MAGIC = b"\x89QRBEND\n"
-BACKUP_END_BYTES = 72
 # How long nothing may come of a backup: a node that reads from a slow disk still sends something every second.
 BACKUP_PATIENCE = 30.0
 # How long one node may take to say how it is.
@@ -194,6 +192,54 @@ class Cluster(Base):
         """The cluster as each endpoint sees it, in the order given."""
         return [self._status_of(node) for node in range(len(self._core.given))]
 
+    def overview(self) -> list[MemberStatus]:
+        """Every member as it sees the cluster, in order of ids.
+
+        Members that no endpoint leads to are asked at the address that they advertise. One that does not answer is there with the reason,
+        and so is an endpoint that nobody knows.
+        """
+        asked = self.status_of_all()
+        views = [node.status for node in asked if node.status is not None]
+        members = max(views, key=lambda view: view.applied_index).members if views else []
+        answered = {view.node_id for view in views}
+        missing = {member.client_addr: member.id for member in members if member.id not in answered}
+        found = [
+            MemberStatus(missing.get(node.address) if node.status is None else node.status.node_id, node.address, node.status, node.error)
+            for node in asked
+        ]
+        for address in missing.keys() - {node.address for node in asked}:
+            node = self._status_at(address)
+            found.append(MemberStatus(missing[address], address, node.status, node.error))
+        # Several endpoints may lead to one member.
+        by_id = {node.address if node.id is None else node.id: node for node in reversed(found)}
+        return sorted(by_id.values(), key=lambda node: (node.id is None, node.id or 0))
+
+    def metrics_of_all(self) -> list[NodeMetrics]:
+        """The numbers of each endpoint, in the order given: OpenMetrics text."""
+        found: list[NodeMetrics] = []
+        for line in self._core.lines[: len(self._core.given)]:
+            try:
+                answer = self._core.answer_from(line, get("/metrics"), STATUS_TIMEOUT)
+                found.append(NodeMetrics(line.address, answer.body.decode(), None))
+            except QuorateError as error:
+                found.append(NodeMetrics(line.address, None, error))
+        return found
+
+    def digest(self) -> wire.DigestAnswer:
+        """The digest of the state of one node."""
+        return self._core.fetch(wire.DigestAnswer, get("/v1/cluster/digest", preference="any"))
+
+    def faults(self) -> wire.FaultsAnswer:
+        """Commands that faulted, and work that was put aside for that."""
+        return self._core.fetch(wire.FaultsAnswer, get("/v1/cluster/faults"))
+
+    def handle_faults(
+        self, verb: Literal["retry", "drop", "forget"], *, work: str | None = None, request_id: str | None = None
+    ) -> wire.FaultsReply:
+        """Tries work that was put aside again, drops it, or forgets the commands that faulted."""
+        call = post("/v1/cluster/faults", {"verb": verb, **compact(work=work)}, request_id=request_id)
+        return self._core.fetch(wire.FaultsReply, call)
+
     def wait_ready(self, *, any: bool = False, timeout: Seconds = 30.0) -> list[NodeStatus]:
         """Waits until the nodes would answer a linearizable read: all of the endpoints, or with `any` one of them.
 
@@ -229,7 +275,8 @@ class Cluster(Base):
     ) -> SavedBackup:
         """A backup of the whole cluster into this file, which must not be there yet; it is only there once it is whole.
 
-        What is in it is checked by `quorate-node backup verify`. Is not tried again once it has begun.
+        Its checksum is compared where the extra `quorate[xxhash]` is installed; what is in it is checked by `quorate-node backup verify`.
+        Is not tried again once it has begun.
 
         Args:
             path: The file.
@@ -247,37 +294,50 @@ class Cluster(Base):
             part.unlink(missing_ok=True)
 
     def _receive(self, node: int, body: Body, part: Path, target: Path, on_progress: Callable[[int], None] | None) -> SavedBackup:
-        written, tail = 0, b""
+        tail = Tail()
         # Only its owner may read it: all of the cluster is in it.
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             while True:
                 try:
                     piece = body.next(BACKUP_PATIENCE)
                 except BrokenStreamError as error:
-                    detail = f"the backup broke off after {written} bytes: {error}"
+                    detail = f"the backup broke off after {tail.bytes} bytes: {error}"
                     raise self._core.strange(node, detail) from error
                 if piece is None:
                     break
                 file.write(piece)
-                written, tail = written + len(piece), (tail + piece)[-BACKUP_END_BYTES:]
+                tail.take(piece)
                 if on_progress is not None:
-                    on_progress(written)
+                    on_progress(tail.bytes)
             file.flush()
             os.fsync(file.fileno())
-        if len(tail) < BACKUP_END_BYTES or not tail.startswith(BACKUP_END_MAGIC):
-            raise self._core.strange(node, "the backup is not whole: it is cut short")
+        try:
+            rows, revision = tail.end()
+        except ValueError as error:
+            raise self._core.strange(node, f"the backup is not whole: {error}") from error
         # Not a rename: it would replace a file that has come meanwhile.
         os.link(part, target)
-        rows, revision = (int.from_bytes(tail[at : at + 8], "little") for at in (8, 32))
-        return SavedBackup(target, written, rows, revision)
+        return SavedBackup(target, tail.bytes, rows, revision, tail.is_checked)
 
     def _status_of(self, node: int) -> NodeStatus:
-        line = self._core.lines[node]
+        return self._status_by(self._core.lines[node])
+
+    def _status_by(self, line: Line) -> NodeStatus:
         try:
             call = get("/v1/cluster/status")
             return NodeStatus(line.address, self._core.fetch_from(wire.StatusAnswer, line, call, STATUS_TIMEOUT), None)
         except QuorateError as error:
             return NodeStatus(line.address, None, error)
+
+    def _status_at(self, address: str) -> NodeStatus:
+        """The status of the member that advertises this address."""
+        try:
+            line = self._core.line_to(address)
+        except QuorateError as error:
+            return NodeStatus(address, None, error)
+        status = self._status_by(line)
+        line.close()
+        return status
 
 
 def fresh(path: str | os.PathLike[str]) -> Path:

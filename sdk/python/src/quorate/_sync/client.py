@@ -19,11 +19,12 @@ from quorate._sync._mirror import Mirrors
 from quorate._sync._queue import Queues
 from quorate._sync._renewals import Renewals
 from quorate._sync._session import Sessions
+from quorate._sync._streams import Streams
 from quorate._sync._tasks import Tasks
 from quorate._sync._watch import Watches
 
 
-class Client(Entries, Documents, Watches, Mirrors, Sessions, Queues, Tasks, Cluster):
+class Client(Entries, Documents, Streams, Watches, Mirrors, Sessions, Queues, Tasks, Cluster):
     """A client of one cluster.
 
         with Client("10.0.0.1:7100,10.0.0.2:7100,10.0.0.3:7100") as client:
