@@ -105,7 +105,7 @@ func TestEndpointsAreSplitTrimmedAndDeduplicated(t *testing.T) {
 	if err != nil || len(parsed) != 2 || parsed[0] != (node{address: "unix:/run/quorate.sock", socket: "/run/quorate.sock"}) || !parsed[1].isTLS {
 		t.Errorf("%v, %v", parsed, err)
 	}
-	for _, bad := range []string{"", " , ", "localhost", "unix:", "unix:a.sock", "unix://a/b", "unix:/a/", "https://a:1", "a:1,b", "user@a:1", "a b:1", ":1"} {
+	for _, bad := range []string{"", " , ", "localhost", "unix:", "unix:a.sock", "unix:/", "a:x", "a:70000", "unix://a/b", "unix:/a/", "https://a:1", "a:1,b", "user@a:1", "a b:1", ":1"} {
 		if _, err := New(bad, nil); !errors.Is(err, ErrInvalidArgument) {
 			t.Errorf("%q: %v", bad, err)
 		}

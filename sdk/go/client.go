@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -185,11 +186,11 @@ func parseEndpoints(list string, prefersTLS bool) ([]node, error) {
 	return nodes, nil
 }
 
-// socketScheme stands before the path of a Unix socket.
+// socketScheme stands before the path of a Unix socket. A host of this name has a port behind it.
 const socketScheme = "unix:"
 
 func parseEndpoint(item string, prefersTLS bool) (node, error) {
-	if path, isSocket := strings.CutPrefix(item, socketScheme); isSocket {
+	if path, isSocket := strings.CutPrefix(item, socketScheme); isSocket && strings.HasPrefix(path, "/") {
 		return parseSocket(item, path)
 	}
 	rest, isTLS := strings.CutPrefix(item, "https://")
@@ -199,13 +200,18 @@ func parseEndpoint(item string, prefersTLS bool) (node, error) {
 	}
 	address := strings.TrimRight(rest, "/")
 	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "@/ ?#") {
+	if err != nil || host == "" || !isPort(port) || strings.ContainsAny(address, "@/ ?#") {
 		return node{}, invalid("`%s` is not an endpoint: expected host:port or unix:/path", item)
 	}
 	if isTLS && !prefersTLS {
 		return node{}, invalid("%s: no CA is named, and only certificates of CAs that are named are believed; say CAFile (QUORATE_CA)", item)
 	}
 	return node{address: address, isTLS: isTLS || (prefersTLS && !isPlain)}, nil
+}
+
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
 }
 
 // parseSocket takes unix:/path and unix:///path. Never by TLS: the mode of the file says who may speak there.

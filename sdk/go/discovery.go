@@ -98,7 +98,7 @@ func isReachable(address string, given []string) bool {
 		return true
 	}
 	for _, own := range given {
-		if strings.HasPrefix(own, socketScheme) || isLocal(hostOf(own)) {
+		if strings.HasPrefix(own, socketScheme+"/") || isLocal(hostOf(own)) {
 			return true
 		}
 	}

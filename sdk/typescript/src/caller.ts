@@ -493,13 +493,13 @@ function strange(status: number): string {
   return `status ${status} without a problem document; is this a Quorate node?`;
 }
 
-const LOCAL_HOST = /^(unix:.*|localhost|127(\.\d+){3}|\[?::1\]?)$/;
+const LOCAL_HOST = /^(unix:\/.*|localhost|127(\.\d+){3}|\[?::1\]?)$/;
 const NO_HOST = /^(|0\.0\.0\.0|\[?::\]?)$/;
 
 /** Whether an address that a member advertises can mean the same to us. One of the node's own machine does not, unless ours is that. */
 export function isReachable(address: string, given: readonly string[]): boolean {
   const host = (address: string) =>
-    address.startsWith("unix:") ? address : address.slice(0, Math.max(0, address.lastIndexOf(":")));
+    address.startsWith("unix:/") ? address : address.slice(0, Math.max(0, address.lastIndexOf(":")));
   const advertised = host(address);
   if (NO_HOST.test(advertised)) {
     return false;

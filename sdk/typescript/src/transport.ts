@@ -71,7 +71,7 @@ export function othersTls(given: readonly Endpoint[], prefersTls: boolean): bool
 
 /** One endpoint: `host:port`, a URL, or `unix:/path`. */
 export function parseEndpoint(item: string, prefersTls: boolean): Endpoint {
-  if (item.startsWith("unix:")) {
+  if (item.startsWith("unix:/")) {
     return parseSocket(item);
   }
   const hasScheme = /^https?:\/\//.test(item);

@@ -239,6 +239,10 @@ test("a Unix socket is an endpoint in clear, which says nothing of the way to ot
   });
   assert.ok(socket && other?.isTls);
   assert.ok(othersTls([socket, other], false) && othersTls([socket], true) && !othersTls([socket], false));
+  assert.deepEqual(
+    parseEndpoints("unix:7100", false).map(({ address, isSocket }) => [address, isSocket]),
+    [["unix:7100", false]],
+  );
   for (const bad of ["unix:", "unix:a.sock", "unix://a/b", "unix:/a/", "unix:/"]) {
     assert.throws(() => parseEndpoints(bad, false), { code: "invalid_argument" }, bad);
   }
