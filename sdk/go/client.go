@@ -439,7 +439,7 @@ func (c *Client) openStream(ctx context.Context, wanted *call, kind string, unti
 			case problem != nil && way.showsNewer(problem, generation):
 				continue
 			case problem != nil:
-				return 0, nil, rejected(problem)
+				return 0, nil, way.refused(place, problem)
 			case last.kind == failedNonsense:
 				return 0, nil, way.nonsense(last)
 			}
@@ -482,6 +482,19 @@ func sleep(ctx context.Context, pause time.Duration) error {
 
 // fetchFrom makes one attempt at one node, whatever is known of it.
 func fetchFrom[T any](ctx context.Context, c *Client, to node, wanted *call, budget time.Duration) (*T, error) {
+	got, err := c.answerFrom(ctx, to, wanted, budget)
+	if err != nil {
+		return nil, err
+	}
+	into := new(T)
+	if err := json.Unmarshal(got.body, into); err != nil {
+		return nil, c.undecodable(wanted, got.status, err)
+	}
+	return into, nil
+}
+
+// answerFrom is the good answer of one node to one attempt.
+func (c *Client) answerFrom(ctx context.Context, to node, wanted *call, budget time.Duration) (*answer, error) {
 	got, last, _ := c.transport.send(ctx, to, wanted, budget)
 	if last != nil {
 		return nil, gaveUp(wanted.requestID, 1, wanted.intent != intentRead && last.leavesOpen(), last, nil)
@@ -492,11 +505,7 @@ func fetchFrom[T any](ctx context.Context, c *Client, to node, wanted *call, bud
 		}
 		return nil, localError(CodeProtocol, nil, "%s: status %d without a problem document; is this a Quorate node?", to.address, got.status)
 	}
-	into := new(T)
-	if err := json.Unmarshal(got.body, into); err != nil {
-		return nil, c.undecodable(wanted, got.status, err)
-	}
-	return into, nil
+	return got, nil
 }
 
 // nodeFailed: a node that was well is not any more.

@@ -4,9 +4,12 @@ package quorate
 // Judges nothing: the leader does.
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -50,6 +53,104 @@ func (c *Client) StatusOfAll(ctx context.Context) []NodeStatus {
 			defer asked.Done()
 			status, err := fetchFrom[api.StatusAnswer](ctx, c, c.transport.node(place), c.statusCall(), statusTimeout)
 			all[place] = NodeStatus{Address: address, Status: status, Err: err}
+		}()
+	}
+	asked.Wait()
+	return all
+}
+
+// MemberStatus is a member and what it says of the cluster.
+type MemberStatus struct {
+	// ID of the member; 0 for an endpoint that did not answer and that no member names as its own.
+	ID uint64
+	NodeStatus
+}
+
+// Overview is every member as it sees the cluster, in order of ids. Members that no endpoint leads to are asked at the address that they
+// advertise; one that does not answer is there with the reason, and so is an endpoint that nobody knows.
+func (c *Client) Overview(ctx context.Context) []MemberStatus {
+	asked := c.StatusOfAll(ctx)
+	missing := missingMembers(asked)
+	found := map[string]MemberStatus{}
+	for _, one := range asked {
+		member := MemberStatus{ID: missing[one.Address], NodeStatus: one}
+		if one.Status != nil {
+			member.ID = one.Status.NodeID
+		}
+		// Several endpoints may lead to one member.
+		name := cmp.Or(number(member.ID), one.Address)
+		if _, isKnown := found[name]; !isKnown {
+			found[name] = member
+		}
+		delete(missing, one.Address)
+	}
+	for address, id := range missing {
+		found[number(id)] = MemberStatus{ID: id, NodeStatus: c.statusAt(ctx, address)}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b MemberStatus) int {
+		// Those without an id are last.
+		return cmp.Or(cmp.Compare(a.ID-1, b.ID-1), cmp.Compare(a.Address, b.Address))
+	})
+}
+
+// missingMembers are the ids of those that did not answer, by address, as the latest view has them.
+func missingMembers(asked []NodeStatus) map[string]uint64 {
+	var latest *api.StatusAnswer
+	answered := map[uint64]bool{}
+	for _, one := range asked {
+		if one.Status == nil {
+			continue
+		}
+		answered[one.Status.NodeID] = true
+		if latest == nil || one.Status.AppliedIndex > latest.AppliedIndex {
+			latest = one.Status
+		}
+	}
+	missing := map[string]uint64{}
+	if latest == nil {
+		return missing
+	}
+	for _, member := range latest.Members {
+		if !answered[member.ID] {
+			missing[member.ClientAddr] = member.ID
+		}
+	}
+	return missing
+}
+
+// statusAt is the view of the member that advertises this address.
+func (c *Client) statusAt(ctx context.Context, address string) NodeStatus {
+	to := c.stranger(address)
+	if !to.isTLS && c.transport.credentials.shown().authorization != "" {
+		return NodeStatus{Address: address, Err: invalid("%s: a token is never sent in clear to an address that was not given", address)}
+	}
+	status, err := fetchFrom[api.StatusAnswer](ctx, c, to, c.statusCall(), statusTimeout)
+	return NodeStatus{Address: address, Status: status, Err: err}
+}
+
+// NodeMetrics is one endpoint and the numbers of the node behind it.
+type NodeMetrics struct {
+	// Address is host:port, or unix:/path.
+	Address string
+	// Text is in the form of OpenMetrics.
+	Text string
+	// Err says why there is none.
+	Err error
+}
+
+// MetricsOfAll are the numbers of each endpoint, in the order given.
+func (c *Client) MetricsOfAll(ctx context.Context) []NodeMetrics {
+	all := make([]NodeMetrics, len(c.given))
+	var asked sync.WaitGroup
+	for place, address := range c.given {
+		asked.Add(1)
+		go func() {
+			defer asked.Done()
+			all[place].Address = address
+			got, err := c.answerFrom(ctx, c.transport.node(place), c.readCall("/metrics"), statusTimeout)
+			if all[place].Err = err; err == nil {
+				all[place].Text = string(got.body)
+			}
 		}()
 	}
 	asked.Wait()

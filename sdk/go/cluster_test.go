@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -196,6 +197,25 @@ func TestANodeIsReachedByItsUnixSocket(t *testing.T) {
 	}
 	if all := c.StatusOfAll(ctx); len(all) != 1 || all[0].Err != nil || all[0].Address != endpoint || c.KnownEndpoints()[0] != endpoint {
 		t.Errorf("%+v", all)
+	}
+}
+
+func TestTheOverviewHasEveryMemberAndWhatDoesNotAnswer(t *testing.T) {
+	cluster := quoratetest.Start(t, &quoratetest.Settings{Nodes: 3})
+	addresses := strings.Split(cluster.Endpoints(), ",")
+	c := must(quorate.New(addresses[0]+","+addresses[1]+",127.0.0.1:9", &quorate.Options{NoDiscovery: true}))(t)
+	defer func() { _ = c.Close() }()
+	cluster.Kill(1)
+	var got []string
+	for _, member := range c.Overview(deadline(t)) {
+		got = append(got, fmt.Sprint(member.ID, member.Address, member.Status != nil, member.Err != nil))
+	}
+	expected := []string{
+		fmt.Sprint(1, addresses[0], true, false), fmt.Sprint(2, addresses[1], false, true), fmt.Sprint(3, addresses[2], true, false),
+		fmt.Sprint(0, "127.0.0.1:9", false, true),
+	}
+	if !slices.Equal(got, expected) {
+		t.Errorf("%q, not %q", got, expected)
 	}
 }
 

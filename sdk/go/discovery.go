@@ -70,9 +70,14 @@ func (c *Client) discover(view *api.StatusAnswer) {
 	}
 }
 
+// stranger is a member at the address that it advertises.
+func (c *Client) stranger(address string) node {
+	return node{address: address, isTLS: c.transport.othersTLS}
+}
+
 // makeAcquaintance adds the member, if it is there and is who the others say.
 func (c *Client) makeAcquaintance(member api.MemberView, cluster string) {
-	stranger := node{address: member.ClientAddr, isTLS: c.transport.othersTLS}
+	stranger := c.stranger(member.ClientAddr)
 	status, err := fetchFrom[api.StatusAnswer](c.roots, c, stranger, c.statusCall(), introductionTimeout)
 	if err != nil || status.NodeID != member.ID || status.ClusterID != cluster {
 		return

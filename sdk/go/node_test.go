@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -382,6 +383,30 @@ func TestBulksAndTransactions(t *testing.T) {
 	bad := quorate.Txn{Then: []quorate.Step{quorate.OpPut("batch/x", 1, nil), quorate.OpInsert("batch/ann", 1, nil)}}
 	if _, err := c.Txn(ctx, bad, nil); !errors.Is(err, quorate.ErrAlreadyExists) || must(c.Exists(ctx, "batch/x"))(t) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	c, ctx := node(t), deadline(t)
+	must(c.Put(ctx, "streams/there", 1, nil))(t)
+	ops := []quorate.Op{quorate.OpInsert("streams/there", 2, nil), quorate.OpGet("streams/there"), quorate.OpGet("streams/none")}
+	for n := range 2500 {
+		ops = append(ops, quorate.OpPut(fmt.Sprintf("streams/%d", n), strings.Repeat("x", 1000), nil))
+	}
+	done := make([]*quorate.Streamed, len(ops))
+	for one := range c.Stream(ctx, slices.Values(ops)) {
+		done[one.N] = one
+	}
+	if !errors.Is(done[0].Err, quorate.ErrAlreadyExists) || string(done[1].Entry.Value) != "1" || !errors.Is(done[2].Err, quorate.ErrNotFound) {
+		t.Errorf("%+v, %+v, %+v", done[0], done[1], done[2])
+	}
+	for _, one := range done[3:] {
+		if one.Err != nil || one.Written.Version != 1 {
+			t.Fatalf("%+v", one)
+		}
+	}
+	if count := must(c.Count(ctx, "streams/", nil))(t); count != 2501 {
+		t.Errorf("%d", count)
 	}
 }
 
@@ -873,6 +898,9 @@ func TestTheClusterAboutItself(t *testing.T) {
 	must(c.ServerVersion(ctx))(t)
 	must(c.Digest(ctx))(t)
 	must(c.Faults(ctx))(t)
+	if all := c.MetricsOfAll(ctx); len(all) != 1 || all[0].Err != nil || !strings.HasSuffix(all[0].Text, "# EOF\n") {
+		t.Errorf("%+v", all)
+	}
 	if _, err := c.RemoveMember(ctx, 1, nil); !errors.Is(err, quorate.ErrChangeRefused) {
 		t.Errorf("%v", err)
 	}

@@ -81,6 +81,7 @@ type args struct {
 	From        flexible            `json:"from"`
 	Initial     bool                `json:"initial"`
 	Events      string              `json:"events"`
+	Times       int                 `json:"times"`
 	Part        *int                `json:"part"`
 	Of          int                 `json:"of"`
 	Start       string              `json:"start"`
@@ -366,6 +367,7 @@ var manyCalls = map[string]callable{
 		}
 		return answered(r.client.Bulk(ctx, parts, &quorate.BatchOptions{DryRun: a.DryRun, RequestID: a.RequestID}))
 	},
+	"stream": func(r *runner, ctx context.Context, _ step, a *args) (any, error) { return r.stream(ctx, a), nil },
 	"txn": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		var checks []api.TxnCheck
 		if err := a.conditions(&checks); err != nil {
@@ -374,6 +376,30 @@ var manyCalls = map[string]callable{
 		txn := txnOf(api.TxnBlock{If: checks, Then: a.Then, Else: a.Else})
 		return answered(r.client.Txn(ctx, txn, &quorate.BatchOptions{DryRun: a.DryRun, RequestID: a.RequestID}))
 	},
+}
+
+// stream does the operations, and gives answers and codes in their order.
+func (r *runner) stream(ctx context.Context, a *args) any {
+	var parts []quorate.Op
+	for range max(a.Times, 1) {
+		for _, op := range a.Ops {
+			parts = append(parts, opOf(op))
+		}
+	}
+	answers, codes, failed := make([]any, len(parts)), make([]any, len(parts)), 0
+	for done := range r.client.Stream(ctx, slices.Values(parts)) {
+		var refusal *quorate.Error
+		switch {
+		case errors.As(done.Err, &refusal):
+			codes[done.N] = refusal.Code
+			failed++
+		case done.Entry != nil:
+			answers[done.N] = done.Entry
+		default:
+			answers[done.N] = done.Written
+		}
+	}
+	return map[string]any{"answers": answers, "codes": codes, "failed": failed}
 }
 
 func (a *args) whereOptions() (*quorate.WhereOptions, error) {
