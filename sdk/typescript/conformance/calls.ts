@@ -12,6 +12,7 @@ import {
   type Leadership,
   type Lock,
   type Mirror,
+  type Op,
   type QuorateError,
   type Session,
   type Task,
@@ -177,6 +178,15 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   update_where: ({ client }, options) => client.updateWhere(options),
   delete_where: ({ client }, options) => client.deleteWhere(options),
   bulk: ({ client }, { ops, ...options }) => client.bulk(ops, options),
+  stream: async ({ client }, { ops, times = 1 }) => {
+    const all: Op[] = Array.from({ length: times }, () => ops).flat();
+    const [answers, codes] = [all.map(() => null as unknown), all.map(() => null as string | null)];
+    for await (const { n, written, entry, error } of client.stream(all)) {
+      answers[n] = written ?? entry ?? null;
+      codes[n] = error?.code ?? null;
+    }
+    return { answers, codes, failed: codes.filter((code) => code !== null).length };
+  },
   txn: ({ client }, { dryRun, requestId, ...txn }) => client.txn(txn, { dryRun, requestId }),
   get_and_lock: ({ client }, { key, ...options }) => client.getAndLock(key, options),
   unlock: ({ client }, { key, cas }) => client.unlockEntry(key, cas),

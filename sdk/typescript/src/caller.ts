@@ -160,7 +160,8 @@ export class Caller {
   async send(call: Call): Promise<Reply> {
     const startedWall = Date.now();
     const way = begin(call);
-    const limit = this.#patience(call) + (call.holdMs ?? 0);
+    const timeoutMs = call.timeoutMs ?? this.settings.timeoutMs;
+    const limit = (call.intent.kind === "write" ? this.patience(timeoutMs) : timeoutMs) + (call.holdMs ?? 0);
     const left = () => {
       const left = limit - (now() - way.started);
       // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
@@ -351,10 +352,9 @@ export class Caller {
     return way.attempts.fateOpen ? new OutcomeUnknownError(gaveUp) : new UnavailableError(gaveUp);
   }
 
-  /** How long a call is tried. */
-  #patience(call: Call): number {
-    const wanted = call.timeoutMs ?? this.settings.timeoutMs;
-    return call.intent.kind === "write" ? Math.min(wanted, WRITE_PATIENCE_MAX_MS) : wanted;
+  /** How long a write is tried, whose caller wants it for so long. */
+  patience(wantedMs: number | undefined): number {
+    return Math.min(wantedMs ?? this.settings.timeoutMs, WRITE_PATIENCE_MAX_MS);
   }
 
   /** What an answer means for the call; learns from its headers on the way. */

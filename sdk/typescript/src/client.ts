@@ -48,6 +48,7 @@ import { Renewals } from "./renewals.js";
 import { RETRY_DEFAULT, type RetryPolicy } from "./retry.js";
 import { createSession, type Session, type SessionOptions, startSession } from "./session.js";
 import { endSession, SessionById } from "./session-by-id.js";
+import { type Streamed, stream } from "./stream.js";
 import { type QueueStats, TaskQueue } from "./tasks.js";
 import { asyncDispose } from "./timing.js";
 import { type Fetch, othersTls, parseEndpoints } from "./transport.js";
@@ -328,6 +329,18 @@ export class Client {
    */
   bulk(ops: readonly Op[], options: BulkOptions = {}): Promise<BulkAnswer> {
     return changes.bulk(this.#caller, ops, options);
+  }
+
+  /**
+   * Does any number of operations, reads too, each by itself: what became of each as soon as it is known, in any order. Many go in one
+   * request, which saves what a request costs; they run beside each other, so two of the same key have no order. Writes are repeated under
+   * their request ids until they are decided, within the deadline of a call. Operations are asked for as they are sent.
+   */
+  stream<T = unknown>(
+    ops: Iterable<Op>,
+    options: CallOptions = {},
+  ): AsyncGenerator<Streamed<T>, void, undefined> {
+    return stream<T>(this.#caller, ops, options);
   }
 
   /** Looks at any number of keys, and does one thing or another, all or nothing. */

@@ -60,6 +60,7 @@ export type { PlaceOptions } from "./queue-place.js";
 export type { RetryPolicy } from "./retry.js";
 export { Session, type SessionOptions } from "./session.js";
 export { SessionById } from "./session-by-id.js";
+export type { Streamed } from "./stream.js";
 export { TaskFailure, type TaskRun } from "./task-run.js";
 export {
   type ClaimTasksOptions,

@@ -26,12 +26,13 @@ const ADVICE_MAX_MS = 1_000;
 export const WAIT_PAUSE_MS = 50;
 
 /**
- * What may be done with a call whose attempt failed: a read may be repeated at will, a write too since it has an id, and what changes
- * something without an id only while it was certainly not applied.
+ * What may be done with a call whose attempt failed: a read may be repeated at will, a write too since it has an id, and so may many writes
+ * that have one each; what changes something without an id only while it was certainly not applied.
  */
 export type Intent =
   | { readonly kind: "read" }
   | { readonly kind: "write"; readonly id: string }
+  | { readonly kind: "writes" }
   | { readonly kind: "once" };
 
 /** One attempt that brought no final answer. */

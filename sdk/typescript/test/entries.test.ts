@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type Client, compareRevisions, op } from "../src/index.js";
+import { type Client, compareRevisions, op, type Streamed } from "../src/index.js";
 import type { TestCluster } from "../src/node/testing.js";
 import { failure, startCluster, until } from "./support.js";
 
@@ -198,6 +198,21 @@ test("a bulk says of each operation what came of it", async () => {
     done.results.map(({ n, outcome, code }) => [n, outcome, code]),
     [[2, "failed", "not_found"]],
   );
+});
+
+test("a stream does many operations, each decided by itself", async () => {
+  await client.put("streams/there", 1);
+  const ops = [op.insert("streams/there", 2), op.get("streams/there"), op.get("streams/none")];
+  const puts = Array.from({ length: 2_500 }, (_, n) => op.put(`streams/${n}`, "x".repeat(1_000)));
+  const done: Streamed[] = [];
+  for await (const one of client.stream([...ops, ...puts])) {
+    done[one.n] = one;
+  }
+  assert.equal(done[0]?.error?.code, "already_exists");
+  assert.equal(done[1]?.entry?.value, 1);
+  assert.equal(done[2]?.error?.code, "not_found");
+  assert.ok(done.slice(3).every(({ written, error }) => written?.version === 1 && error === undefined));
+  assert.equal((await client.count({ prefix: "streams/" })).count, 2_501);
 });
 
 test("a transaction does one thing or another, all or nothing", async () => {

@@ -46,7 +46,8 @@ export function fake(behaviour: Behaviour, options: ClientOptions = {}): { clien
     const { host, pathname, search } = new URL(url);
     const { method = "GET", body, signal } = init;
     const headers = new Headers(init.headers);
-    const parsed: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
+    const isJson = headers.get("content-type") === "application/json";
+    const parsed: unknown = typeof body === "string" && isJson ? JSON.parse(body) : (body ?? undefined);
     const request = {
       host,
       method,
