@@ -200,6 +200,23 @@ func TestANodeIsReachedByItsUnixSocket(t *testing.T) {
 	}
 }
 
+func TestTheSocketOfANode(t *testing.T) {
+	dir := must(os.MkdirTemp("", "q"))(t)
+	defer func() { _ = os.RemoveAll(dir) }()
+	quoratetest.Start(t, &quoratetest.Settings{Args: []string{"--client-socket", dir + "/clients"}})
+	c, ctx := must(quorate.New("unix://"+dir+"/clients", nil))(t), deadline(t)
+	defer func() { _ = c.Close() }()
+	watch := must(c.Watch(ctx, "by/", nil))(t)
+	for done := range c.Stream(ctx, slices.Values([]quorate.Op{quorate.OpPut("by/socket", 1, nil)})) {
+		if done.Err != nil {
+			t.Error(done.Err)
+		}
+	}
+	if event := must(watch.Next())(t); event.Key != "by/socket" {
+		t.Errorf("%+v", event)
+	}
+}
+
 func TestTheOverviewHasEveryMemberAndWhatDoesNotAnswer(t *testing.T) {
 	cluster := quoratetest.Start(t, &quoratetest.Settings{Nodes: 3})
 	addresses := strings.Split(cluster.Endpoints(), ",")

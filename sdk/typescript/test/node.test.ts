@@ -6,7 +6,7 @@ import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Client } from "../src/index.js";
+import { Client, op } from "../src/index.js";
 import { connect, fromEnv, tokenFile } from "../src/node/index.js";
 import { TestCluster, TestClusterError } from "../src/node/testing.js";
 import { failure, nodeProgram, startCluster, UnixProxy, until } from "./support.js";
@@ -151,6 +151,21 @@ test("a node is reached by its Unix socket, alone and beside others", async () =
   const away = await failure(connect({ endpoints: "unix:/no/such/socket", timeoutMs: 300 }).put("k", 1));
   assert.deepEqual([away.code, away.applied], ["timeout", "no"]);
   assert.throws(() => new Client(proxy.endpoint), /quorate\/node/);
+});
+
+test("the socket of a node", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "q"));
+  try {
+    await using cluster = await startCluster({ flags: ["--client-socket", join(dir, "clients")] });
+    await using client = connect({ endpoints: `unix://${join(dir, "clients")}` });
+    await using watch = await client.watch({ prefix: "by/" });
+    const done = await client.stream([op.put("by/socket", 1)]).next();
+    assert.equal(done.value?.error, undefined);
+    assert.equal((await watch.next()).value?.key, "by/socket");
+    assert.notDeepEqual(client.endpoints, cluster.endpoints);
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 });
 
 test("the environment names the nodes", async () => {
