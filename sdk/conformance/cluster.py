@@ -100,7 +100,8 @@ class Connection:
     """One connection of a client, and what is asked on it."""
 
     client: asyncio.StreamWriter
-    node: asyncio.StreamWriter
+    # The way on to the node; not there at once.
+    node: asyncio.StreamWriter | None = None
     # The request that is being answered, or will be.
     method: str = ""
     path: str = ""
@@ -118,7 +119,8 @@ class Connection:
     def abort(self) -> None:
         """Closes both ends at once."""
         for writer in (self.client, self.node):
-            writer.transport.abort()
+            if writer is not None:
+                writer.transport.abort()
 
 
 class Proxy:
@@ -153,16 +155,16 @@ class Proxy:
         if self.faults.take_refusal():
             client_out.transport.abort()
             return
-        try:
-            node_in, node_out = await asyncio.open_connection("127.0.0.1", self.node_port, limit=HEAD_MAX)
-        except OSError:
-            # As from a machine where nothing listens: the node is down.
-            client_out.transport.abort()
-            return
-        connection = Connection(client_out, node_out)
+        # From now on, so that a cut misses none that a client has.
+        connection = Connection(client_out)
         self.connections.add(connection)
         try:
-            await self._pass_both(connection, client_in, node_in)
+            node_in, connection.node = await asyncio.open_connection("127.0.0.1", self.node_port, limit=HEAD_MAX)
+            if not client_out.is_closing():
+                await self._pass_both(connection, client_in, node_in)
+        except OSError:
+            # As from a machine where nothing listens: the node is down.
+            return
         finally:
             self.connections.discard(connection)
             connection.abort()
