@@ -20,6 +20,8 @@ import (
 const (
 	// statusTimeout is how long a node may take to tell its status; it needs no other node for that.
 	statusTimeout = 2 * time.Second
+	// readyPause is between two looks at nodes that start.
+	readyPause = 50 * time.Millisecond
 	// memberAttempt: longer than a change of members mostly takes, for the leader waits for others.
 	memberAttempt = 5 * time.Second
 )
@@ -57,6 +59,22 @@ func (c *Client) StatusOfAll(ctx context.Context) []NodeStatus {
 	}
 	asked.Wait()
 	return all
+}
+
+// WaitReady waits until the nodes would answer a linearizable read: all of the endpoints, or with isAny one of them. Gives the last look, when
+// they would or the context ends.
+func (c *Client) WaitReady(ctx context.Context, isAny bool) []NodeStatus {
+	for {
+		all, ready := c.StatusOfAll(ctx), 0
+		for _, one := range all {
+			if one.Status != nil && one.Status.Ready {
+				ready++
+			}
+		}
+		if ready == len(all) || (isAny && ready > 0) || sleep(ctx, readyPause) != nil {
+			return all
+		}
+	}
 }
 
 // MemberStatus is a member and what it says of the cluster.

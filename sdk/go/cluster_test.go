@@ -192,10 +192,15 @@ func TestANodeIsReachedByItsUnixSocket(t *testing.T) {
 	if event := must(watch.Next())(t); event.Key != "by/others" {
 		t.Errorf("%+v", event)
 	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if all := c.WaitReady(short, true); all[0].Err == nil {
+		t.Errorf("%+v", all)
+	}
 	if err := cluster.Restart(0); err != nil {
 		t.Fatal(err)
 	}
-	if all := c.StatusOfAll(ctx); len(all) != 1 || all[0].Err != nil || all[0].Address != endpoint || c.KnownEndpoints()[0] != endpoint {
+	if all := c.WaitReady(ctx, false); len(all) != 1 || all[0].Err != nil || all[0].Address != endpoint || c.KnownEndpoints()[0] != endpoint {
 		t.Errorf("%+v", all)
 	}
 }

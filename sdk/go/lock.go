@@ -103,6 +103,15 @@ func (c *Client) ReleaseLock(ctx context.Context, name string, token uint64) (*a
 	return fetch[api.ReleaseAnswer](ctx, c, wanted)
 }
 
+// ReleaseLockOf takes whatever the session has of a lock, also a place in the queue. It is not asked and not told.
+func (c *Client) ReleaseLockOf(ctx context.Context, name, session string) (*api.ReleaseAnswer, error) {
+	wanted, err := queue{name: name}.release(0, session)
+	if err != nil {
+		return nil, err
+	}
+	return fetch[api.ReleaseAnswer](ctx, c, wanted)
+}
+
 // CampaignOptions refine a campaign.
 type CampaignOptions struct {
 	// Value is what we say of ourselves once we lead, such as an address: anything with a JSON form.
@@ -185,6 +194,15 @@ func (c *Client) Leader(ctx context.Context, election string) (*api.LeaderView, 
 // ResignLeader takes leadership from the leader of this term, who is not asked and not told. Fails with [ErrNotLockHolder].
 func (c *Client) ResignLeader(ctx context.Context, election string, term uint64) (*api.ResignAnswer, error) {
 	wanted, err := queue{election, true}.release(term, "")
+	if err != nil {
+		return nil, err
+	}
+	return fetch[api.ResignAnswer](ctx, c, wanted)
+}
+
+// ResignOf takes leadership from the session, and its place in the election. It is not asked and not told.
+func (c *Client) ResignOf(ctx context.Context, election, session string) (*api.ResignAnswer, error) {
+	wanted, err := queue{election, true}.release(0, session)
 	if err != nil {
 		return nil, err
 	}

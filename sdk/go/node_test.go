@@ -629,6 +629,16 @@ func TestLocksAndSemaphores(t *testing.T) {
 	if err := next.Unlock(ctx); !errors.Is(err, quorate.ErrNotLockHolder) {
 		t.Errorf("%v", err)
 	}
+	must(ann.Lock(ctx, "taken", nil))(t)
+	must(c.ReleaseLockOf(ctx, "taken", ann.ID()))(t)
+	if info := must(c.LockInfo(ctx, "taken"))(t); len(info.Holders) != 0 {
+		t.Errorf("%+v", info)
+	}
+	must(ann.Campaign(ctx, "taken", nil))(t)
+	must(c.ResignOf(ctx, "taken", ann.ID()))(t)
+	if leader := must(c.Leader(ctx, "taken"))(t); leader != nil {
+		t.Errorf("%+v", leader)
+	}
 	slots := &quorate.LockOptions{Slots: 2}
 	must(ann.Lock(ctx, "encoder", slots))(t)
 	must(ben.Lock(ctx, "encoder", slots))(t)

@@ -119,6 +119,11 @@ async def test_many_entries(quorate_node: TestCluster, p: str) -> None:
         await claimed[1].patch({"n": 7})
         deleted = await client.delete_where(f"{p}/", field("n").exists())
         assert deleted.applied == 4
+        await client.bulk([Op.insert(f"{p}/all/{n}", {"n": n}) for n in range(5)])
+        parts = [part.applied async for part in client.update_all_where(f"{p}/all/", field("n").gt(0), {"old": True}, limit=2)]
+        assert sum(parts) == 4
+        assert len(parts) >= 2
+        assert sum([part.applied async for part in client.delete_all_where(f"{p}/all/", field("old").exists(), limit=3)]) == 4
         history = await client.history(f"{p}/0")
         assert [version.entry is None for version in history] == [False, False, True]
 

@@ -120,6 +120,11 @@ def test_many_entries(quorate_node: TestCluster, p: str) -> None:
         claimed[1].patch({"n": 7})
         deleted = client.delete_where(f"{p}/", field("n").exists())
         assert deleted.applied == 4
+        client.bulk([Op.insert(f"{p}/all/{n}", {"n": n}) for n in range(5)])
+        parts = [part.applied for part in client.update_all_where(f"{p}/all/", field("n").gt(0), {"old": True}, limit=2)]
+        assert sum(parts) == 4
+        assert len(parts) >= 2
+        assert sum([part.applied for part in client.delete_all_where(f"{p}/all/", field("old").exists(), limit=3)]) == 4
         history = client.history(f"{p}/0")
         assert [version.entry is None for version in history] == [False, False, True]
 

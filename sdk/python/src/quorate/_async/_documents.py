@@ -5,14 +5,15 @@ Owns the public shape of each. Turns it into a call; sends nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
 from quorate._entry import Entry, entry_of
-from quorate._requests import Part, Seconds, compact, get, part_query, path, post, query, span
+from quorate._requests import Part, Seconds, checked_request_id, compact, get, part_query, path, post, query, span
 from quorate._values import Page, Version, page_of
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import InvalidRequestError, NotFoundError
@@ -600,6 +601,29 @@ class AsyncDocuments(AsyncBase):
         call = post("/v1/update_where", body, request_id=request_id, timeout=timeout)
         return await self._core.fetch(wire.WhereAnswer, call)
 
+    async def update_all_where(
+        self,
+        prefix: str,
+        where: Criteria,
+        patch: Patch,
+        *,
+        if_: Criteria | None = None,
+        ttl: Seconds | None = None,
+        limit: int | None = None,
+        guard: Guarding | None = None,
+        request_id: str | None = None,
+    ) -> AsyncIterator[wire.WhereAnswer]:
+        """`update_where` for all parts, made one by one as the loop asks for them, each under an id made of the first one's."""
+        cursor, criteria, conditions = None, criteria_list(where) or [], criteria_list(if_)
+        for part in part_ids(request_id):
+            answer = await self.update_where(
+                prefix, criteria, patch, if_=conditions, ttl=ttl, limit=limit, cursor=cursor, guard=guard, request_id=part
+            )
+            yield answer
+            cursor = answer.cursor
+            if cursor is None:
+                return
+
     async def delete_where(
         self,
         prefix: str,
@@ -617,6 +641,25 @@ class AsyncDocuments(AsyncBase):
         body = where_body(prefix, where, if_, cursor, guard, dry_run, limit)
         call = post("/v1/delete_where", body, request_id=request_id, timeout=timeout)
         return await self._core.fetch(wire.WhereAnswer, call)
+
+    async def delete_all_where(
+        self,
+        prefix: str,
+        where: Criteria,
+        *,
+        if_: Criteria | None = None,
+        limit: int | None = None,
+        guard: Guarding | None = None,
+        request_id: str | None = None,
+    ) -> AsyncIterator[wire.WhereAnswer]:
+        """`delete_where` for all parts, as `update_all_where` makes them."""
+        cursor, criteria, conditions = None, criteria_list(where) or [], criteria_list(if_)
+        for part in part_ids(request_id):
+            answer = await self.delete_where(prefix, criteria, if_=conditions, limit=limit, cursor=cursor, guard=guard, request_id=part)
+            yield answer
+            cursor = answer.cursor
+            if cursor is None:
+                return
 
     def collection(self, name: str) -> AsyncCollection:
         """The rules of the collection of this name."""
@@ -636,6 +679,14 @@ def names(given: str | Iterable[str] | None) -> list[str] | None:
     if given is None:
         return None
     return [given] if isinstance(given, str) else list(given)
+
+
+def part_ids(request_id: str | None) -> Iterator[str]:
+    """The request ids of the parts of one change."""
+    first = checked_request_id(request_id)
+    yield first
+    for number in itertools.count(1):
+        yield f"{first}-{number}"
 
 
 def where_body(
