@@ -42,8 +42,9 @@ def main() -> None:
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET
     target.mkdir(exist_ok=True)
     written = [generate(source, target / source.name) for source in sorted(SOURCE.glob("*.py")) if source.name not in BY_HAND]
-    if target == TARGET:
-        written += [generate(source, source.with_name(source.name.replace("_async", "_sync"))) for source in TESTS]
+    for source in TESTS:
+        name = source.name.replace("_async", "_sync")
+        written.append(generate(source, source.with_name(name) if target == TARGET else target / name))
     for verb in (["check", "--fix-only", "--quiet", "--select", "F401,I"], ["format", "--quiet"]):
         command = [
             str(Path(sys.executable).with_name("ruff")),
