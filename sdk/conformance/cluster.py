@@ -246,7 +246,8 @@ class Proxy:
             connection.path == "/v1/ops"
             and data.startswith(b"HTTP/1.1 200")
             and b"application/x-ndjson" in data.lower()
-            and data.endswith(b"\r\n\r\n")
+            # Nothing behind it: the end of a stream looks the same.
+            and data.find(b"\r\n\r\n") == len(data) - 4
         )
 
     async def _forward(self, target: asyncio.StreamWriter, data: bytes) -> None:
