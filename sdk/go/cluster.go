@@ -47,14 +47,23 @@ type NodeStatus struct {
 
 // StatusOfAll is the cluster as each endpoint sees it, in the order given.
 func (c *Client) StatusOfAll(ctx context.Context) []NodeStatus {
-	all := make([]NodeStatus, len(c.given))
+	return ofAll(c, func(to node) NodeStatus { return c.statusOf(ctx, to) })
+}
+
+func (c *Client) statusOf(ctx context.Context, of node) NodeStatus {
+	status, err := fetchFrom[api.StatusAnswer](ctx, c, of, c.statusCall(), statusTimeout)
+	return NodeStatus{Address: of.address, Status: status, Err: err}
+}
+
+// ofAll asks all endpoints at once; what they say in the order given.
+func ofAll[T any](c *Client, ask func(node) T) []T {
+	all := make([]T, len(c.given))
 	var asked sync.WaitGroup
-	for place, address := range c.given {
+	for place := range all {
 		asked.Add(1)
 		go func() {
 			defer asked.Done()
-			status, err := fetchFrom[api.StatusAnswer](ctx, c, c.transport.node(place), c.statusCall(), statusTimeout)
-			all[place] = NodeStatus{Address: address, Status: status, Err: err}
+			all[place] = ask(c.transport.node(place))
 		}()
 	}
 	asked.Wait()
@@ -142,8 +151,7 @@ func (c *Client) statusAt(ctx context.Context, address string) NodeStatus {
 	if !to.isTLS && c.transport.credentials.shown().authorization != "" {
 		return NodeStatus{Address: address, Err: invalid("%s: a token is never sent in clear to an address that was not given", address)}
 	}
-	status, err := fetchFrom[api.StatusAnswer](ctx, c, to, c.statusCall(), statusTimeout)
-	return NodeStatus{Address: address, Status: status, Err: err}
+	return c.statusOf(ctx, to)
 }
 
 // NodeMetrics is one endpoint and the numbers of the node behind it.
@@ -158,21 +166,13 @@ type NodeMetrics struct {
 
 // MetricsOfAll are the numbers of each endpoint, in the order given.
 func (c *Client) MetricsOfAll(ctx context.Context) []NodeMetrics {
-	all := make([]NodeMetrics, len(c.given))
-	var asked sync.WaitGroup
-	for place, address := range c.given {
-		asked.Add(1)
-		go func() {
-			defer asked.Done()
-			all[place].Address = address
-			got, err := c.answerFrom(ctx, c.transport.node(place), c.readCall("/metrics"), statusTimeout)
-			if all[place].Err = err; err == nil {
-				all[place].Text = string(got.body)
-			}
-		}()
-	}
-	asked.Wait()
-	return all
+	return ofAll(c, func(to node) NodeMetrics {
+		got, err := c.answerFrom(ctx, to, c.readCall("/metrics"), statusTimeout)
+		if err != nil {
+			return NodeMetrics{Address: to.address, Err: err}
+		}
+		return NodeMetrics{Address: to.address, Text: string(got.body)}
+	})
 }
 
 // Limits are the bounds of what nodes take.
