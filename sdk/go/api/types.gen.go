@@ -2648,6 +2648,10 @@ type UserRequest struct {
 type VersionAnswer struct {
 	// Of the HTTP API.
 	Api string `json:"api"`
+	// Of etcd, whose API the cluster speaks.
+	EtcdCluster string `json:"etcdcluster,omitempty"`
+	// Of etcd, whose API the node speaks.
+	EtcdServer string `json:"etcdserver,omitempty"`
 	// Of the binary.
 	Version string `json:"version"`
 }

@@ -28,7 +28,7 @@ var fieldTypes = map[string]string{
 var opaque = map[string]string{"cas": "Cas", "session": "string"}
 
 // words that are written in capitals.
-var initialisms = map[string]string{"id": "ID", "ttl": "TTL", "url": "URL", "json": "JSON"}
+var initialisms = map[string]string{"id": "ID", "ttl": "TTL", "url": "URL", "json": "JSON", "etcdcluster": "EtcdCluster", "etcdserver": "EtcdServer"}
 
 type generator struct {
 	schemas *properties

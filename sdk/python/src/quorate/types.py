@@ -759,6 +759,8 @@ class VersionAnswer:
 
     api: str
     version: str
+    etcdcluster: str | None = None
+    etcdserver: str | None = None
 
 
 WatchEndCode: TypeAlias = Literal[

@@ -2487,6 +2487,8 @@ export interface components {
         };
         VersionAnswer: {
             api: string;
+            etcdcluster?: string;
+            etcdserver?: string;
             version: string;
         };
         WatchEnd: {
@@ -3675,6 +3677,8 @@ export interface operations {
                 keys_only?: boolean;
                 count_only?: boolean;
                 reverse?: boolean;
+                part?: number;
+                of?: number;
                 revision?: number;
                 consistency?: "linearizable" | "local";
                 min_revision?: number;
@@ -4602,6 +4606,8 @@ export interface operations {
                 prefix?: string;
                 start?: string;
                 end?: string;
+                part?: number;
+                of?: number;
                 from?: number;
                 initial?: boolean;
                 where?: string;
