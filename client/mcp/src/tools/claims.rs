@@ -1,0 +1,136 @@
+//! Claims: the first entry that matches and that nobody has, kept until it is done or given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_client::Write;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::entries::{Guarding, content, written};
+use super::fields;
+use crate::agent::{Agent, Claim, is_over};
+use crate::input::{self, Conditions, Json};
+use crate::refusal::Refusal;
+use crate::tool::Outcome;
+
+const HELD_DEFAULT: Duration = Duration::from_secs(30 * 60);
+const HELD_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Next {
+    /// What the keys begin with.
+    prefix: Option<String>,
+    /// Conditions that all hold, in the form of `where` of entry_find.
+    #[serde(default, rename = "where")]
+    conditions: Conditions,
+    /// Fields to sort by; `-field` for the greatest first. By key if nothing is said.
+    #[serde(default)]
+    order_by: Vec<String>,
+    /// Changes the entry in the same step, in the form of entry_patch. It stays if you lose the claim, so do not mark an entry as taken by it.
+    patch: Option<Json>,
+    /// Give it back by itself after so many seconds: 1800 if nothing is said.
+    for_s: Option<f64>,
+}
+
+pub async fn next(agent: Arc<Agent>, input: Next) -> Outcome {
+    let prefix = agent.scope().prefix(input.prefix)?;
+    let time = match input.for_s {
+        Some(seconds) => input::time("for_s", seconds, Duration::from_secs(1), HELD_MAX)?,
+        None => HELD_DEFAULT,
+    };
+    agent.session().await?;
+    let mut claim = agent.client().claim(&prefix).limit(1).lock_time(agent.claim_lock());
+    for condition in input.conditions.texts() {
+        claim = claim.matching_json(&condition);
+    }
+    for field in input.order_by {
+        claim = claim.order_by(field);
+    }
+    if let Some(patch) = &input.patch {
+        claim = claim.patch(content(&agent, patch)?);
+    }
+    let claims = claim.await.map_err(|error| agent.refused(&error))?;
+    let claimed = claims.first().map(|claimed| claimed.entry);
+    let Some((cas, entry)) = claimed.and_then(|entry| Some((entry.cas?, entry))) else {
+        return Ok(fields(json!({
+            "claimed": null,
+            "next": "nothing matches that nobody has claimed: wait with watch_wait, or ask for something else",
+        })));
+    };
+    agent.keep_claim(&entry, cas, time);
+    let mut shown = fields(agent.budget().entry(&entry));
+    // The key to the lock is ours to use; the agent names the entry.
+    for name in ["cas", "locked", "claim_left_s"] {
+        shown.remove(name);
+    }
+    Ok(fields(json!({"claimed": shown, "for_s": time.as_secs()})))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Complete {
+    /// The key of the entry that you claimed.
+    key: String,
+    /// Write this as its new value.
+    #[serde(default, deserialize_with = "input::given")]
+    value: Option<Json>,
+    /// Or change it by this, in the form of entry_patch.
+    patch: Option<Json>,
+    /// Or delete it.
+    #[serde(default)]
+    delete: bool,
+    #[serde(flatten)]
+    guarding: Guarding,
+}
+
+pub async fn complete(agent: Arc<Agent>, input: Complete) -> Outcome {
+    let key = agent.scope().name(input.key)?;
+    let guard = input.guarding.guard(&agent)?;
+    let write = match (&input.value, &input.patch, input.delete) {
+        (Some(value), None, false) => agent.client().put(&key, content(&agent, value)?),
+        (None, Some(patch), false) => agent.client().patch(&key, content(&agent, patch)?),
+        (None, None, true) => agent.client().remove(&key),
+        _ => return Err(Refusal::invalid("give one of value, patch and delete: what becomes of the entry")),
+    };
+    let write = match guard {
+        Some(guard) => write.guarded_by(guard),
+        None => write,
+    };
+    end(&agent, key, |claim| write.cas(claim.cas)).await
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Release {
+    /// The key of the entry that you claimed.
+    key: String,
+    /// Changes it in the same step, in the form of entry_patch: say how far you got.
+    patch: Option<Json>,
+}
+
+pub async fn release(agent: Arc<Agent>, input: Release) -> Outcome {
+    let key = agent.scope().name(input.key)?;
+    let patch = input.patch.as_ref().map(|patch| content(&agent, patch)).transpose()?;
+    let client = agent.client().clone();
+    end(&agent, key.clone(), |claim| match patch {
+        Some(patch) => client.patch(key, patch).cas(claim.cas),
+        None => client.unlock_entry(key, claim.cas),
+    })
+    .await
+}
+
+/// Ends a claim by a write with the key to its lock.
+async fn end<'a>(agent: &Agent, key: String, write: impl FnOnce(&Claim) -> Write<'a>) -> Outcome {
+    let Some(claim) = agent.take_claim(&key) else {
+        let why = format!("you have no claim of `{key}`: it was ended, it is lost, or you never had it");
+        return Err(Refusal::new("not_lock_holder", why).next("nothing was written: entry_get shows what it is now"));
+    };
+    match write(&claim).await {
+        Ok(answer) => Ok(written(&answer)),
+        Err(error) if is_over(&error) => Err(agent.refused(&error).next("the claim is lost, and nothing was written")),
+        Err(error) => {
+            agent.put_claim_back(&key, claim);
+            Err(agent.refused(&error))
+        }
+    }
+}
