@@ -47,7 +47,7 @@ fn kind(group: &str, argument: &str) -> Option<Kind> {
         ("user", "name") | ("token", "user") => Kind::User,
         ("role", "name") | ("user", "roles") => Kind::Role,
         (_, "key" | "prefix") => Kind::Key,
-        (_, "file" | "ca" | "cert" | "tls_key" | "token_file" | "resume") => Kind::File,
+        (_, "file" | "ca" | "cert" | "tls_key" | "token_file" | "http_token_file" | "resume") => Kind::File,
         _ => return None,
     })
 }

@@ -34,6 +34,7 @@ mod listing;
 mod load;
 mod lock;
 mod lock_run;
+mod mcp;
 mod members;
 mod merge;
 mod output;
@@ -209,6 +210,8 @@ enum Command {
     Backup(backup::Args),
     /// Measure the cluster with closed-loop clients
     Bench(Box<bench::Args>),
+    /// Give coding agents claims, locks, entries and tasks (Model Context Protocol)
+    Mcp(mcp::Args),
     /// Keep clusters by name
     #[command(subcommand)]
     Context(context::Command),
@@ -334,7 +337,8 @@ fn run(cli: Cli) -> Result<(), Failed> {
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
     let runtime = runtime.map_err(|error| Failed::other(format!("cannot start: {error}")))?;
-    runtime.block_on(async {
+    let serves_agents = matches!(command, Command::Mcp(_));
+    let done = runtime.block_on(async {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
             Command::List(args) => listing::run(&context, args).await,
@@ -372,11 +376,17 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,
             Command::Bench(args) => bench::run(&context, *args).await,
+            Command::Mcp(args) => mcp::run(&context, args).await,
             Command::Completions { .. } | Command::Man { .. } | Command::Shell | Command::Context(_) => {
                 unreachable!("they need no cluster, and are done")
             }
         }
-    })
+    });
+    if serves_agents {
+        // A thread may still read standard input, which must not hold up the end.
+        runtime.shutdown_background();
+    }
+    done
 }
 
 #[cfg(test)]
