@@ -33,7 +33,7 @@ impl Budget {
     }
 
     /// An entry, without what an agent has no use for.
-    pub fn entry(&mut self, entry: &EntryView) -> Value {
+    pub fn entry(&mut self, entry: &EntryView) -> Map<String, Value> {
         let mut shown = Map::new();
         shown.insert("key".into(), entry.key.as_str().into());
         self.put_value(&mut shown, entry);
@@ -51,7 +51,7 @@ impl Budget {
         if let Some(session) = &entry.session {
             shown.insert("session".into(), session.as_str().into());
         }
-        Value::Object(shown)
+        shown
     }
 
     fn put_value(&mut self, shown: &mut Map<String, Value>, entry: &EntryView) {
@@ -106,7 +106,7 @@ impl Budget {
         shown.insert("type".into(), kind.into());
         shown.insert("revision".into(), event.revision.to_string().into());
         match &event.entry {
-            Some(entry) => drop(shown.insert("entry".into(), self.entry(entry))),
+            Some(entry) => drop(shown.insert("entry".into(), self.entry(entry).into())),
             None => drop(shown.insert("key".into(), event.key.as_str().into())),
         }
         if let Some(cause) = event.cause {

@@ -10,6 +10,8 @@ use std::process::Command;
 
 use cluster_tests::{Cluster, PATIENCE, eventually};
 
+use crate::agents::TUTORIAL as AGENTS;
+
 const GUIDE: &str = include_str!("../../../docs/guide.md");
 const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 const README: &str = include_str!("../../../README.md");
@@ -31,25 +33,25 @@ const SECONDS_MAX: &str = "60";
 
 /// A block of a guide.
 #[derive(Debug)]
-struct Block {
+pub struct Block {
     /// The guide's file.
     file: &'static str,
-    language: &'static str,
+    pub language: &'static str,
     section: &'static str,
     /// Line of the guide where its text begins, from 1.
     line: usize,
-    text: Vec<&'static str>,
+    pub text: Vec<&'static str>,
 }
 
 impl Block {
     /// Where it is, for people.
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("{}:{}, section `{}`", self.file, self.line, self.section)
     }
 }
 
 /// All blocks of a guide in order.
-fn blocks(file: &'static str, guide: &'static str) -> Vec<Block> {
+pub fn blocks(file: &'static str, guide: &'static str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut section, mut open) = ("", false);
     for (line, number) in guide.lines().zip(1..) {
@@ -118,7 +120,7 @@ fn fits(shown: &str, line: &str) -> bool {
 }
 
 /// What is wrong with the output of a block; the line that the guide shows is named.
-fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) -> Option<String> {
+pub fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) -> Option<String> {
     let Some(shown) = shown else {
         return (code != "0").then(|| format!("{}: exit code {code}: {}", block.place(), output.join("\n")));
     };
@@ -292,13 +294,15 @@ fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
         ("README.md", README),
         ("docs/tutorial-cron.md", CRON),
         ("docs/tutorial-config.md", CONFIG),
+        ("docs/tutorial-agents.md", AGENTS),
     ];
     let blocks: Vec<_> = pages.into_iter().flat_map(|(file, page)| blocks(file, page)).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
-        // `console`, `ini` and `js` are only shown; the other languages have tests of their own.
-        let known = ["sh", "text", "rust", "console", "ini", "js", "python", "ts", "go"].contains(&block.language);
+        // `console`, `ini`, `js` and `md` are only shown; the other languages have tests of their own.
+        let known = ["sh", "text", "rust", "console", "ini", "js", "md", "json", "python", "ts", "go", "ann", "ben"];
+        let known = known.contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);
-        let follows = before.is_some_and(|before| before.language == "sh");
+        let follows = before.is_some_and(|before| ["sh", "ann", "ben"].contains(&before.language));
         assert!(block.language != "text" || follows, "{}: the output of what?", block.place());
     }
 }

@@ -5,6 +5,9 @@
 // What a user sees.
 mod abuse;
 mod access;
+#[path = "../../../client/cli/tests/cli/agent.rs"]
+mod agent;
+mod agents;
 mod backups;
 mod bad_input;
 mod barriers;

@@ -1,5 +1,8 @@
 //! The command line against nodes that fail as told.
 
+#[allow(dead_code, reason = "the tests on clusters use the rest")]
+mod agent;
+mod agents;
 mod bench;
 mod changes;
 mod commands;

@@ -1,12 +1,13 @@
 //! Claims: the first entry that matches and that nobody has, kept until it is done or given back.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use quorate_client::Write;
+use quorate_client::api::EntryView;
+use quorate_client::{Cas, Write};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::entries::{Guarding, content, written};
 use super::fields;
@@ -15,6 +16,8 @@ use crate::input::{self, Conditions, Json};
 use crate::refusal::Refusal;
 use crate::tool::Outcome;
 
+/// Who waits for something to claim looks again so often: what ends by its time is no change that could be watched.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
 const HELD_DEFAULT: Duration = Duration::from_secs(30 * 60);
 const HELD_MAX: Duration = Duration::from_secs(24 * 3_600);
 
@@ -30,42 +33,58 @@ pub struct Next {
     order_by: Vec<String>,
     /// Changes the entry in the same step, in the form of entry_patch. It stays if you lose the claim, so do not mark an entry as taken by it.
     patch: Option<Json>,
+    /// Wait so long for one if there is none now: 0 if nothing is said, 50 at most.
+    wait_s: Option<f64>,
     /// Give it back by itself after so many seconds: 1800 if nothing is said.
     for_s: Option<f64>,
 }
 
 pub async fn next(agent: Arc<Agent>, input: Next) -> Outcome {
-    let prefix = agent.scope().prefix(input.prefix)?;
+    let prefix = agent.scope().prefix(input.prefix.clone())?;
+    let until = Instant::now() + input::wait(input.wait_s, Duration::ZERO)?;
     let time = match input.for_s {
         Some(seconds) => input::time("for_s", seconds, Duration::from_secs(1), HELD_MAX)?,
         None => HELD_DEFAULT,
     };
     agent.session().await?;
-    let mut claim = agent.client().claim(&prefix).limit(1).lock_time(agent.claim_lock());
+    loop {
+        if let Some((cas, entry)) = claim(&agent, &prefix, &input).await? {
+            agent.keep_claim(&entry, cas, time);
+            return Ok(fields(json!({"claimed": shown(&agent, &entry), "for_s": time.as_secs()})));
+        }
+        let pause = AGAIN_AFTER.min(until.saturating_duration_since(Instant::now()));
+        if pause.is_zero() {
+            let next = "nothing matches that nobody has claimed: call again with wait_s, or do something else";
+            return Ok(fields(json!({"claimed": null, "next": next})));
+        }
+        agent.unless_gone(tokio::time::sleep(pause)).await?;
+    }
+}
+
+/// Claims one that is there now.
+async fn claim(agent: &Agent, prefix: &str, input: &Next) -> Result<Option<(Cas, EntryView)>, Refusal> {
+    let mut claim = agent.client().claim(prefix).limit(1).lock_time(agent.claim_lock());
     for condition in input.conditions.texts() {
         claim = claim.matching_json(&condition);
     }
-    for field in input.order_by {
+    for field in &input.order_by {
         claim = claim.order_by(field);
     }
     if let Some(patch) = &input.patch {
-        claim = claim.patch(content(&agent, patch)?);
+        claim = claim.patch(content(agent, patch)?);
     }
     let claims = claim.await.map_err(|error| agent.refused(&error))?;
     let claimed = claims.first().map(|claimed| claimed.entry);
-    let Some((cas, entry)) = claimed.and_then(|entry| Some((entry.cas?, entry))) else {
-        return Ok(fields(json!({
-            "claimed": null,
-            "next": "nothing matches that nobody has claimed: wait with watch_wait, or ask for something else",
-        })));
-    };
-    agent.keep_claim(&entry, cas, time);
-    let mut shown = fields(agent.budget().entry(&entry));
-    // The key to the lock is ours to use; the agent names the entry.
+    Ok(claimed.and_then(|entry| Some((entry.cas?, entry))))
+}
+
+/// The entry without the key to its lock: that is ours to use, and the agent names the entry.
+fn shown(agent: &Agent, entry: &EntryView) -> Value {
+    let mut shown = agent.budget().entry(entry);
     for name in ["cas", "locked", "claim_left_s"] {
         shown.remove(name);
     }
-    Ok(fields(json!({"claimed": shown, "for_s": time.as_secs()})))
+    Value::Object(shown)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -41,7 +41,7 @@ pub async fn get(agent: Arc<Agent>, input: Get) -> Outcome {
     };
     match input.offset {
         Some(offset) => Ok(shown::entry_part(&entry, offset, agent.answer_bytes())),
-        None => Ok(fields(agent.budget().entry(&entry))),
+        None => Ok(agent.budget().entry(&entry)),
     }
 }
 
@@ -131,7 +131,7 @@ fn answer(agent: &Agent, entries: &[EntryView], keys_only: bool, cursor: Option<
     let mut budget = agent.shared_budget();
     let entries: Vec<_> = match keys_only {
         true => entries.iter().map(|entry| Value::from(entry.key.as_str())).collect(),
-        false => entries.iter().map(|entry| budget.entry(entry)).collect(),
+        false => entries.iter().map(|entry| budget.entry(entry).into()).collect(),
     };
     let name = if keys_only { "keys" } else { "entries" };
     let mut shown = fields(json!({name: entries, "revision": revision.to_string()}));
@@ -173,7 +173,7 @@ pub async fn history(agent: Arc<Agent>, input: History) -> Outcome {
         if let Some(principal) = change.principal {
             version.insert("by".into(), principal.into());
         }
-        let entry = entry.map_or(Value::Null, |entry| budget.entry(&entry));
+        let entry = entry.map_or(Value::Null, |entry| budget.entry(&entry).into());
         version.insert("entry".into(), entry);
         versions.push(Value::Object(version));
     }
