@@ -51,7 +51,7 @@ pub struct Args {
     /// A name by which agents reach us, besides the address and localhost; others are refused.
     #[arg(long = "allow-host", requires = "http", value_name = "HOST")]
     hosts: Vec<String>,
-    /// An origin of web pages that may connect, like https://example.com:443; none without it.
+    /// An origin of web pages that may connect, with its scheme and port, or `:*`; none without it.
     #[arg(long = "allow-origin", requires = "http", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// After how long without a message an agent over HTTP counts as gone; 1m at least.

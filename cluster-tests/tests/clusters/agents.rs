@@ -258,7 +258,7 @@ async fn leaderships_tasks_and_entries_of_an_agent_go_with_it_and_others_see_it(
         let mut told =
             ben.done("watch_wait", json!({"prefix": "agents/", "from": from.to_string(), "wait_s": 10})).await;
         from = revision(&told["from"]);
-        seen.extend(told["events"].as_array_mut().expect("a list").drain(..));
+        seen.append(told["events"].as_array_mut().expect("a list"));
     }
     let values: Vec<_> = seen.iter().map(|event| event["entry"]["value"]["at"].clone()).collect();
     assert_eq!(values, [json!("src"), json!("docs"), Value::Null]);
@@ -278,6 +278,27 @@ async fn leaderships_tasks_and_entries_of_an_agent_go_with_it_and_others_see_it(
     let tasks = ben.done("task_list", json!({"queue": "checks", "state": "done"})).await;
     assert_eq!(tasks["tasks"][0]["id"], "nightly", "{tasks}");
     assert!(ben.leave().await.success());
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_takes_from_an_agent_is_told_before_it_gets_it_anew() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let mut ann = agent(&cluster, "ann").await;
+    let (lock, election) = (json!({"name": "books"}), json!({"name": "merge"}));
+    let first = token(&ann.done("lock_acquire", lock.clone()).await);
+    let again = ann.done("lock_acquire", lock.clone()).await;
+    assert_eq!((token(&again), &again["already_held"]), (first, &json!(true)));
+    client.lock("books").release(first).await.expect("released");
+    ann.refused("guard_failed", "entry_put", json!({"key": "a", "value": 1, "guard_lock": "books"})).await;
+    ann.refused("lock_lost", "lock_acquire", lock.clone()).await;
+    assert!(token(&ann.done("lock_acquire", lock).await) > first);
+    let term = revision(&ann.done("election_campaign", election.clone()).await["term"]);
+    client.election("merge").resign(term).await.expect("resigned");
+    ann.refused("leadership_lost", "election_campaign", election.clone()).await;
+    assert!(revision(&ann.done("election_campaign", election).await["term"]) > term);
+    assert!(ann.leave().await.success());
     cluster.assert_agreement().await;
 }
 

@@ -57,7 +57,8 @@ async fn leads(agent: &Agent, name: &str) -> Result<Option<u64>, Refusal> {
         return Ok(Some(term));
     }
     drop(agent.take_leadership(name));
-    Ok(None)
+    let why = format!("the leadership of `{name}` was taken from you: your term {term} is over");
+    Err(Refusal::new("leadership_lost", why).next("stop what only the leader does; the next call stands for it anew"))
 }
 
 /// Who leads, if it was not us for that.

@@ -58,9 +58,10 @@ async fn held(agent: &Agent, name: &str) -> Result<Option<u64>, Refusal> {
     let Some(token) = agent.lock_token(name) else { return Ok(None) };
     match agent.client().lock(name).check(token).await {
         Ok(_) => Ok(Some(token)),
-        Err(error) if error.code() == Some(ErrorCode::NotLockHolder) => {
+        Err(error) if error.code() == Some(ErrorCode::GuardFailed) => {
             drop(agent.take_lock(name));
-            Ok(None)
+            let why = format!("the lock `{name}` was taken from you: your token {token} does not hold it any more");
+            Err(Refusal::new("lock_lost", why).next("read again what it protects; the next call asks for it anew"))
         }
         Err(error) => Err(agent.refused(&error)),
     }
