@@ -9,7 +9,8 @@
 //!
 //! Order of reading: `settings` (what can be set), `server` (the protocol's side), `tool` and `table` (what tools there are), `tools` (what
 //! each does, a file for each group), `agent` (the session and what hangs on it), `loss` (what went with a session that was lost), then the
-//! leaves: `input` and `schema` (arguments), `scope` (the prefix), `refusal` (errors), `shown` (answers), `stdio` and `http` (transports).
+//! leaves: `taking` (calls that are given up), `input` and `schema` (arguments), `scope` (the prefix), `refusal` (errors), `shown` (answers),
+//! `stdio` and `http` (transports).
 //!
 //! # Caveats
 //!
@@ -33,6 +34,7 @@ mod settings;
 mod shown;
 mod stdio;
 mod table;
+mod taking;
 mod tool;
 mod tools;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::EntryView;
-use quorate_client::{Cas, Write};
+use quorate_client::{Cas, Claims, Error, Write};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::fields;
 use crate::agent::{Agent, Claim, is_over};
 use crate::input::{self, Conditions, Json};
 use crate::refusal::Refusal;
+use crate::taking::take;
 use crate::tool::Outcome;
 
 /// Who waits for something to claim looks again so often: what ends by its time is no change that could be watched.
@@ -63,19 +64,33 @@ pub async fn next(agent: Arc<Agent>, input: Next) -> Outcome {
 
 /// Claims one that is there now.
 async fn claim(agent: &Agent, prefix: &str, input: &Next) -> Result<Option<(Cas, EntryView)>, Refusal> {
-    let mut claim = agent.client().claim(prefix).limit(1).lock_time(agent.claim_lock());
-    for condition in input.conditions.texts() {
-        claim = claim.matching_json(&condition);
-    }
-    for field in &input.order_by {
-        claim = claim.order_by(field);
-    }
-    if let Some(patch) = &input.patch {
-        claim = claim.patch(content(agent, patch)?);
-    }
-    let claims = claim.await.map_err(|error| agent.refused(&error))?;
+    let (client, prefix, lock) = (agent.client().clone(), prefix.to_owned(), agent.claim_lock());
+    let patch = input.patch.as_ref().map(|patch| content(agent, patch)).transpose()?;
+    let conditions: Vec<_> = input.conditions.texts().collect();
+    let order_by = input.order_by.clone();
+    let work = async move {
+        let mut claim = client.claim(&prefix).limit(1).lock_time(lock);
+        for condition in conditions {
+            claim = claim.matching_json(&condition);
+        }
+        for field in order_by {
+            claim = claim.order_by(field);
+        }
+        if let Some(patch) = patch {
+            claim = claim.patch(patch);
+        }
+        claim.await
+    };
+    let claims = take(work, give_back).await.map_err(|error| agent.refused(&error))?;
     let claimed = claims.first().map(|claimed| claimed.entry);
     Ok(claimed.and_then(|entry| Some((entry.cas?, entry))))
+}
+
+async fn give_back(claims: Result<Claims, Error>) {
+    for claimed in claims.into_iter().flatten() {
+        // Its time ends it otherwise.
+        let _ = claimed.release().await;
+    }
 }
 
 /// The entry without the key to its lock: that is ours to use, and the agent names the entry.

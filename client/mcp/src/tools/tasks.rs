@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_client::RequestId;
 use quorate_client::api::{Moment, TaskAnswer, TaskFail};
+use quorate_client::{ClaimedTasks, Error, RequestId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,7 @@ use crate::agent::Agent;
 use crate::input::{self, Digits, Json};
 use crate::refusal::Refusal;
 use crate::shown;
+use crate::taking::take;
 use crate::tool::Outcome;
 
 const LEASE_DEFAULT: Duration = Duration::from_secs(600);
@@ -96,13 +97,20 @@ pub async fn claim(agent: Arc<Agent>, input: Claim) -> Outcome {
     let (wait, lease) = (input::wait(input.wait_s, Duration::ZERO)?, lease(input.lease_s)?);
     let session = agent.session().await?;
     let claim = agent.client().tasks(&queue).claim().limit(1).lease(lease).wait(wait).worker(agent.owner());
-    let claim = claim.session(session.id()).into_future();
+    let claim = take(claim.session(session.id()).into_future(), give_back);
     let claimed = agent.unless_gone(claim).await?.map_err(|error| agent.refused(&error))?;
     let Some(task) = claimed.answer.tasks.first() else {
         return Ok(fields(json!({"queue": queue, "task": null, "next_at": claimed.answer.next_at})));
     };
     agent.keep_task(&queue, &task.id, task.token);
     Ok(fields(json!({"queue": queue, "task": agent.budget().claimed_task(task)})))
+}
+
+async fn give_back(claimed: Result<ClaimedTasks, Error>) {
+    for task in claimed.into_iter().flatten() {
+        // The end of the session or of the lease gives it back otherwise.
+        let _ = task.release().await;
+    }
 }
 
 fn lease(seconds: Option<f64>) -> Result<Duration, Refusal> {
