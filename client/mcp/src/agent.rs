@@ -264,15 +264,12 @@ impl Agent {
         self.held.lock().claims.insert(key.to_owned(), claim);
     }
 
-    /// A claim is over, unless it was ended meanwhile.
-    fn on_claim_over(&self, key: &str, cas: Cas, why: &str) -> bool {
+    /// A claim is over, unless it was ended meanwhile. Dropping it ends its renewal.
+    fn on_claim_over(&self, key: &str, cas: Cas, why: &str) -> Option<Claim> {
         let mut held = self.held.lock();
-        if held.claims.get(key).is_none_or(|claim| claim.cas != cas) {
-            return false;
-        }
-        held.claims.remove(key);
+        held.claims.get(key).filter(|claim| claim.cas == cas)?;
         held.lost.add(format!("claim {key}"), why.to_owned());
-        true
+        held.claims.remove(key)
     }
 
     /// What it has, for an answer.
@@ -359,18 +356,19 @@ async fn renew(agent: Weak<Agent>, key: String, cas: Cas, until: Instant, lock: 
         tokio::time::sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;
         let Some(agent) = agent.upgrade() else { return };
         if Instant::now() >= until {
-            if agent.on_claim_over(&key, cas, "its time (for_s) is over") {
+            // We are its renewal, so it is dropped last.
+            let over = agent.on_claim_over(&key, cas, "its time (for_s) is over");
+            if over.is_some() {
                 // It ends by itself if this reaches no node.
                 let _ = agent.client().unlock_entry(&key, cas).await;
             }
-            return;
+            return drop(over);
         }
         let extended = agent.client().extend_entry_lock(&key, cas, lock).timeout(pause).await;
         if let Err(error) = extended
             && is_over(&error)
         {
-            agent.on_claim_over(&key, cas, &error.to_string());
-            return;
+            return drop(agent.on_claim_over(&key, cas, &error.to_string()));
         }
     }
 }

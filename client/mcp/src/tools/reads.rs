@@ -1,9 +1,8 @@
 //! Reading entries: one, lists, by criteria, and the past.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quorate_client::api::{AuditView, EntryView};
+use quorate_client::api::EntryView;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -162,33 +161,17 @@ pub async fn history(agent: Arc<Agent>, input: History) -> Outcome {
     if !(1..=HISTORY_MAX).contains(&limit) {
         return Err(Refusal::invalid(format!("limit is 1 to {HISTORY_MAX}")));
     }
-    let (mut budget, mut versions) = (agent.shared_budget(), Vec::new());
-    for change in changes(&agent, &key, limit as usize).await? {
-        let entry = match change.effect.as_str() {
-            "removed" => None,
-            _ => agent.client().get(&key).revision(change.revision).await.map_err(|error| agent.refused(&error))?,
-        };
-        let mut version =
-            fields(json!({"revision": change.revision.to_string(), "time": change.time, "op": change.op}));
+    let versions = agent.client().history(&key).last(limit as usize).await.map_err(|error| agent.refused(&error))?;
+    let mut budget = agent.shared_budget();
+    let versions = versions.into_iter().map(|version| {
+        let change = version.change;
+        let mut shown = fields(json!({"revision": change.revision.to_string(), "time": change.time, "op": change.op}));
         if let Some(principal) = change.principal {
-            version.insert("by".into(), principal.into());
+            shown.insert("by".into(), principal.into());
         }
-        let entry = entry.map_or(Value::Null, |entry| budget.entry(&entry).into());
-        version.insert("entry".into(), entry);
-        versions.push(Value::Object(version));
-    }
-    Ok(fields(json!({"key": key, "versions": versions})))
-}
-
-/// The last changes of an entry, oldest first.
-async fn changes(agent: &Agent, key: &str, limit: usize) -> Result<VecDeque<AuditView>, Refusal> {
-    let (mut changes, mut cursor) = (VecDeque::new(), None);
-    loop {
-        let page = agent.client().access().audit(key, None, cursor.as_deref()).await;
-        let page = page.map_err(|error| agent.refused(&error))?;
-        changes.extend(page.lines.into_iter().filter(|line| matches!(line.effect.as_str(), "changed" | "removed")));
-        changes.drain(..changes.len().saturating_sub(limit));
-        let Some(next) = page.cursor else { return Ok(changes) };
-        cursor = Some(next);
-    }
+        let entry = version.entry.map_or(Value::Null, |entry| budget.entry(&entry).into());
+        shown.insert("entry".into(), entry);
+        Value::Object(shown)
+    });
+    Ok(fields(json!({"key": key, "versions": versions.collect::<Vec<_>>()})))
 }
