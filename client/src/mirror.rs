@@ -51,6 +51,7 @@ pub struct MirrorSetup {
     client: Client,
     prefix: String,
     fields: Vec<String>,
+    part: Option<(u32, u32)>,
     heartbeat: Duration,
 }
 
@@ -165,7 +166,13 @@ impl Client {
     /// # }
     /// ```
     pub fn mirror(&self, prefix: impl Into<String>) -> MirrorSetup {
-        MirrorSetup { client: self.clone(), prefix: prefix.into(), fields: Vec::new(), heartbeat: HEARTBEAT_DEFAULT }
+        MirrorSetup {
+            client: self.clone(),
+            prefix: prefix.into(),
+            fields: Vec::new(),
+            part: None,
+            heartbeat: HEARTBEAT_DEFAULT,
+        }
     }
 }
 
@@ -186,6 +193,24 @@ impl MirrorSetup {
     /// ```
     pub fn index_by(mut self, field: impl Into<String>) -> Self {
         self.fields.push(field.into());
+        self
+    }
+
+    /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix keep, each its own part. Which part a key
+    /// is in never changes, and is the same for watches and lists.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // The second of three workers.
+    /// let mine = client.mirror("orders/").part(1, 3).start().await?;
+    /// println!("{} orders are mine", mine.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn part(mut self, index: u32, of: u32) -> Self {
+        self.part = Some((index, of));
         self
     }
 
@@ -236,7 +261,11 @@ impl MirrorSetup {
     }
 
     fn watch(&self) -> WatchSetup {
-        self.client.watch(self.prefix.clone()).initial().heartbeat(self.heartbeat)
+        let watch = self.client.watch(self.prefix.clone()).initial().heartbeat(self.heartbeat);
+        match self.part {
+            Some((index, of)) => watch.part(index, of),
+            None => watch,
+        }
     }
 }
 

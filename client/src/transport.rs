@@ -130,9 +130,15 @@ impl Transport {
         self.lines.read().len()
     }
 
-    /// Whether any node is reached by TLS.
+    /// Whether members that no endpoint names are reached by TLS: as any of those named is. Sockets of this machine say nothing of the
+    /// others; where there is nothing else, naming a CA does.
     pub fn is_tls(&self) -> bool {
-        self.lines.read().iter().any(|line| line.secure.is_some())
+        let lines = self.lines.read();
+        let mut on_network = lines.iter().filter(|line| socket_of(&line.address).is_none()).peekable();
+        match on_network.peek() {
+            Some(_) => on_network.any(|line| line.secure.is_some()),
+            None => self.credentials.shown().connector.is_some(),
+        }
     }
 
     /// The node's `host:port`.
