@@ -48,6 +48,7 @@ pub async fn call(name: &str, asked: Asked<'_>) -> Outcome {
         "unlock" => entries::unlock(asked).await,
         "history" => entries::history(asked).await,
         "request" => entries::request(asked).await,
+        "stream" => entries::stream(asked).await,
         "list" => many::list(asked).await,
         "list_all" => many::list_all(asked).await,
         "find" => many::find(asked).await,
@@ -130,6 +131,15 @@ fn json_value(value: &Value) -> Written {
 /// A value that may be `null`, where no value is something else.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// A part of the keys: its number, and of how many.
+fn part(index: Option<u32>, of: Option<u32>) -> Result<Option<(u32, u32)>, Failure> {
+    match (index, of) {
+        (None, None) => Ok(None),
+        (Some(index), Some(of)) => Ok(Some((index, of))),
+        _ => Err(Failure::Suite("`part` and `of` belong together".to_owned())),
+    }
 }
 
 /// A revision or a token: a whole number, or its digits.

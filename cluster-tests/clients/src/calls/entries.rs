@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use quorate_client::api::{Cas, Guard};
 use quorate_client::{Client, Error, RequestId, Version, Write};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Asked, Digits, With, answer, found, given, json_value};
 use crate::failure::{Failure, Outcome};
@@ -157,6 +157,55 @@ struct Unlock {
 pub async fn unlock(asked: Asked<'_>) -> Outcome {
     let Unlock { key, cas } = asked.arguments()?;
     answer(&asked.client.unlock_entry(key, cas).await?)
+}
+
+/// How many rounds of a stream are on their way at a time.
+const ROUNDS_AT_ONCE: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stream {
+    ops: Vec<Map<String, Value>>,
+    #[serde(default = "once")]
+    times: usize,
+}
+
+fn once() -> usize {
+    1
+}
+
+/// Operations one after the other, in many rounds at once: the client has a stream to each node, by which all go.
+pub async fn stream(asked: Asked<'_>) -> Outcome {
+    let Stream { ops, times } = asked.arguments()?;
+    let rounds = stream::iter(0..times).map(|_| round(&asked, &ops)).buffered(ROUNDS_AT_ONCE);
+    let rounds: Vec<Vec<_>> = rounds.try_collect().await?;
+    let (answers, codes): (Vec<_>, Vec<_>) = rounds.into_iter().flatten().unzip();
+    let failed = codes.iter().filter(|code| !code.is_null()).count();
+    Ok(json!({"answers": answers, "codes": codes, "failed": failed}))
+}
+
+/// Of each operation its answer, and the code that it failed with.
+async fn round(asked: &Asked<'_>, ops: &[Map<String, Value>]) -> Result<Vec<(Value, Value)>, Failure> {
+    let mut outcomes = Vec::new();
+    for op in ops {
+        outcomes.push(match one(asked, op.clone()).await {
+            Ok(answer) => (answer, Value::Null),
+            Err(failure) => (Value::Null, failure.fields().map_err(Failure::Suite)?["code"].take()),
+        });
+    }
+    Ok(outcomes)
+}
+
+async fn one(asked: &Asked<'_>, mut op: Map<String, Value>) -> Outcome {
+    let name = op.remove("op").unwrap_or_default();
+    let asked = Asked { client: asked.client, things: asked.things, names: None, of: None, with: Value::Object(op) };
+    match name.as_str().unwrap_or_default() {
+        "get" => get(asked).await,
+        "upsert" => write("put", asked).await,
+        "update" => write("patch", asked).await,
+        name @ ("insert" | "replace" | "remove") => write(name, asked).await,
+        name => Err(Failure::Suite(format!("`{name}` has no form in a stream here"))),
+    }
 }
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use quorate_client::{ChangeWhere, Error, RequestId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Asked, Digits, With, answer, given, json_value, operations};
+use super::{Asked, Digits, With, answer, given, json_value, operations, part};
 use crate::failure::{Failure, Outcome};
 
 #[derive(Deserialize)]
@@ -21,11 +21,14 @@ struct List {
     #[serde(default)]
     reverse: bool,
     revision: Option<Digits>,
+    part: Option<u32>,
+    of: Option<u32>,
 }
 
 pub async fn list(asked: Asked<'_>) -> Outcome {
-    let List { prefix, limit, keys_only, reverse, revision } = asked.arguments()?;
+    let List { prefix, limit, keys_only, reverse, revision, part: index, of } = asked.arguments()?;
     let list = asked.client.list(prefix).with(limit, |list, limit| list.limit(limit));
+    let list = list.with(part(index, of)?, |list, (index, of)| list.part(index, of));
     let list = list.with(revision, |list, Digits(revision)| list.revision(revision));
     let list = list.with_if(keys_only, |list| list.keys_only()).with_if(reverse, |list| list.reverse());
     answer(&list.page().await?)
@@ -36,11 +39,14 @@ pub async fn list(asked: Asked<'_>) -> Outcome {
 struct ListAll {
     prefix: String,
     limit: Option<u32>,
+    part: Option<u32>,
+    of: Option<u32>,
 }
 
 pub async fn list_all(asked: Asked<'_>) -> Outcome {
-    let ListAll { prefix, limit } = asked.arguments()?;
+    let ListAll { prefix, limit, part: index, of } = asked.arguments()?;
     let list = asked.client.list(prefix).with(limit, |list, limit| list.limit(limit));
+    let list = list.with(part(index, of)?, |list, (index, of)| list.part(index, of));
     let pages: Vec<_> = list.pages().try_collect().await?;
     let keys: Vec<_> = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.key).collect();
     Ok(json!({"keys": keys}))

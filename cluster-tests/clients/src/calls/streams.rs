@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{Asked, Digits, With, answer, found};
+use super::{Asked, Digits, With, answer, found, part};
 use crate::failure::{Failure, Outcome};
 use crate::things::{Thing, Things};
 
@@ -36,6 +36,8 @@ struct Watch {
     events: Option<WatchEventKind>,
     #[serde(default, rename = "where")]
     criteria: Vec<Value>,
+    part: Option<u32>,
+    of: Option<u32>,
 }
 
 async fn start_watch(asked: Asked<'_>) -> Outcome {
@@ -48,6 +50,7 @@ async fn start_watch(asked: Asked<'_>) -> Outcome {
         .with_if(with.initial, |watch| watch.initial())
         .with_if(with.prev, |watch| watch.prev())
         .with_if(with.keys_only, |watch| watch.keys_only())
+        .with(part(with.part, with.of)?, |watch, (index, of)| watch.part(index, of))
         .with(with.events, |watch, kind| watch.only(kind))
         .with_each(&with.criteria, |watch, criterion| watch.filter_json(&criterion.to_string()));
     asked.keep(Thing::Watch(Arc::new(Mutex::new(watch.start().await?))));
