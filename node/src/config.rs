@@ -144,6 +144,8 @@ pub struct Config {
     pub min_free_bytes: u64,
     /// Where and how often this node backs its state up, if it does.
     pub backups: Option<BackupSchedule>,
+    /// Whether browsers find the console here.
+    pub console: bool,
     /// Origins of web pages that browsers let ask this node, `*` for every one.
     pub cors_origins: Vec<String>,
     /// Which etcd it says that it speaks like.
@@ -181,6 +183,7 @@ impl Config {
             slow_request: self.slow_request,
             traces: None,
             cors_origins: self.cors_origins.clone(),
+            console: self.console,
             etcd_version: self.etcd_version.clone(),
             auth: AuthSettings::Open,
             audit: None,

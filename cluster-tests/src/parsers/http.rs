@@ -208,6 +208,7 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,
+        console: true,
         cors_origins: Vec::new(),
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,

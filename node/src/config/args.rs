@@ -218,6 +218,10 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
     pub backup_keep: Option<usize>,
 
+    /// Serve no console: without it, browsers find one at /console/
+    #[arg(long, env = "QUORATE_NO_CONSOLE", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub no_console: Option<bool>,
+
     /// Origins of web pages that browsers let use this node, separated by commas, like `https://app.example.org`; * for every page
     /// [default: none]
     #[arg(long, env = "QUORATE_CORS_ORIGINS", value_name = "LIST")]
@@ -300,7 +304,7 @@ impl Args {
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
-            min_free_bytes backup_dir backup_every_ms backup_keep cors_origins etcd_version tls_cert tls_key tls_client_ca
+            min_free_bytes backup_dir backup_every_ms backup_keep no_console cors_origins etcd_version tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }
 }

@@ -151,6 +151,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             HUGE,
         ),
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
+        console: !args.no_console.unwrap_or(false),
         cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),
         etcd_version: args.etcd_version.map_or_else(EtcdVersion::default, |text| etcd_version(&text, faults)),
         tls: security.tls,

@@ -53,6 +53,8 @@ pub struct ApiSettings {
     pub traces: Option<Arc<Traces>>,
     /// Origins of web pages that may ask, `*` for every one; none without it.
     pub cors_origins: Vec<String>,
+    /// Whether the console is served.
+    pub console: bool,
     /// Which etcd it says that it speaks like.
     pub etcd_version: EtcdVersion,
     /// Who has to say who they are.

@@ -27,7 +27,7 @@ use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
 use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
-pub fn declared() -> [Routes; 32] {
+pub fn declared() -> [Routes; 33] {
     [
         keys::kv::routes(),
         keys::list::routes(),
@@ -60,6 +60,7 @@ pub fn declared() -> [Routes; 32] {
         access::own::routes(),
         operator::health::routes(),
         operator::errors::routes(),
+        operator::console::routes(),
         Routes::new().add(Policy::node(Guard::None), routes!(openapi)),
     ]
 }

@@ -40,6 +40,8 @@ pub struct Policy {
     pub body: BodyLimit,
     /// Whether a body that it has no use for is passed over; else it is refused.
     pub passes_over_body: bool,
+    /// Whether its query is for somebody else to read; else a parameter that it does not have is refused.
+    pub passes_over_query: bool,
 }
 
 impl Policy {
@@ -52,6 +54,7 @@ impl Policy {
             is_vital: false,
             body: BodyLimit::Configured,
             passes_over_body: false,
+            passes_over_query: false,
         }
     }
 
@@ -73,6 +76,11 @@ impl Policy {
     /// Takes a body that it has no use for.
     pub const fn passing_over_body(self) -> Self {
         Self { passes_over_body: true, ..self }
+    }
+
+    /// Takes a query that it has no use for.
+    pub const fn passing_over_query(self) -> Self {
+        Self { passes_over_query: true, ..self }
     }
 
     /// With another bound on its body.

@@ -83,7 +83,9 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     if operation.writes() {
         context.claim_request_id()?;
     }
-    if let Some(query) = head.uri.query() {
+    if let Some(query) = head.uri.query()
+        && !operation.policy.passes_over_query
+    {
         Query::parse(Some(query)).refuse_others(&operation.parameters)?;
     }
     if operation.takes_body() {

@@ -14,6 +14,7 @@ mod bulk;
 mod commands;
 mod conditions;
 mod connections;
+mod console;
 mod coordination;
 mod documents;
 mod entries;

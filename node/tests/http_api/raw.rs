@@ -45,6 +45,7 @@ pub fn api_settings() -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
+        console: true,
         cors_origins: Vec::new(),
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,

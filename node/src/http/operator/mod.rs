@@ -4,6 +4,7 @@
 
 pub mod backup;
 pub mod cluster;
+pub mod console;
 pub mod errors;
 pub mod faults;
 pub mod health;
