@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::PATIENCE;
 use crate::agent::Agent;
 use crate::commands::run;
 use crate::fake::{Act, Fake};
@@ -130,7 +131,7 @@ async fn a_claim_is_kept_until_its_time_is_over_and_then_it_is_told() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), given_back).await.expect("it is given back");
+    tokio::time::timeout(PATIENCE, given_back).await.expect("it is given back");
     assert!(!has(OpKind::Update), "nothing was written");
 }
 
@@ -172,7 +173,7 @@ async fn served(fake: &Fake, arguments: &[&str]) -> Served {
     command.args(["--endpoints", &fake.address, "mcp", "--http", "127.0.0.1:0"]).args(arguments).kill_on_drop(true);
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await.expect("in time");
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     let line = line.expect("can be read").expect("it says where");
     let address = line.strip_prefix("serving agents on http://").and_then(|rest| rest.strip_suffix('/'));
     Served { child, address: address.expect("an address").to_owned() }
@@ -245,7 +246,7 @@ async fn each_session_over_http_is_an_agent_of_its_own() {
     served.call(&second, "lock_acquire", json!({"name": "till"})).await;
     let id = served.child.id().expect("it runs").to_string();
     assert!(std::process::Command::new("kill").arg(id).status().expect("kill runs").success());
-    let ended = tokio::time::timeout(Duration::from_secs(10), served.child.wait()).await.expect("in time");
+    let ended = tokio::time::timeout(PATIENCE, served.child.wait()).await.expect("in time");
     assert!(ended.expect("it ran").success());
     assert_eq!(fake.seen_at("/sessions/17").len(), 2, "and so was that of the other, with the server");
 }

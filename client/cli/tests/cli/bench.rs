@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
+use crate::PATIENCE;
 use crate::commands::quorate;
 use crate::fake::Fake;
 
@@ -58,7 +59,7 @@ async fn an_interrupt_ends_it_with_the_results_so_far() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), loaded).await.expect("load arrives");
+    tokio::time::timeout(PATIENCE, loaded).await.expect("load arrives");
     let pid = child.id().expect("still runs").to_string();
     let killed = Command::new("kill").args(["-INT", &pid]).status().await.expect("kill runs");
     assert!(killed.success());

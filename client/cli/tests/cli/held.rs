@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::PATIENCE;
 use crate::commands::run;
 use crate::fake::{Act, Fake, nobody};
 
@@ -18,7 +19,7 @@ async fn started(fake: &Fake, arguments: &[&str]) -> Child {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
-    let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await.expect("in time");
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     assert_eq!(line.expect("can be read").as_deref(), Some("runs"));
     child
 }
@@ -31,7 +32,7 @@ fn signal(child: &Child, number: &str) {
 
 /// Exit code and what it said on standard error.
 async fn end(child: Child) -> (Option<i32>, String) {
-    let output = tokio::time::timeout(Duration::from_secs(10), child.wait_with_output()).await.expect("in time");
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("in time");
     let output = output.expect("it ended");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -173,7 +174,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), look).await.unwrap_or_else(|_| panic!("not within 10 s: {what}"));
+    tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
 /// A script that leaves the ids of what it starts in files, and does not end by TERM.

@@ -15,3 +15,6 @@ mod held;
 mod load;
 mod shell;
 mod tasks;
+
+/// Longest time for what should be there at once: a machine that is busy takes its time.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

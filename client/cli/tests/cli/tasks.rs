@@ -1,12 +1,12 @@
 //! `quorate task work`: when a command is done, and how a stop goes on.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::PATIENCE;
 use crate::fake::{Act, Fake};
 
 /// A node with one task, and a worker that runs a script for it.
@@ -31,7 +31,7 @@ async fn working(script: &str, options: &[&str]) -> (Fake, Child) {
 
 async fn runs(child: &mut Child) {
     let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
-    let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await.expect("in time");
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     assert_eq!(line.expect("can be read").as_deref(), Some("runs"));
 }
 
@@ -63,7 +63,7 @@ async fn a_second_signal_ends_what_runs_and_gives_its_task_back() {
         }
         let back = fake.asked("/fail", 1).await;
         assert_eq!(back[0].json()["release"], json!(true), "{:?}", back[0]);
-        let output = tokio::time::timeout(Duration::from_secs(10), child.wait_with_output()).await.expect("in time");
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("in time");
         let said = String::from_utf8(output.expect("ended").stdout).expect("UTF-8");
         assert_eq!(said, "completed 0, failed 0, lost 0, given back 1\n");
     }

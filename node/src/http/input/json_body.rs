@@ -167,8 +167,8 @@ fn plain(text: &str) -> String {
 pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
     match scan::beside(body.len(), || json::check(body)) {
         Ok(()) => Ok(json::trim(body)),
-        // `curl -d` sends this type unasked. Where the body is JSON there is no doubt what is meant; else the type is wrong.
-        Err(_) if kind == BodyKind::Form => Err(not_a_form()),
+        // `curl -d` sends this type unasked. Where the body begins as JSON there is no doubt what is meant; else the type is wrong.
+        Err(_) if kind == BodyKind::Form && !begins_as_json(body) => Err(not_a_form()),
         Err(JsonFault { pointer, detail }) => Err(Failure::invalid(pointer, detail)),
     }
 }
@@ -177,6 +177,10 @@ pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
 pub fn object_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
     let text = json::trim(body);
     if kind == BodyKind::Form && text.first() != Some(&b'{') { Err(not_a_form()) } else { Ok(text) }
+}
+
+fn begins_as_json(body: &[u8]) -> bool {
+    matches!(json::trim(body).first(), Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9'))
 }
 
 fn not_a_form() -> Failure {
@@ -196,6 +200,18 @@ mod tests {
         let problem = read::<T>(text.as_bytes()).err().expect(text).into_problem();
         let fault = problem.errors.into_iter().next().expect("a fault");
         (problem.code, fault.pointer, fault.detail)
+    }
+
+    #[test]
+    fn what_begins_as_json_is_judged_as_json_whatever_curl_says_it_is() {
+        let code = |body: &str| json_of(BodyKind::Form, body.as_bytes()).err().map(|failure| failure.code());
+        assert_eq!(code("{\"a\":1}"), None);
+        for body in ["{\"a\":1,\"a\":2}", "1e400", "[1,", "\"a"] {
+            assert_eq!(code(body), Some(ErrorCode::InvalidArgument), "{body}");
+        }
+        for body in ["a=1", "hello", ""] {
+            assert_eq!(code(body), Some(ErrorCode::UnsupportedMediaType), "{body}");
+        }
     }
 
     #[test]
