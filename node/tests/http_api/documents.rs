@@ -23,7 +23,7 @@ async fn the_openapi_document_has_every_route_method_and_error() {
         assert_eq!(item.keys().cloned().collect::<BTreeSet<_>>(), methods, "{route:?}");
         for (method, operation) in item {
             let responses = operation["responses"].as_object().expect("responses");
-            assert!(responses.contains_key("200") || responses.contains_key("201"), "{method} {route:?}");
+            assert!(responses.keys().any(|status| status.as_str() < "400"), "{method} {route:?} never succeeds");
             assert!(operation["summary"].is_string(), "{method} {route:?} is not described");
             if route.is_data() {
                 let error = &responses["400"]["content"]["application/problem+json"]["schema"]["$ref"];
