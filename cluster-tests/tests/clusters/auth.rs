@@ -354,7 +354,7 @@ async fn who_comes_by_the_socket_of_the_machine_has_to_prove_who_asks_too() {
     let from = format!(r#""from":"unix:uid={}""#, std::fs::metadata(guarded.dir.path()).expect("there").uid());
     eventually("the audit log tells where it came from", PATIENCE, async || {
         let told = std::fs::read_to_string(guarded.audit(1)).map_err(|error| error.to_string())?;
-        let is_told = told.lines().any(|line| line.contains(&from) && line.contains("other/1"));
+        let is_told = told.lines().any(|line| line.contains(&from) && line.contains("Write orders/1"));
         if is_told { Ok(()) } else { Err(told) }
     })
     .await;

@@ -48,7 +48,7 @@ async fn curl_the_command_line_and_clients_reach_a_node_by_its_socket() {
     curl.args(["--silent", "--fail", "--unix-socket"]).arg(socket(&dir, 2)).arg("http://localhost/v1/kv/greeting");
     assert!(output(&mut curl).contains("\"value\":\"hello\""));
     let mut line = Command::new(built("quorate"));
-    assert_eq!(output(line.args(["--endpoints", &endpoint(3), "get", "greeting"])), "\"hello\"\n");
+    assert!(output(line.args(["--endpoints", &endpoint(3), "get", "greeting"])).starts_with("\"hello\"\n"));
 
     // A node that was killed leaves its file, over which clients go on at another; it listens there again once it is back.
     let both = format!("{},{}", endpoint(1), cluster.client_address(2));
