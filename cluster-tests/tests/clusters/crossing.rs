@@ -35,7 +35,7 @@ fn missing(api_clients: &ApiClients, declared: &Declared) -> Vec<String> {
     let is_met = |(method, path): &(String, String)| {
         let statuses = met.get(&(method.as_str(), path.as_str()));
         let is_refused = REFUSED.contains(&(method, path));
-        statuses.is_some_and(|statuses| is_refused || statuses.keys().any(|status| (200..300).contains(status)))
+        statuses.is_some_and(|statuses| is_refused || statuses.keys().any(|status| (200..400).contains(status)))
     };
     declared.keys().filter(|route| !is_met(route)).map(|(method, path)| format!("{method} {path}")).collect()
 }

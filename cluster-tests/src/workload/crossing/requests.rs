@@ -63,8 +63,11 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 89] = [
+const ROUTES: [(&str, &str, u32); 92] = [
     ("get", "/errors/{code}", 1),
+    ("get", "/", 1),
+    ("get", "/console", 1),
+    ("get", "/console/{path}", 1),
     ("get", "/livez", 1),
     ("get", "/readyz", 1),
     ("get", "/metrics", 1),
@@ -366,14 +369,19 @@ impl Draft<'_> {
         let filled = filled.replace("{queue}", QUEUE).replace("{key}", key.unwrap_or_default());
         match (method, path) {
             ("get", "/v1/watch") => {
-                Request::get(if self.chance(2) { "/v1/watch?prefix=x/&initial=true" } else { "/v1/watch?prefix=x/" })
+                let part = "/v1/watch?prefix=x/&initial=true&part=1&of=3";
+                Request::get(self.pick(&["/v1/watch?prefix=x/&initial=true", "/v1/watch?prefix=x/", part]))
             }
             ("get", "/v1/audit") => Request::get(format!("/v1/audit?key={}&limit=20", self.key())),
             ("get", "/v1/kv") => {
-                Request::get(self.pick(&["/v1/kv?prefix=x/&limit=100", "/v1/kv?prefix=x/p/&keys_only=true"]))
+                let part = "/v1/kv?prefix=x/&part=0&of=2";
+                Request::get(self.pick(&["/v1/kv?prefix=x/&limit=100", "/v1/kv?prefix=x/p/&keys_only=true", part]))
             }
             ("get", "/v1/locks/{name}/check") => {
                 Request::get(format!("{filled}?token={}", self.token(&format!("/v1/locks/{name}"))))
+            }
+            ("get", "/console/{path}") => {
+                Request::get(self.pick(&["/console/", "/console/keys?prefix=a", "/console/assets/none.js"]))
             }
             ("get", "/errors/{code}") => Request::get(self.pick(&["/errors/locked", "/errors/none"])),
             ("get", "/v1/requests/{id}") => {
