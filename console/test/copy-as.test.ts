@@ -14,6 +14,17 @@ import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entrie
 import { JsonText } from "../src/api/json-text.js";
 import { type Condition, countKeys, findEntries, listKeys } from "../src/api/keys.js";
 import type { Request } from "../src/api/request.js";
+import {
+  cancelTask,
+  completeTask,
+  listQueues,
+  listTasks,
+  readQueue,
+  readTask,
+  requeueOldest,
+  requeueTask,
+  scheduleTask,
+} from "../src/api/tasks.js";
 import { Cluster } from "./support.js";
 
 const CONSOLE = fileURLToPath(new URL("..", import.meta.url));
@@ -31,6 +42,7 @@ let cas = "";
 beforeAll(async () => {
   cluster = await Cluster.start({ nodes: 1 });
   cas = (await cluster.client.put("orders/o1", { status: "it's paid" })).cas ?? "";
+  await cluster.client.tasks("mails").schedule({ to: "ann" }, { id: "welcome-7" });
 });
 
 /** Requests that read, each with something that the answer has in all forms. */
@@ -45,7 +57,31 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [listKeys({ prefix: "orders/", limit: 5 }), /orders\/o1/],
   [listKeys({ prefix: "orders/", from: "orders/a", limit: 5 }), /orders\/o1/],
   [findEntries({ prefix: "orders/", where: WHERE, limit: 5 }), /orders\/o1/],
+  [listQueues(5), /mails/],
+  [readQueue("mails"), /scheduled/],
+  [listTasks({ queue: "mails", state: "scheduled", limit: 5 }), /welcome-7/],
+  [readTask("mails", "welcome-7"), /ann/],
 ];
+
+/** What schedules a task, and what is done to one. */
+const schedules = (queue: string): readonly Request<unknown>[] =>
+  (
+    [
+      { kind: "now" },
+      { kind: "delay", delayMs: 3_600_000 },
+      { kind: "at", executeAt: "2036-12-24T18:00:00.000Z" },
+      { kind: "every", everyMs: 60_000 },
+      { kind: "cron", cron: "0 3 * * *", zone: "Europe/Berlin" },
+    ] as const
+  ).map((timing) =>
+    scheduleTask({
+      queue,
+      payload: new JsonText(VALUE),
+      id: `by ${timing.kind}`,
+      timing,
+      maxAttempts: 3,
+    }),
+  );
 
 function code(request: Request<unknown>, language: Language): string {
   const code = copyAs(request, language, { origin: cluster.endpoints[0] ?? "", hasToken: false });
@@ -94,13 +130,49 @@ for (const [language, program, isHere] of LANGUAGES) {
     expect([replaced?.value, (replaced?.ttlMs ?? 0) > 30_000]).toEqual([[1], true]);
     run(program, code(removeEntry(KEY, replaced?.cas ?? ""), language));
     expect(await cluster.client.get(KEY)).toBeUndefined();
+    await operatesOnTasks(`it's ${language}`, (request) => run(program, code(request, language)));
   });
+}
+
+/** Schedules tasks in each way, cancels them, and brings one that died back. */
+async function operatesOnTasks(queue: string, run: (request: Request<unknown>) => void): Promise<void> {
+  const tasks = cluster.client.tasks(queue);
+  for (const request of schedules(queue)) {
+    run(request);
+  }
+  expect((await tasks.get("by now"))?.payload).toEqual({
+    a: null,
+    b: 12345678901234567890n,
+    c: true,
+    d: "'\"\\",
+  });
+  await (await tasks.claim())[0]?.fail({ dead: true });
+  run(requeueTask(queue, "by now"));
+  expect((await tasks.get("by now"))?.state).toBe("scheduled");
+  await (await tasks.claim())[0]?.fail({ dead: true });
+  run(requeueOldest(queue, 5));
+  const [claimed] = await tasks.claim();
+  run(completeTask(queue, "by now", claimed?.token ?? ""));
+  expect((await tasks.get("by now"))?.state).toBe("done");
+  for (const kind of ["at", "cron", "delay", "every"]) {
+    expect((await tasks.get(`by ${kind}`))?.maxAttempts, kind).toBe(3);
+    run(cancelTask(queue, `by ${kind}`));
+    expect(await tasks.get(`by ${kind}`), kind).toBeUndefined();
+  }
 }
 
 test("TypeScript has the types of the client", () => {
   const directory = mkdtempSync(join(CONSOLE, "test/copied-"));
   try {
-    const writes = [writeEntry(KEY, new JsonText(VALUE), { cas: "7", ttlMs: 5 }), removeEntry(KEY, "7")];
+    const writes = [
+      writeEntry(KEY, new JsonText(VALUE), { cas: "7", ttlMs: 5 }),
+      removeEntry(KEY, "7"),
+      ...schedules("mails"),
+      requeueTask("mails", "a"),
+      requeueOldest("mails", 5),
+      completeTask("mails", "a", "7"),
+      cancelTask("mails", "a"),
+    ];
     for (const [at, request] of [...reads().map(([request]) => request), ...writes].entries()) {
       writeFileSync(join(directory, `request-${at}.ts`), code(request, "typescript"));
     }

@@ -10,6 +10,9 @@ const PLACES = [
   ["keys", "keys"],
   ["keys-found", "keys?prefix=orders/&where=status%20eq%20%22paid%22"],
   ["entry", "entry?key=orders/o1"],
+  ["tasks", "tasks"],
+  ["tasks-queue", "tasks?queue=mails&state=dead"],
+  ["tasks-one", "tasks?queue=mails&state=dead&id=welcome-1"],
   ["history", "history?key=orders/o1"],
 ] as const;
 const LOOKS = [
@@ -79,4 +82,28 @@ async function fill({ client }: Cluster): Promise<void> {
   });
   await client.patch("orders/o1", { status: "sent", parcel: "DE-4711", sent_at: "2026-11-20T10:12:00Z" });
   await client.insert("orders/o1", {}).catch(() => undefined);
+  await fillTasks(client);
+}
+
+/** Queues as a shop may have them. */
+async function fillTasks(client: Cluster["client"]): Promise<void> {
+  const mails = client.tasks("mails");
+  for (let n = 0; n < 6; n += 1) {
+    await mails.schedule(
+      { to: `customer-${n}@example.org`, template: "welcome" },
+      { id: `welcome-${n}`, maxAttempts: 1 },
+    );
+  }
+  const errors = [
+    "550 no such mailbox",
+    "421 service not available, closing the channel",
+    "timed out after 30 s",
+  ];
+  for (const [at, task] of (await mails.claim({ limit: 3, worker: "mailer-1" })).entries()) {
+    await task.fail({ error: errors[at] ?? "" });
+  }
+  await mails.claim({ limit: 1, worker: "mailer-2", leaseMs: 600_000 });
+  await client
+    .tasks("reports")
+    .schedule({ kind: "daily" }, { id: "daily", cron: "0 3 * * *", zone: "Europe/Berlin" });
 }

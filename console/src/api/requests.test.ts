@@ -8,6 +8,17 @@ import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer, unmarked } from "./json-text.js";
 import { countKeys, findEntries, listKeys, parseCondition } from "./keys.js";
 import type { Request } from "./request.js";
+import {
+  cancelTask,
+  completeTask,
+  listQueues,
+  listTasks,
+  readQueue,
+  readTask,
+  requeueOldest,
+  requeueTask,
+  scheduleTask,
+} from "./tasks.js";
 
 const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note nexists"].map((line) => {
   const condition = parseCondition(line);
@@ -44,6 +55,33 @@ const REQUESTS: readonly Request<unknown>[] = [
   countKeys("orders/"),
   findEntries({ prefix: "orders/", where: WHERE, limit: 20 }),
   findEntries({ prefix: "", where: WHERE, limit: 20, cursor: "c0ffee" }),
+  listQueues(100),
+  listQueues(100, "c0ffee"),
+  readQueue("mails/ä ?"),
+  listTasks({ queue: "mails", state: "dead", limit: 50 }),
+  listTasks({ queue: "mails", state: "scheduled", limit: 50, cursor: "c0ffee" }),
+  readTask("mails", "welcome/7\u202e"),
+  requeueTask("mails", "welcome-7"),
+  requeueOldest("mails", 100),
+  cancelTask("mails", "it's"),
+  completeTask("mails", "welcome-7", "18446744073709551615"),
+  ...(
+    [
+      { kind: "now" },
+      { kind: "delay", delayMs: 1500 },
+      { kind: "at", executeAt: "2026-12-24T18:00:00.000Z" },
+      { kind: "every", everyMs: 60_000 },
+      { kind: "cron", cron: "0 3 * * *", zone: "Europe/Berlin" },
+    ] as const
+  ).map((timing) =>
+    scheduleTask({
+      queue: "mails",
+      payload: new JsonText('{"n":12345678901234567890,"none":null}'),
+      id: timing.kind === "now" ? "" : "welcome-7",
+      timing,
+      maxAttempts: timing.kind === "delay" ? 3 : undefined,
+    }),
+  ),
 ];
 
 interface Sent {

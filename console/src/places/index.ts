@@ -60,6 +60,14 @@ export const PLACES: readonly Place[] = [
     isOfKey: true,
     load: () => import("./history/index.js"),
   },
+  {
+    id: "tasks",
+    title: "Tasks",
+    what: "Queues of timed tasks; dead letters requeued, tasks cancelled",
+    icon: "task",
+    key: "t",
+    load: () => import("./tasks/index.js"),
+  },
 ];
 
 /** The place with this id. */
