@@ -13,6 +13,7 @@ import { copyAs, type Language } from "../src/api/copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entries.js";
 import { JsonText } from "../src/api/json-text.js";
 import { type Condition, countKeys, findEntries, listKeys } from "../src/api/keys.js";
+import { countMatching, deleteMatching, listCollections, updateMatching } from "../src/api/matching.js";
 import type { Request } from "../src/api/request.js";
 import {
   cancelTask,
@@ -36,6 +37,8 @@ const WHERE: readonly Condition[] = [
   { field: "n", op: "nexists" },
 ];
 
+const ORDERS = { prefix: "orders/", where: WHERE };
+
 let cluster: Cluster;
 let cas = "";
 
@@ -43,6 +46,7 @@ beforeAll(async () => {
   cluster = await Cluster.start({ nodes: 1 });
   cas = (await cluster.client.put("orders/o1", { status: "it's paid" })).cas ?? "";
   await cluster.client.tasks("mails").schedule({ to: "ann" }, { id: "welcome-7" });
+  await cluster.client.collection("users").put({});
 });
 
 /** Requests that read, each with something that the answer has in all forms. */
@@ -57,6 +61,15 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [listKeys({ prefix: "orders/", limit: 5 }), /orders\/o1/],
   [listKeys({ prefix: "orders/", from: "orders/a", limit: 5 }), /orders\/o1/],
   [findEntries({ prefix: "orders/", where: WHERE, limit: 5 }), /orders\/o1/],
+  [
+    findEntries({ prefix: "", where: [{ any: WHERE }], orderBy: ["-n", "status"], keysOnly: true, limit: 5 }),
+    /orders\/o1/,
+  ],
+  [countMatching({ prefix: "orders/", where: WHERE }), /1/],
+  [countMatching({ prefix: "", where: [{ any: WHERE }] }), /1/],
+  [updateMatching(ORDERS, new JsonText('{"n":null}'), { dryRun: true, limit: 5 }), /1/],
+  [deleteMatching(ORDERS, { dryRun: true, limit: 5 }), /1/],
+  [listCollections(5), /users/],
   [listQueues(5), /mails/],
   [readQueue("mails"), /scheduled/],
   [listTasks({ queue: "mails", state: "scheduled", limit: 5 }), /welcome-7/],
@@ -130,8 +143,23 @@ for (const [language, program, isHere] of LANGUAGES) {
     expect([replaced?.value, (replaced?.ttlMs ?? 0) > 30_000]).toEqual([[1], true]);
     run(program, code(removeEntry(KEY, replaced?.cas ?? ""), language));
     expect(await cluster.client.get(KEY)).toBeUndefined();
+    await changesAll((request) => run(program, code(request, language)));
     await operatesOnTasks(`it's ${language}`, (request) => run(program, code(request, language)));
   });
+}
+
+/** Updates all that match, and deletes them. */
+async function changesAll(run: (request: Request<unknown>) => void): Promise<void> {
+  const where = [{ any: WHERE }];
+  for (const n of [1, 2, 3]) {
+    await cluster.client.put(`all/a${n}`, { status: n === 3 ? "new" : "it's paid", n });
+  }
+  const part = { dryRun: false, limit: 500 };
+  run(updateMatching({ prefix: "all/", where }, new JsonText(VALUE), part));
+  expect((await cluster.client.get("all/a2"))?.value).toMatchObject({ b: 12345678901234567890n, n: 2 });
+  expect((await cluster.client.get("all/a3"))?.value).toEqual({ status: "new", n: 3 });
+  run(deleteMatching({ prefix: "all/", where }, part));
+  expect((await cluster.client.count({ prefix: "all/" })).count).toBe(1);
 }
 
 /** Schedules tasks in each way, cancels them, and brings one that died back. */
@@ -167,6 +195,8 @@ test("TypeScript has the types of the client", () => {
     const writes = [
       writeEntry(KEY, new JsonText(VALUE), { cas: "7", ttlMs: 5 }),
       removeEntry(KEY, "7"),
+      updateMatching(ORDERS, new JsonText(VALUE), { dryRun: false, limit: 500, cursor: "c0ffee" }),
+      deleteMatching(ORDERS, { dryRun: false, limit: 500, cursor: "c0ffee" }),
       ...schedules("mails"),
       requeueTask("mails", "a"),
       requeueOldest("mails", 5),

@@ -13,6 +13,10 @@ const PLACES = [
   ["tasks", "tasks"],
   ["tasks-queue", "tasks?queue=mails&state=dead"],
   ["tasks-one", "tasks?queue=mails&state=dead&id=welcome-1"],
+  [
+    "find",
+    "find?match=all&prefix=orders/&where=status%20eq%20%22paid%22&where=total%20gte%2010&order=-total",
+  ],
   ["history", "history?key=orders/o1"],
 ] as const;
 const LOOKS = [
@@ -39,6 +43,15 @@ describe.runIf(DIRECTORY !== undefined)("pictures", () => {
       await page.waitForFunction(() => document.querySelector(".loading") === null);
       await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
     }
+    await page.goto(`${cluster.console}find?match=all&prefix=orders/&where=status%20eq%20%22new%22`);
+    await page.locator(".row").first().waitFor();
+    await page.keyboard.press("m");
+    await page.getByLabel("Patch").fill('{\n  "status": "late",\n  "note": null\n}');
+    await page.getByRole("button", { name: "Dry run" }).click();
+    await page.getByRole("list", { name: "Entries that match" }).waitFor();
+    await page.screenshot({ path: `${DIRECTORY}/find-update-${look.width}-${look.scheme}.png` });
+    await page.goto(`${cluster.console}history?key=orders/o1`);
+    await page.locator(".difference").waitFor();
     await page.keyboard.press("c");
     await page.locator("dialog[open]").waitFor();
     await page.screenshot({ path: `${DIRECTORY}/copy-${look.width}-${look.scheme}.png` });

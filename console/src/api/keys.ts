@@ -126,62 +126,100 @@ function typedValue(word: string): JsonText {
   }
 }
 
-function jsonOf({ field, op, value }: Condition): string {
+/** What has to hold: a comparison, or any of several. */
+export type Clause = Condition | { readonly any: readonly Condition[] };
+
+/** Clauses, all of which have to hold, as JSON text. */
+export function clausesJson(where: readonly Clause[]): string {
+  return `[${where.map(jsonOf).join(",")}]`;
+}
+
+function jsonOf(clause: Clause): string {
+  if ("any" in clause) {
+    return `{"any":${clausesJson(clause.any)}}`;
+  }
+  const { field, op, value } = clause;
   return `{"field":${JSON.stringify(field)},"op":"${op}"${value === undefined ? "" : `,"value":${value.text}`}}`;
+}
+
+/** Clauses as the command line takes them. */
+export function clausesCli(where: readonly Clause[]): string[] {
+  return where.flatMap((clause) => ["--where", wordsOf(clause)]);
+}
+
+/** `FIELD OP VALUE`, or JSON where that cannot say it. */
+function wordsOf(clause: Clause): string {
+  if ("any" in clause || /\s/.test(clause.field)) {
+    return jsonOf(clause);
+  }
+  const { field, op, value } = clause;
+  return [field, op, ...(value === undefined ? [] : [value.text])].join(" ");
 }
 
 /** What is looked for. */
 export interface Search {
   readonly prefix: string;
   /** What has to hold of the entries, all of it. */
-  readonly where: readonly Condition[];
+  readonly where: readonly Clause[];
+  /** By which fields they are ordered, `-` before one for the greatest first. Without it, by key. */
+  readonly orderBy?: readonly string[] | undefined;
+  /** Without values. */
+  readonly keysOnly?: true | undefined;
   readonly limit: number;
   /** Where the page before ended. */
   readonly cursor?: string | undefined;
 }
 
 /** A page of the entries of which something holds. */
-export function findEntries({ prefix, where, limit, cursor }: Search): Request<FindPage<Stored>> {
-  const conditions = `[${where.map(jsonOf).join(",")}]`;
-  const parts = [
-    prefix === "" ? undefined : `"prefix":${JSON.stringify(prefix)}`,
-    `"where":${conditions}`,
-    `"limit":${limit}`,
-    cursor && `"cursor":${JSON.stringify(cursor)}`,
-  ];
-  const options = { limit: String(limit), cursor: cursor && text(cursor) };
+export function findEntries(search: Search): Request<FindPage<Stored>> {
+  const { prefix, where, keysOnly, limit, cursor } = search;
+  const conditions = clausesJson(where);
+  const orderBy = search.orderBy?.length ? search.orderBy : undefined;
+  const orderText = orderBy && `[${orderBy.map(text).join(", ")}]`;
+  const python = { order_by: orderText, limit: String(limit), keys_only: keysOnly && "True" };
   return {
     title: `Find entries${prefix === "" ? "" : ` below \`${prefix}\``} by what holds of them`,
     writes: false,
-    http: {
-      method: "POST",
-      target: "/v1/find",
-      body: `{${parts.filter((part) => part !== undefined).join(",")}}`,
-    },
+    http: { method: "POST", target: "/v1/find", body: findBody({ ...search, orderBy }) },
     cli: [
       "find",
       ...(prefix === "" ? [] : [prefix]),
-      ...where.flatMap(({ field, op, value }) => [
-        "--where",
-        [field, op, ...(value === undefined ? [] : [value.text])].join(" "),
-      ]),
+      ...clausesCli(where),
+      ...(orderBy === undefined ? [] : ["--order-by", orderBy.join(",")]),
+      ...(keysOnly ? ["--keys"] : []),
       "--limit",
       String(limit),
     ],
-    python: `print(client.find(${text(prefix)}, ${pythonValue(conditions)}${pythonOptions(options)}))`,
+    python: `print(client.find(${text(prefix)}, ${pythonValue(conditions)}${pythonOptions({ ...python, cursor: cursor && text(cursor) })}))`,
     typescript: `console.log(await client.find(${typescriptOptions({
       prefix: prefix === "" ? undefined : text(prefix),
       where: typescriptValue(conditions),
+      orderBy: orderText,
       limit: String(limit),
+      keysOnly: keysOnly && "true",
     })}).page(${cursor === undefined ? "" : text(cursor)}));`,
     run: (client, signal) =>
       client
         .find<Stored>({
           ...(prefix !== "" && { prefix }),
           where: where as readonly Criterion[],
+          orderBy,
           limit,
+          keysOnly,
           signal,
         })
         .page(cursor),
   };
+}
+
+function findBody({ prefix, where, orderBy, limit, keysOnly, cursor }: Search): string {
+  const parts = [
+    prefix === "" ? undefined : `"prefix":${JSON.stringify(prefix)}`,
+    `"where":${clausesJson(where)}`,
+    orderBy && `"order_by":${JSON.stringify(orderBy)}`,
+    `"limit":${limit}`,
+    keysOnly && '"keys_only":true',
+    cursor && `"cursor":${JSON.stringify(cursor)}`,
+  ];
+  return `{${parts.filter((part) => part !== undefined).join(",")}}`;
 }

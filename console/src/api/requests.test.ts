@@ -7,6 +7,7 @@ import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer, unmarked } from "./json-text.js";
 import { countKeys, findEntries, listKeys, parseCondition } from "./keys.js";
+import { countMatching, deleteMatching, listCollections, updateMatching } from "./matching.js";
 import type { Request } from "./request.js";
 import {
   cancelTask,
@@ -55,6 +56,27 @@ const REQUESTS: readonly Request<unknown>[] = [
   countKeys("orders/"),
   findEntries({ prefix: "orders/", where: WHERE, limit: 20 }),
   findEntries({ prefix: "", where: WHERE, limit: 20, cursor: "c0ffee" }),
+  findEntries({
+    prefix: "",
+    where: [{ any: WHERE }],
+    orderBy: ["-total", "a\u202eb"],
+    keysOnly: true,
+    limit: 20,
+  }),
+  countMatching({ prefix: "", where: [] }),
+  countMatching({ prefix: "orders/", where: [{ any: WHERE }] }),
+  updateMatching({ prefix: "orders/", where: WHERE }, new JsonText('{"n":12345678901234567890,"x":null}'), {
+    dryRun: true,
+    limit: 500,
+  }),
+  updateMatching({ prefix: "", where: [] }, new JsonText('[{"op":"inc","path":"n","value":1}]'), {
+    dryRun: false,
+    limit: 500,
+    cursor: "c0ffee",
+  }),
+  deleteMatching({ prefix: "orders/", where: [{ any: WHERE }] }, { dryRun: true, limit: 500 }),
+  deleteMatching({ prefix: "orders/", where: WHERE }, { dryRun: false, limit: 500, cursor: "c0ffee" }),
+  listCollections(20),
   listQueues(100),
   listQueues(100, "c0ffee"),
   readQueue("mails/ä ?"),

@@ -68,6 +68,14 @@ export const PLACES: readonly Place[] = [
     key: "t",
     load: () => import("./tasks/index.js"),
   },
+  {
+    id: "find",
+    title: "Find",
+    what: "Entries by what holds of them; all of them updated or deleted",
+    icon: "find",
+    key: "f",
+    load: () => import("./find/index.js"),
+  },
 ];
 
 /** The place with this id. */

@@ -34,21 +34,24 @@ export interface Step {
 export interface Work {
   /** What is done: `Requeue 12 tasks`. */
   readonly what: string;
-  /** How many there are, as far as is known. */
-  readonly of: number;
+  /** How many there are; `undefined` where that is what is found out. */
+  readonly of: number | undefined;
   readonly done: number;
   readonly failures: readonly Failure[];
-  readonly state: "running" | "stopping" | "stopped" | "over";
+  readonly state: "running" | "stopping" | Ended;
   /** Why it could not go on. */
   readonly error: QuorateError | undefined;
 }
+
+/** How a work ended: at its end, stopped by somebody, or by an error. */
+export type Ended = "over" | "stopped" | "failed";
 
 /** The work of a page. */
 export interface Worker {
   readonly work: Work | undefined;
   readonly isBusy: boolean;
-  /** Goes through the steps. Resolves when it is over, in whichever way. */
-  start(what: string, of: number, steps: AsyncGenerator<Step>): Promise<void>;
+  /** Goes through the steps. Resolves with how it ended. */
+  start(what: string, of: number | undefined, steps: AsyncGenerator<Step>): Promise<Ended>;
   stop(): void;
   clear(): void;
 }
@@ -69,7 +72,7 @@ export function useWork(): Worker {
     [],
   );
   useEffect(() => (isBusy ? guardLeaving(askToLeave) : undefined), [isBusy]);
-  const start = async (what: string, of: number, steps: AsyncGenerator<Step>) => {
+  const start = async (what: string, of: number | undefined, steps: AsyncGenerator<Step>): Promise<Ended> => {
     mayGoOn.current = true;
     let now: Work = { what, of, done: 0, failures: [], state: "running", error: undefined };
     setWork(now);
@@ -83,9 +86,12 @@ export function useWork(): Worker {
         }
         setWork(now);
       }
-      setWork({ ...now, state: now.state === "stopped" ? "stopped" : "over" });
+      const ended = now.state === "stopped" ? "stopped" : "over";
+      setWork({ ...now, state: ended });
+      return ended;
     } catch (error) {
-      setWork({ ...now, state: "over", error: asError(error) });
+      setWork({ ...now, state: "failed", error: asError(error) });
+      return "failed";
     }
   };
   return { work, isBusy, start, stop, clear: () => setWork(undefined) };
@@ -125,7 +131,11 @@ export function Progress({ worker }: { readonly worker: Worker }) {
           </button>
         )}
       </div>
-      <progress value={done + failures.length} max={Math.max(1, of)} aria-label={`${what}: how far it is`} />
+      <progress
+        value={of === undefined && isBusy ? undefined : done + failures.length}
+        max={Math.max(1, of ?? done + failures.length)}
+        aria-label={`${what}: how far it is`}
+      />
       {failures.length > 0 && (
         <ul class="work-failures">
           {failures.slice(0, FAILURES_SHOWN).map(({ name, detail }) => (
@@ -143,8 +153,9 @@ export function Progress({ worker }: { readonly worker: Worker }) {
   );
 }
 
-function sentence(state: Work["state"], done: number, of: number, failed: number): string {
-  const much = `${grouped(done)} of ${grouped(of)} done${failed === 0 ? "" : `, ${grouped(failed)} not`}`;
+function sentence(state: Work["state"], done: number, of: number | undefined, failed: number): string {
+  const whole = of === undefined ? "" : ` of ${grouped(of)}`;
+  const much = `${grouped(done)}${whole} done${failed === 0 ? "" : `, ${grouped(failed)} not`}`;
   return state === "stopped" ? `Stopped: ${much}` : much;
 }
 

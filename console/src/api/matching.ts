@@ -1,0 +1,137 @@
+/** Requests about all entries of which something holds: counted, changed, deleted; and the collections that there are. */
+
+import type { CollectionPage, Counted, Criterion, Patch, WhereAnswer } from "quorate";
+import type { JsonText } from "./json-text.js";
+import { type Clause, clausesCli, clausesJson } from "./keys.js";
+import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import { type Request, target } from "./request.js";
+
+/** Which entries. */
+export interface Matching {
+  readonly prefix: string;
+  /** All of it has to hold. */
+  readonly where: readonly Clause[];
+}
+
+/** One part of a change, and where it begins. */
+export interface Part {
+  /** Says what would happen, and changes nothing. */
+  readonly dryRun: boolean;
+  /** Most entries of one part. */
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+function below(prefix: string): string {
+  return prefix === "" ? "" : ` below \`${prefix}\``;
+}
+
+/** How many there are. */
+export function countMatching({ prefix, where }: Matching): Request<Counted> {
+  const json = clausesJson(where);
+  const options = { prefix: prefix === "" ? undefined : text(prefix), where: typescriptValue(json) };
+  return {
+    title: `Count the entries${below(prefix)} of which it holds`,
+    writes: false,
+    http: {
+      method: "POST",
+      target: "/v1/count",
+      body: `{${prefix === "" ? "" : `"prefix":${JSON.stringify(prefix)},`}"where":${json}}`,
+    },
+    cli: ["count", ...(prefix === "" ? [] : [prefix]), ...clausesCli(where)],
+    python: `print(client.count(${text(prefix)}, ${pythonValue(json)}))`,
+    typescript: `console.log(await client.count(${typescriptOptions(options)}));`,
+    run: (client, signal) =>
+      client.count({ ...(prefix !== "" && { prefix }), where: where as readonly Criterion[], signal }),
+  };
+}
+
+/** Patches a part of them: one step in the cluster. */
+export function updateMatching(matching: Matching, patch: JsonText, part: Part): Request<WhereAnswer> {
+  const { prefix, where } = matching;
+  const conditions = clausesJson(where);
+  return {
+    title: `${part.dryRun ? "Ask what it would come to: update" : "Update"} all entries${below(prefix)} of which it holds`,
+    writes: !part.dryRun,
+    http: { method: "POST", target: "/v1/update_where", body: bodyOf(matching, part, patch) },
+    cli: ["update-where", prefix, patch.text, ...clausesCli(where), ...cliOf(part)],
+    python: `print(client.update_where(${text(prefix)}, ${pythonValue(conditions)}, ${pythonValue(patch.text)}${pythonOf(part)}))`,
+    typescript: `for await (const part of client.updateAllWhere(${typescriptOf(matching, part, patch)})) console.log(part);`,
+    run: (client, signal) =>
+      client.updateWhere({
+        prefix,
+        where: where as readonly Criterion[],
+        // Its text goes as it is.
+        patch: patch as unknown as Patch,
+        ...part,
+        signal,
+      }),
+  };
+}
+
+/** Deletes a part of them: one step in the cluster. */
+export function deleteMatching(matching: Matching, part: Part): Request<WhereAnswer> {
+  const { prefix, where } = matching;
+  return {
+    title: `${part.dryRun ? "Ask what it would come to: delete" : "Delete"} all entries${below(prefix)} of which it holds`,
+    writes: !part.dryRun,
+    http: { method: "POST", target: "/v1/delete_where", body: bodyOf(matching, part) },
+    cli: ["delete-where", prefix, ...clausesCli(where), ...cliOf(part)],
+    python: `print(client.delete_where(${text(prefix)}, ${pythonValue(clausesJson(where))}${pythonOf(part)}))`,
+    typescript: `for await (const part of client.deleteAllWhere(${typescriptOf(matching, part)})) console.log(part);`,
+    run: (client, signal) =>
+      client.deleteWhere({ prefix, where: where as readonly Criterion[], ...part, signal }),
+  };
+}
+
+function bodyOf({ prefix, where }: Matching, { dryRun, limit, cursor }: Part, patch?: JsonText): string {
+  const parts = [
+    `"prefix":${JSON.stringify(prefix)}`,
+    `"where":${clausesJson(where)}`,
+    `"limit":${limit}`,
+    cursor && `"cursor":${JSON.stringify(cursor)}`,
+    patch && `"patch":${patch.text}`,
+    dryRun ? '"dry_run":true' : undefined,
+  ];
+  return `{${parts.filter((part) => part !== undefined).join(",")}}`;
+}
+
+function cliOf({ dryRun, limit }: Part): string[] {
+  return dryRun ? ["--limit", String(limit), "--dry-run"] : ["--all", "--limit", String(limit)];
+}
+
+function pythonOf({ dryRun, limit, cursor }: Part): string {
+  return pythonOptions({
+    limit: String(limit),
+    cursor: cursor && text(cursor),
+    dry_run: dryRun ? "True" : undefined,
+  });
+}
+
+function typescriptOf(
+  { prefix, where }: Matching,
+  { dryRun, limit, cursor }: Part,
+  patch?: JsonText,
+): string {
+  return typescriptOptions({
+    prefix: text(prefix),
+    where: typescriptValue(clausesJson(where)),
+    patch: patch && typescriptValue(patch.text),
+    limit: String(limit),
+    cursor: cursor && text(cursor),
+    dryRun: dryRun ? "true" : undefined,
+  });
+}
+
+/** A page of the collections, by name. */
+export function listCollections(limit: number): Request<CollectionPage> {
+  return {
+    title: "List the collections",
+    writes: false,
+    http: { method: "GET", target: target("/v1/collections", { limit }) },
+    cli: ["collection", "list"],
+    python: `print(client.collections(limit=${limit}))`,
+    typescript: `console.log(await client.collections({ limit: ${limit} }).page());`,
+    run: (client, signal) => client.collections({ limit, signal }).page(),
+  };
+}
