@@ -8,7 +8,7 @@
 import { computed, signal } from "@preact/signals";
 import { isQuorateError, type QuorateError, type Status } from "quorate";
 import { client } from "../api/connection.js";
-import { noticeRefusal } from "./identity.js";
+import { identity, noticeRefusal } from "./identity.js";
 import { notify } from "./notices.js";
 
 const LOOK_EVERY_MS = 2_000;
@@ -52,6 +52,10 @@ export function follow(): void {
 
 /** Looks once. Says whether it was answered. */
 async function look(): Promise<boolean> {
+  if (identity.peek().kind === "unknown") {
+    // Whoever has not signed in is refused, and an address that is refused too often is not answered for a while.
+    return false;
+  }
   try {
     const now = await client.cluster.status({ timeoutMs: LOOK_TIMEOUT_MS });
     tellOfNewLeader(status.peek(), now);
