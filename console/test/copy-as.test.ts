@@ -8,6 +8,16 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
+import {
+  createToken,
+  listRoles,
+  listTokens,
+  listUsers,
+  readUser,
+  removeAccess,
+  setRole,
+  setUser,
+} from "../src/api/access.js";
 import { readMembers, readSelf, readStatus } from "../src/api/cluster.js";
 import { copyAs, type Language } from "../src/api/copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entries.js";
@@ -47,6 +57,9 @@ beforeAll(async () => {
   cas = (await cluster.client.put("orders/o1", { status: "it's paid" })).cas ?? "";
   await cluster.client.tasks("mails").schedule({ to: "ann" }, { id: "welcome-7" });
   await cluster.client.collection("users").put({});
+  await cluster.client.access.setRole("reads", [{ permission: "read", prefix: "orders/" }]);
+  await cluster.client.access.setUser("shop", ["reads"]);
+  await cluster.client.access.createToken("shop", { note: "the scales" });
 });
 
 /** Requests that read, each with something that the answer has in all forms. */
@@ -70,6 +83,10 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [updateMatching(ORDERS, new JsonText('{"n":null}'), { dryRun: true, limit: 5 }), /1/],
   [deleteMatching(ORDERS, { dryRun: true, limit: 5 }), /1/],
   [listCollections(5), /users/],
+  [listUsers(5), /shop/],
+  [listRoles(5), /orders\//],
+  [listTokens(5), /the scales/],
+  [readUser("shop"), /reads/],
   [listQueues(5), /mails/],
   [readQueue("mails"), /scheduled/],
   [listTasks({ queue: "mails", state: "scheduled", limit: 5 }), /welcome-7/],
@@ -144,6 +161,7 @@ for (const [language, program, isHere] of LANGUAGES) {
     run(program, code(removeEntry(KEY, replaced?.cas ?? ""), language));
     expect(await cluster.client.get(KEY)).toBeUndefined();
     await changesAll((request) => run(program, code(request, language)));
+    await changesAccess((request) => run(program, code(request, language)));
     await operatesOnTasks(`it's ${language}`, (request) => run(program, code(request, language)));
   });
 }
@@ -160,6 +178,27 @@ async function changesAll(run: (request: Request<unknown>) => void): Promise<voi
   expect((await cluster.client.get("all/a3"))?.value).toEqual({ status: "new", n: 3 });
   run(deleteMatching({ prefix: "all/", where }, part));
   expect((await cluster.client.count({ prefix: "all/" })).count).toBe(1);
+}
+
+/** Makes a role, a user that has it and a token, and deletes them. */
+async function changesAccess(run: (request: Request<unknown>) => string): Promise<void> {
+  const { access } = cluster.client;
+  const grants = [
+    { permission: "write", prefix: "it's/" },
+    { permission: "lock", prefix: "" },
+  ] as const;
+  run(setRole("it's", grants));
+  expect((await access.role("it's"))?.grants).toEqual(expect.arrayContaining([...grants]));
+  run(setUser("o'hara", ["it's", "reads"]));
+  expect((await access.user("o'hara"))?.roles.toSorted()).toEqual(["it's", "reads"]);
+  expect(run(createToken({ user: "o'hara", note: "it's", expiresInMs: 60_000 }))).toMatch(/qt_[0-9a-f]{16}_/);
+  const [token] = (await access.tokens().all()).filter(({ user }) => user === "o'hara");
+  expect([token?.note, token?.expires === undefined]).toEqual(["it's", false]);
+  run(removeAccess("token", token?.id ?? ""));
+  run(removeAccess("user", "o'hara"));
+  run(removeAccess("role", "it's"));
+  expect(await access.user("o'hara")).toBeUndefined();
+  expect(await access.role("it's")).toBeUndefined();
 }
 
 /** Schedules tasks in each way, cancels them, and brings one that died back. */
@@ -197,6 +236,12 @@ test("TypeScript has the types of the client", () => {
       removeEntry(KEY, "7"),
       updateMatching(ORDERS, new JsonText(VALUE), { dryRun: false, limit: 500, cursor: "c0ffee" }),
       deleteMatching(ORDERS, { dryRun: false, limit: 500, cursor: "c0ffee" }),
+      setRole("r", [{ permission: "write", prefix: "a/" }]),
+      setUser("u", ["r"]),
+      createToken({ user: "u", note: "n", expiresInMs: 5 }),
+      removeAccess("token", "t"),
+      removeAccess("user", "u"),
+      removeAccess("role", "r"),
       ...schedules("mails"),
       requeueTask("mails", "a"),
       requeueOldest("mails", 5),

@@ -17,6 +17,11 @@ const PLACES = [
     "find",
     "find?match=all&prefix=orders/&where=status%20eq%20%22paid%22&where=total%20gte%2010&order=-total",
   ],
+  ["access", "access?view=rights&user=shop&permission=write&name=orders/o1"],
+  ["access-users", "access?view=users"],
+  ["access-roles", "access?view=roles"],
+  ["access-tokens", "access?view=tokens"],
+  ["access-audit", "access?view=audit&key=orders/o1"],
   ["history", "history?key=orders/o1"],
 ] as const;
 const LOOKS = [
@@ -96,6 +101,22 @@ async function fill({ client }: Cluster): Promise<void> {
   await client.patch("orders/o1", { status: "sent", parcel: "DE-4711", sent_at: "2026-11-20T10:12:00Z" });
   await client.insert("orders/o1", {}).catch(() => undefined);
   await fillTasks(client);
+  await fillAccess(client);
+}
+
+/** Users and roles as a shop may have them. */
+async function fillAccess({ access }: Cluster["client"]): Promise<void> {
+  await access.setRole("orders", [
+    { permission: "write", prefix: "orders/" },
+    { permission: "lock", prefix: "orders/" },
+    { permission: "read", prefix: "stock/" },
+  ]);
+  await access.setRole("reports", [{ permission: "read", prefix: "" }]);
+  await access.setUser("shop", ["orders"]);
+  await access.setUser("auditor", ["reports"]);
+  await access.setUser("intern", []);
+  await access.createToken("shop", { note: "the shop", expiresInMs: 90 * 86_400_000 });
+  await access.createToken("auditor", { note: "monthly report" });
 }
 
 /** Queues as a shop may have them. */

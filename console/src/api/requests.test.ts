@@ -2,6 +2,16 @@
 
 import { Client } from "quorate";
 import { describe, expect, test } from "vitest";
+import {
+  createToken,
+  listRoles,
+  listTokens,
+  listUsers,
+  readUser,
+  removeAccess,
+  setRole,
+  setUser,
+} from "./access.js";
 import { changeMember, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
 import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
@@ -77,6 +87,21 @@ const REQUESTS: readonly Request<unknown>[] = [
   deleteMatching({ prefix: "orders/", where: [{ any: WHERE }] }, { dryRun: true, limit: 500 }),
   deleteMatching({ prefix: "orders/", where: WHERE }, { dryRun: false, limit: 500, cursor: "c0ffee" }),
   listCollections(20),
+  listUsers(200),
+  listRoles(200, "c0ffee"),
+  listTokens(200),
+  readUser("shop/ä ?"),
+  setUser("shop", ["orders", "it's"]),
+  setUser("nothing", []),
+  setRole("orders", [
+    { permission: "write", prefix: "orders/" },
+    { permission: "admin", prefix: "" },
+  ]),
+  removeAccess("user", "shop"),
+  removeAccess("role", "orders"),
+  removeAccess("token", "0123456789abcdef"),
+  createToken({ user: "shop", note: "", expiresInMs: undefined }),
+  createToken({ user: "shop", note: "it's \u202eshop", expiresInMs: 1500 }),
   listQueues(100),
   listQueues(100, "c0ffee"),
   readQueue("mails/ä ?"),

@@ -76,6 +76,14 @@ export const PLACES: readonly Place[] = [
     key: "f",
     load: () => import("./find/index.js"),
   },
+  {
+    id: "access",
+    title: "Access and audit",
+    what: "Users, roles, tokens; who may do what, and who did",
+    icon: "access",
+    key: "a",
+    load: () => import("./access/index.js"),
+  },
 ];
 
 /** The place with this id. */

@@ -7,7 +7,7 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { QuorateError } from "quorate";
+import { isQuorateError, type QuorateError } from "quorate";
 import { asError } from "../api/errors.js";
 import type { Request } from "../api/request.js";
 import { perform } from "./page.js";
@@ -101,7 +101,9 @@ class Reader<Item, Page extends CursorPage> {
   async #first(signal: AbortSignal): Promise<void> {
     await this.#read(undefined, signal);
     const { everyMs } = this.#options;
-    if (everyMs !== undefined && !signal.aborted) {
+    // What is not allowed is not asked for all the time: each refusal is a line in the audit log of the node.
+    const isRefused = isQuorateError(this.#state.peek().error, "permission_denied", "unauthenticated");
+    if (everyMs !== undefined && !isRefused && !signal.aborted) {
       this.#timer = setTimeout(() => this.#again(signal), everyMs);
     }
   }

@@ -2,9 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { AuditLine, QuorateError } from "quorate";
-import { readAudit } from "../../api/entries.js";
-import { asError } from "../../api/errors.js";
-import { perform } from "../../state/page.js";
+import { readAudit } from "../api/entries.js";
+import { asError } from "../api/errors.js";
+import { perform } from "./page.js";
 
 /** The lines so far, oldest first. */
 export interface Trail {

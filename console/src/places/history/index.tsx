@@ -14,6 +14,7 @@ import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { isChange, useTrail } from "../../state/trail.js";
 import { counted, grouped } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { Difference } from "../../ui/difference.js";
@@ -24,7 +25,6 @@ import { Problem } from "../../ui/problem.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { dump } from "../entry/bytes.js";
 import { kept } from "../entry/draft.js";
-import { isChange, useTrail } from "./load.js";
 import { TrailTable } from "./trail-table.js";
 
 /** The place. */

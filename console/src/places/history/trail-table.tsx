@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { AuditLine } from "quorate";
+import { isChange } from "../../state/trail.js";
 import { counted, grouped } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { Time } from "../../ui/time.js";
-import { isChange } from "./load.js";
 
 /** So many are shown at first, and more at each asking. */
 const SHOWN_STEP = 100;
