@@ -108,9 +108,7 @@ test("a role, a user that has it and a token are made; the secret is shown once,
   await page.getByRole("link", { name: "Tokens" }).click();
   await row("the scales").getByRole("button", { name: "Revoke" }).click();
   expect(await dialog().textContent()).toMatch(/of keeper \(the scales\)/);
-  await dialog()
-    .getByRole("button", { name: /^Revoke/ })
-    .click();
+  await dialog().getByRole("button", { name: "Revoke the token" }).click();
   await notice(/Revoked/);
   await expect(keeper.put("stock/pears", 2)).rejects.toMatchObject({ code: "unauthenticated" });
   await keeper.close();
@@ -136,12 +134,12 @@ test("grants and roles are changed, and hold at once", async () => {
 test("a role that somebody has is not deleted; a user is, with its tokens", async () => {
   await open("access?view=roles");
   await row("writes").getByRole("button", { name: "Delete" }).click();
-  await dialog().getByRole("button", { name: "Delete writes" }).click();
+  await dialog().getByRole("button", { name: "Delete the role" }).click();
   await page.getByRole("alert").getByText("in_use").waitFor();
   await open("access?view=users");
   await row("keeper").getByRole("button", { name: "Delete" }).click();
   expect(await dialog().textContent()).toMatch(/all its tokens with it/);
-  await dialog().getByRole("button", { name: "Delete keeper" }).click();
+  await dialog().getByRole("button", { name: "Delete the user" }).click();
   await notice(/Deleted: the user keeper/);
   expect((await cluster.client.access.tokens().all()).filter(({ user }) => user === "keeper")).toEqual([]);
 });

@@ -22,7 +22,8 @@ afterEach(() => {
 
 const open = async (address: string) => {
   await page.goto(cluster.console + address);
-  await page.locator("h1").waitFor();
+  // The place is there, and its keys with it.
+  await page.getByRole("button", { name: "Schedule a task" }).waitFor();
 };
 const notice = (text: RegExp) => page.locator(".notice").getByText(text).waitFor();
 const row = (id: string) => page.locator("tbody tr").filter({ hasText: id });
@@ -65,19 +66,24 @@ test("those that are chosen by keyboard are requeued, and the others not", async
   await dead("chosen", 5, "no");
   await open("tasks?queue=chosen&state=dead");
   await row("d3").waitFor();
+  // They failed at the same time, in whichever order.
+  const ids = await page.locator("tbody .row-name").allTextContents();
+  expect([...ids].sort()).toEqual(["d0", "d1", "d2", "d3", "d4"]);
   await page.keyboard.press("j");
+  await page.locator("tbody tr").first().locator("a:focus").waitFor();
   await page.keyboard.press("x");
+  await page.getByText("1 chosen").waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("j");
   await page.keyboard.press("x");
   await page.getByText("2 chosen").waitFor();
   await page.getByRole("button", { name: "Requeue 2" }).click();
   const question = page.getByRole("dialog");
-  expect(await question.textContent()).toMatch(/d0.*d2/);
+  expect(await question.locator("li").allTextContents()).toEqual([ids[0], ids[2]]);
   await question.getByRole("button", { name: "Requeue 2 tasks" }).click();
   await page.getByText("2 of 2 done").waitFor();
   const states = await Promise.all(
-    [0, 1, 2, 3, 4].map(async (n) => (await cluster.client.tasks("chosen").get(`d${n}`))?.state),
+    ids.map(async (id) => (await cluster.client.tasks("chosen").get(id))?.state),
   );
   expect(states).toEqual(["scheduled", "dead", "scheduled", "dead", "dead"]);
 });
@@ -180,6 +186,41 @@ test("one is scheduled, with what is missing said before", async () => {
   await row("t1").getByText("due in 9 min").waitFor();
   const task = await cluster.client.tasks("new/queue é").get("t1");
   expect(task?.payload).toEqual({ n: 12345678901234567890n });
+});
+
+test("a question that is not agreed to changes nothing, and the choice stays", async () => {
+  await open("tasks?queue=chosen&state=dead");
+  await page.locator("tbody").getByRole("checkbox").first().check();
+  await page.getByRole("button", { name: "Cancel 1" }).click();
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("1 chosen").waitFor();
+  expect((await cluster.client.tasks("chosen").stats()).dead).toBe(3);
+});
+
+test("what somebody stored is text, whatever is in it", async () => {
+  const hostile = '<img src=x onerror="document.title=1"><script>1</script>\u202egnp.exe\u2028';
+  const tasks = cluster.client.tasks(`<b>${hostile}`);
+  await tasks.schedule({ [hostile]: [hostile] }, { id: hostile, maxAttempts: 1 });
+  const [claimed] = await tasks.claim({ worker: hostile });
+  await open("tasks");
+  await page.getByRole("link", { name: /onerror/ }).click();
+  await page.getByRole("link", { name: "Claimed" }).click();
+  await row("onerror").waitFor();
+  await claimed?.fail({ error: `${hostile}\n${hostile}` });
+  await page.getByRole("link", { name: "Dead" }).click();
+  await row("onerror").getByRole("link").click();
+  await page.getByRole("dialog").getByText("Why it died").waitFor();
+  const shown = await page.evaluate(() => document.body.textContent);
+  expect(shown).not.toMatch(/\u202e|\u2028/);
+  expect(await page.locator("main img, main b, dialog img, dialog b").count()).toBe(0);
+  await page.getByRole("dialog").getByRole("button", { name: "Requeue" }).click();
+  await page
+    .locator(".notice")
+    .getByText(/onerror/)
+    .waitFor();
+  expect(await page.locator(".notices").textContent()).not.toMatch(/\u202e|\u2028/);
+  expect(await page.title()).not.toBe("1");
 });
 
 test("reading only switches off all of it", async () => {

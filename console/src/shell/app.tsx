@@ -7,6 +7,7 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { visible } from "../json/format.js";
 import { actions, overlay, toggleOverlay } from "../keyboard/actions.js";
 import { Help } from "../keyboard/help.js";
 import { type Shortcut, useShortcuts } from "../keyboard/keys.js";
@@ -123,7 +124,7 @@ function Notices() {
     <div class="notices" aria-live="polite">
       {notices.value.map(({ id, text }) => (
         <p key={id} class="notice">
-          <bdi>{text}</bdi>
+          <bdi>{visible(text)}</bdi>
           <button type="button" class="button quiet square" aria-label="Dismiss" onClick={() => dismiss(id)}>
             <Icon name="close" />
           </button>

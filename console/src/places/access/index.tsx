@@ -35,7 +35,10 @@ export default function AccessPlace() {
   const wanted = route.value.query.get("view");
   const view = VIEWS.find(({ id }) => id === wanted) ?? (VIEWS[0] as View);
   const step = (by: number) => {
-    const next = VIEWS[(VIEWS.indexOf(view) + by + VIEWS.length) % VIEWS.length];
+    // The key may come again before this was drawn anew.
+    const id = route.peek().query.get("view") ?? view.id;
+    const at = VIEWS.findIndex((view) => view.id === id);
+    const next = VIEWS[(at + by + VIEWS.length) % VIEWS.length];
     void go(addressOf("access", { view: next?.id }));
   };
   useShortcuts([

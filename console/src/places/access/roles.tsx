@@ -120,7 +120,7 @@ async function remove({ role }: RoleInfo): Promise<void> {
         The role <KeyName name={role} /> is deleted. While a user has it, that is refused.
       </p>
     ),
-    action: `Delete ${role}`,
+    action: "Delete the role",
     isDangerous: true,
   });
   if (isSure) {

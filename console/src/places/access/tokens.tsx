@@ -128,7 +128,7 @@ async function revoke({ id, user, note }: TokenInfo): Promise<void> {
         be brought back; make another.
       </p>
     ),
-    action: `Revoke ${id}`,
+    action: "Revoke the token",
     isDangerous: true,
   });
   if (isSure) {

@@ -150,7 +150,7 @@ async function remove({ user }: UserInfo): Promise<void> {
         refused from then on, on every node. What it has written stays.
       </p>
     ),
-    action: `Delete ${user}`,
+    action: "Delete the user",
     isDangerous: true,
   });
   if (isSure) {

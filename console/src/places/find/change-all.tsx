@@ -74,7 +74,7 @@ export function ChangeAll({ verb, sought, onClose }: ChangeAllProps) {
     }
     setTried(undefined);
     let all = NOTHING;
-    await worker.start(
+    const ended = await worker.start(
       what,
       sum.applied,
       parts(matching, change, false, (now) => {
@@ -82,7 +82,9 @@ export function ChangeAll({ verb, sought, onClose }: ChangeAllProps) {
         setDone(now);
       }),
     );
-    notify(`${verb === "update" ? "Updated" : "Deleted"}: ${counted(all.applied, "entry", "entries")}`);
+    if (ended === "over") {
+      notify(`${verb === "update" ? "Updated" : "Deleted"}: ${counted(all.applied, "entry", "entries")}`);
+    }
   };
   const close = () => (worker.isBusy ? worker.stop() : onClose(done !== undefined));
   return (
@@ -272,6 +274,11 @@ async function questionOf(what: string, sought: Sought, change: Change) {
           ))}
           {cursor !== undefined && <li>and others</li>}
         </ul>
+        {sought.prefix === "" && sought.conditions.length === 0 && (
+          <p>
+            <strong>That is every entry of the cluster.</strong>
+          </p>
+        )}
         <p>
           It goes by what matches when each part is made, so entries that others write meanwhile may be among
           them.{" "}

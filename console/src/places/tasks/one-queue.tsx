@@ -76,7 +76,10 @@ interface ViewsProps {
 function Views({ queue, stats, current }: ViewsProps) {
   const shown = VIEWS.filter(({ id }) => id !== "unplanned" || stats.unplanned > 0 || current.id === id);
   const step = (by: number) => {
-    const next = shown[(shown.indexOf(current) + by + shown.length) % shown.length];
+    // The key may come again before this was drawn anew.
+    const id = route.peek().query.get("state") ?? current.id;
+    const at = shown.findIndex((view) => view.id === id);
+    const next = shown[(at + by + shown.length) % shown.length];
     setQuery({ queue, state: next?.id });
   };
   useShortcuts([
@@ -129,9 +132,10 @@ function Tasks({ queue, view, stats, onChanged }: TasksProps) {
     onChanged();
   };
   const many = async (act: typeof cancelMany) => {
-    await act(queue, ids, worker);
-    setChosen(new Set());
-    changed();
+    if (await act(queue, ids, worker)) {
+      setChosen(new Set());
+      changed();
+    }
   };
   const goOn = tasks.length === 0 && isMore && !pages.isReading && pages.error === undefined;
   useEffect(() => {

@@ -40,7 +40,7 @@ export async function cancelOne(queue: string, task: StoredTask): Promise<boolea
         {again !== undefined && <p>It recurs ({again}), and would come no more.</p>}
       </>
     ),
-    action: `Cancel ${task.id}`,
+    action: "Cancel the task",
     isDangerous: true,
   });
   if (isSure) {
@@ -50,8 +50,8 @@ export async function cancelOne(queue: string, task: StoredTask): Promise<boolea
   return isSure;
 }
 
-/** Gives these dead tasks new attempts, once that is confirmed. */
-export async function requeueMany(queue: string, ids: readonly string[], worker: Worker): Promise<void> {
+/** Gives these dead tasks new attempts, once that is confirmed. Says whether it was. */
+export async function requeueMany(queue: string, ids: readonly string[], worker: Worker): Promise<boolean> {
   const what = `Requeue ${counted(ids.length, "task")}`;
   const isSure = await confirm({
     title: `${what}?`,
@@ -73,10 +73,11 @@ export async function requeueMany(queue: string, ids: readonly string[], worker:
       each(ids, (id) => perform(requeueTask(queue, id))),
     );
   }
+  return isSure;
 }
 
-/** Takes these tasks away, once that is confirmed. */
-export async function cancelMany(queue: string, ids: readonly string[], worker: Worker): Promise<void> {
+/** Takes these tasks away, once that is confirmed. Says whether it was. */
+export async function cancelMany(queue: string, ids: readonly string[], worker: Worker): Promise<boolean> {
   const what = `Cancel ${counted(ids.length, "task")}`;
   const isSure = await confirm({
     title: `${what}?`,
@@ -99,6 +100,7 @@ export async function cancelMany(queue: string, ids: readonly string[], worker: 
       each(ids, (id) => perform(cancelTask(queue, id))),
     );
   }
+  return isSure;
 }
 
 /** Gives all dead tasks new attempts, those that died first before the others, once that is confirmed. */
