@@ -11,6 +11,8 @@ export interface Question {
   readonly body: ComponentChildren;
   /** The words on the button that does it: a verb and what it is done to. */
   readonly action: string;
+  /** The words on the other button, where `Cancel` could be taken for the action. */
+  readonly otherwise?: string;
   readonly isDangerous?: boolean;
 }
 
@@ -43,7 +45,7 @@ export function Confirming() {
       footer={
         <>
           <button type="button" class="button" onClick={() => question.answer(false)}>
-            Cancel
+            {question.otherwise ?? "Cancel"}
           </button>
           <button
             type="button"

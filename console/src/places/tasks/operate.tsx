@@ -41,6 +41,7 @@ export async function cancelOne(queue: string, task: StoredTask): Promise<boolea
       </>
     ),
     action: "Cancel the task",
+    otherwise: "Keep it",
     isDangerous: true,
   });
   if (isSure) {
@@ -91,6 +92,7 @@ export async function cancelMany(queue: string, ids: readonly string[], worker: 
       </>
     ),
     action: what,
+    otherwise: "Keep them",
     isDangerous: true,
   });
   if (isSure) {
