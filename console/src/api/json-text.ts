@@ -84,3 +84,11 @@ export function unmarked(body: string): string {
   }
   return parts.length === 0 ? body : parts.join("") + body.slice(taken);
 }
+
+/** {@link unmarked} for the parameters of a path and query. */
+export function unmarkedTarget(target: string): string {
+  return target.replace(/(?<==)[^&]+/g, (value) => {
+    const text = decodeURIComponent(value);
+    return text.includes(MARK) ? encodeURIComponent(unmarked(text)) : value;
+  });
+}

@@ -15,10 +15,12 @@ import {
 import { changeMember, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
 import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
-import { JsonText, parseAnswer, unmarked } from "./json-text.js";
+import { JsonText, parseAnswer, unmarked, unmarkedTarget } from "./json-text.js";
 import { countKeys, findEntries, listKeys, parseCondition } from "./keys.js";
+import { listElections, listLocks, readBarrier, readElection, readLatch, readLock } from "./locks.js";
 import { countMatching, deleteMatching, listCollections, updateMatching } from "./matching.js";
 import type { Request } from "./request.js";
+import { endSession, listSessions, readSession } from "./sessions.js";
 import {
   cancelTask,
   completeTask,
@@ -30,6 +32,7 @@ import {
   requeueTask,
   scheduleTask,
 } from "./tasks.js";
+import { watchKeys } from "./watch.js";
 
 const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note nexists"].map((line) => {
   const condition = parseCondition(line);
@@ -129,6 +132,20 @@ const REQUESTS: readonly Request<unknown>[] = [
       maxAttempts: timing.kind === "delay" ? 3 : undefined,
     }),
   ),
+  listSessions(),
+  listSessions("c0ffee"),
+  readSession("9"),
+  endSession("9"),
+  listLocks(),
+  listLocks("c0ffee"),
+  readLock("a/b ä"),
+  listElections(),
+  readElection("a/b ä"),
+  readBarrier("a/b ä"),
+  readLatch("a/b ä"),
+  watchKeys({ prefix: "", where: [] }),
+  watchKeys({ key: "orders/\u202eo1", where: [], events: "delete" }),
+  watchKeys({ prefix: "orders/", where: WHERE, events: "put", part: { index: 1, of: 4 }, from: "17" }),
 ];
 
 interface Sent {
@@ -140,17 +157,20 @@ interface Sent {
 /** What the client sends for a request. */
 async function sentBy(request: Request<unknown>): Promise<Sent> {
   let sent: Sent | undefined;
+  const abort = new AbortController();
   const client = new Client({
     endpoints: "http://node:1",
     discoverMembers: false,
     parseJson: parseAnswer,
     fetch: async (url, init) => {
       const body = typeof init.body === "string" ? unmarked(init.body) : undefined;
-      sent = { method: init.method ?? "", target: url.slice("http://node:1".length), body };
-      return new Response("{}", { headers: { "content-type": "application/json" } });
+      sent = { method: init.method ?? "", target: unmarkedTarget(url.slice("http://node:1".length)), body };
+      const type = request.http.target.startsWith("/v1/watch") ? "text/event-stream" : "application/json";
+      return new Response("{}", { headers: { "content-type": type } });
     },
   });
-  await request.run(client, new AbortController().signal);
+  await request.run(client, abort.signal);
+  abort.abort();
   if (sent === undefined) {
     throw new Error("nothing was sent");
   }
