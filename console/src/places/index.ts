@@ -61,6 +61,14 @@ export const PLACES: readonly Place[] = [
     load: () => import("./history/index.js"),
   },
   {
+    id: "sessions",
+    title: "Sessions",
+    what: "What is alive, what hangs on it, and its end",
+    icon: "session",
+    key: "s",
+    load: () => import("./sessions/index.js"),
+  },
+  {
     id: "tasks",
     title: "Tasks",
     what: "Queues of timed tasks; dead letters requeued, tasks cancelled",
