@@ -4,12 +4,14 @@ import { execFileSync } from "node:child_process";
 import type { Browser, Page } from "playwright-core";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { findingsOf } from "./axe.js";
-import { Cluster, openBrowser, openWindow } from "./support.js";
+import { Cluster, coordinate, openBrowser, openWindow } from "./support.js";
 
 let cluster: Cluster;
 let browser: Browser;
 let page: Page;
 let faults: string[] = [];
+/** A session that holds something of each kind. */
+let ann = "";
 
 beforeAll(async () => {
   cluster = await Cluster.start();
@@ -20,6 +22,7 @@ beforeAll(async () => {
   for (const key of ["orders/o2", "orders/old/a", "orders/old/b", "stock/pears", "top"]) {
     await client.put(key, { status: "new" });
   }
+  ann = await coordinate(client);
   ({ page, faults } = await openWindow(browser));
 });
 
@@ -293,10 +296,14 @@ test.each(["light", "dark"] as const)("axe finds nothing serious in %s", async (
       "keys?where=status%20eq%20new",
       "entry?key=top",
       "history?key=orders%2Fo1",
+      "locks?name=deploy",
+      "locks?show=elections&name=primary",
+      "locks?show=meetings&name=start",
+      `sessions?session=${ann}`,
     ]) {
       await page.goto(cluster.console + address);
       await page.locator("h1").waitFor();
-      await page.waitForFunction(() => document.querySelector(".loading") === null);
+      await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
       expect(await findingsOf(page), `${address} at ${width}`).toEqual([]);
     }
     for (const key of ["?", "c", "Control+k"]) {
@@ -312,10 +319,19 @@ test.each(["light", "dark"] as const)("axe finds nothing serious in %s", async (
 
 test("nothing scrolls sideways at 390 pixels", async () => {
   const { page, context } = await openWindow(browser, { width: 390, height: 844 });
-  for (const address of ["cluster", "keys", "entry?key=top", "history?key=orders%2Fo1"]) {
+  for (const address of [
+    "cluster",
+    "keys",
+    "entry?key=top",
+    "history?key=orders%2Fo1",
+    "locks?name=deploy",
+    "locks?show=elections&name=primary",
+    "locks?show=meetings&name=start",
+    `sessions?session=${ann}`,
+  ]) {
     await page.goto(cluster.console + address);
     await page.locator("h1").waitFor();
-    await page.waitForFunction(() => document.querySelector(".loading") === null);
+    await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
     const wide = await page.evaluate(() => {
       const main = document.querySelector("main");
       return [document.documentElement.scrollWidth, main?.scrollWidth ?? 0];

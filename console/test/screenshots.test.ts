@@ -2,7 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Cluster, openBrowser, openWindow } from "./support.js";
+import { Cluster, coordinate, openBrowser, openWindow } from "./support.js";
 
 const DIRECTORY = process.env["QUORATE_SHOTS"];
 const PLACES = [
@@ -23,6 +23,12 @@ const PLACES = [
   ["access-tokens", "access?view=tokens"],
   ["access-audit", "access?view=audit&key=orders/o1"],
   ["history", "history?key=orders/o1"],
+  ["locks", "locks"],
+  ["lock", "locks?name=deploy"],
+  ["elections", "locks?show=elections&name=primary"],
+  ["meetings", "locks?show=meetings&name=start"],
+  ["sessions", "sessions"],
+  ["session", "sessions?session=ANN"],
 ] as const;
 const LOOKS = [
   { width: 1280, height: 800, scheme: "light" },
@@ -33,19 +39,21 @@ const LOOKS = [
 
 describe.runIf(DIRECTORY !== undefined)("pictures", () => {
   let cluster: Cluster;
+  let ann = "";
   beforeAll(async () => {
     mkdirSync(DIRECTORY ?? "", { recursive: true });
     cluster = await Cluster.start();
     await fill(cluster);
+    ann = await coordinate(cluster.client);
   });
 
   test.each(LOOKS)("at $width in $scheme", async (look) => {
     const browser = await openBrowser();
     const { page, faults } = await openWindow(browser, look);
     for (const [name, address] of PLACES) {
-      await page.goto(cluster.console + address);
+      await page.goto(cluster.console + address.replace("ANN", ann));
       await page.locator("h1").waitFor();
-      await page.waitForFunction(() => document.querySelector(".loading") === null);
+      await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
       await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
     }
     await page.goto(`${cluster.console}find?match=all&prefix=orders/&where=status%20eq%20%22new%22`);

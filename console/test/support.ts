@@ -95,6 +95,48 @@ export class Cluster {
   }
 }
 
+/** Sessions as services may have them, with locks, an election, a barrier and a latch. Returns the one that holds something of each kind. */
+export async function coordinate(client: Client): Promise<string> {
+  const ann = await client.session({ owner: "deploy-1", ttlMs: 30_000, labels: { zone: "a" } });
+  const ben = await client.session({ owner: "deploy-2", ttlMs: 30_000, labels: { zone: "b" } });
+  const cid = await client.session({ owner: "worker-7", ttlMs: 60_000 });
+  await ann.lock("deploy");
+  await cid.lock("import/shop", { slots: 3 });
+  await ann.lock("reports", { mode: "shared" });
+  await cid.lock("reports", { mode: "shared" });
+  await ann.campaign("primary", { value: { host: "10.0.0.7", port: 5432 } });
+  await client.put("services/deploy-1", { host: "10.0.0.7" }, { session: ann });
+  await client.latch("start").create(5);
+  await client.latch("start").countDown(2);
+  await client.tasks("mail").schedule({ payload: { to: "x" } });
+  await client.tasks("mail").claim({ session: ann });
+  // These wait for as long as the test runs.
+  const waits = [
+    ben.lock("deploy"),
+    cid.lock("deploy"),
+    ben.campaign("primary"),
+    ann.barrier("start", 3).enter(),
+  ];
+  for (const wait of waits) {
+    wait.catch(() => undefined);
+  }
+  await until(async () => (await client.lock("deploy").get()).waiterCount === 2);
+  await until(async () => (await client.election("primary").get()).candidateCount === 1);
+  await until(async () => (await client.barrier("start")).entered === 1);
+  return ann.id;
+}
+
+/** Waits until something holds. */
+export async function until(holds: () => Promise<boolean>): Promise<void> {
+  const started = performance.now();
+  while (!(await holds())) {
+    if (performance.now() - started > 30_000) {
+      throw new Error(`it does not hold: ${String(holds)}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** A browser, closed after the tests of the file. */
 export async function openBrowser(): Promise<Browser> {
   const program = process.env["QUORATE_CHROMIUM"];

@@ -61,6 +61,14 @@ export const PLACES: readonly Place[] = [
     load: () => import("./history/index.js"),
   },
   {
+    id: "locks",
+    title: "Locks & elections",
+    what: "Who holds, who leads, who waits; break a lock",
+    icon: "lock",
+    key: "l",
+    load: () => import("./locks/index.js"),
+  },
+  {
     id: "sessions",
     title: "Sessions",
     what: "What is alive, what hangs on it, and its end",
