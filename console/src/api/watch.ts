@@ -1,6 +1,6 @@
 /** The request for changes of keys as they happen. */
 
-import type { Criterion, Watch } from "quorate";
+import type { ChangeEvent, Criterion, Watch } from "quorate";
 import type { Stored } from "./entries.js";
 import { type Condition, clausesCli, clausesJson } from "./keys.js";
 import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
@@ -29,7 +29,7 @@ export interface Watched {
 }
 
 /** Watches, with each entry as it was before the change. */
-export function watchKeys(watched: Watched): Request<Watch<Stored>> {
+export function watchKeys(watched: Watched): Request<Watch<Stored, ChangeEvent<Stored>>> {
   const { key, prefix, events, where, part, from } = watched;
   const conditions = where.length === 0 ? undefined : clausesJson(where);
   return {
@@ -70,6 +70,7 @@ export function watchKeys(watched: Watched): Request<Watch<Stored>> {
         part,
         prev: true,
         heartbeatMs: HEARTBEAT_MS,
+        initial: false,
         signal,
       }),
   };

@@ -61,6 +61,14 @@ export const PLACES: readonly Place[] = [
     load: () => import("./history/index.js"),
   },
   {
+    id: "watch",
+    title: "Live watch",
+    what: "Changes of keys as they happen",
+    icon: "watch",
+    key: "w",
+    load: () => import("./watch/index.js"),
+  },
+  {
     id: "locks",
     title: "Locks & elections",
     what: "Who holds, who leads, who waits; break a lock",
