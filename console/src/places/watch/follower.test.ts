@@ -104,7 +104,7 @@ test("a connection that is taken up again is told, once", async () => {
   follower.stop();
 });
 
-test("what was compacted meanwhile is told, and it goes on from the oldest that can be read", async () => {
+test("what was compacted meanwhile is told, and it goes on behind the oldest that can be read", async () => {
   const { open, from } = opening([
     () => stream([put(7), compacted("90")]),
     () => stream([put(91), new Promise(() => {})]),
@@ -112,10 +112,10 @@ test("what was compacted meanwhile is told, and it goes on from the oldest that 
   const follower = new Follower(open);
   follower.start();
   await settled();
-  expect(from).toEqual([undefined, "90"]);
+  expect(from).toEqual([undefined, "91"]);
   expect(textsOf(follower)).toEqual([
     "k@7",
-    expect.stringMatching(/behind revision 7 and before 90 is lost/),
+    expect.stringMatching(/behind revision 7 and before 91 is lost/),
     "k@91",
   ]);
   expect(follower.course.value.kind).toBe("live");
@@ -130,8 +130,8 @@ test("a beginning that was compacted is told, too, and no try is made twice", as
   const follower = new Follower(open);
   follower.start();
   await settled();
-  expect(from).toEqual([undefined, "90"]);
-  expect(textsOf(follower)).toEqual([expect.stringMatching(/before revision 90 is lost/)]);
+  expect(from).toEqual([undefined, "91"]);
+  expect(textsOf(follower)).toEqual([expect.stringMatching(/before revision 91 is lost/)]);
   expect(follower.course.value.kind).toBe("failed");
 });
 

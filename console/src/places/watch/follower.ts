@@ -137,6 +137,7 @@ export class Follower {
 
   async #run(signal: AbortSignal): Promise<void> {
     let from: string | undefined;
+    let compactedTo: string | undefined;
     for (;;) {
       try {
         this.#course.value = { kind: "opening" };
@@ -151,25 +152,27 @@ export class Follower {
           return;
         }
         const oldest = asError(error).problem?.oldestRevision;
-        const isBehind = oldest !== undefined && oldest !== from && asError(error).code === "compacted";
-        if (!isBehind) {
+        const isBehind = asError(error).code === "compacted" && oldest !== compactedTo;
+        if (oldest === undefined || !isBehind) {
           this.#course.value = { kind: "failed", error: asError(error) };
           return;
         }
-        this.#noteGap(oldest);
-        from = oldest;
+        compactedTo = oldest;
+        // What was before the first change that is shown has to be readable, too.
+        from = String(BigInt(oldest) + 1n);
+        this.#noteGap(from);
         this.#stream = undefined;
       }
     }
   }
 
-  #noteGap(oldest: string): void {
+  #noteGap(from: string): void {
     const behind = this.#stream?.revision;
     this.#note(
       true,
       behind === undefined
-        ? `History was compacted: what was before revision ${oldest} is lost to this page. It begins there`
-        : `History was compacted while the connection was broken: what came behind revision ${behind} and before ${oldest} is lost to this page. It goes on from there`,
+        ? `History was compacted: what was before revision ${from} is lost to this page. It begins there`
+        : `History was compacted while the connection was broken: what came behind revision ${behind} and before ${from} is lost to this page. It goes on from there`,
     );
   }
 

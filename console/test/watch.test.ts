@@ -1,0 +1,262 @@
+/**
+ * The live watch as somebody uses it, on three nodes that can be hurt: nothing is lost over a dead leader, nothing comes twice, what was
+ * compacted meanwhile is told, and the memory of the page stays as it is.
+ *
+ * QUORATE_WATCH_EVENTS: how many changes the page is shown for the last of these; 360000 are an hour of 100 a second.
+ */
+
+import type { Browser, Page } from "playwright-core";
+import { isQuorateError, op } from "quorate";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { findingsOf } from "./axe.js";
+import { Cluster, openBrowser, openWindow, until } from "./support.js";
+
+const EVENTS = Number(process.env["QUORATE_WATCH_EVENTS"] ?? 60_000);
+/** So many the page keeps. */
+const KEPT = 2_000;
+
+let cluster: Cluster;
+let browser: Browser;
+let page: Page;
+let faults: string[] = [];
+
+beforeAll(async () => {
+  cluster = await Cluster.start();
+  browser = await openBrowser();
+  ({ page, faults } = await openWindow(browser));
+});
+
+afterEach(() => {
+  expect(faults.splice(0)).toEqual([]);
+});
+
+const watch = async (query: string) => {
+  await page.goto(`${cluster.console}watch${query}`);
+  await page.getByText("Live", { exact: true }).waitFor();
+};
+const row = (name: string) => page.locator(".row").filter({ hasText: name });
+const panel = () => page.locator(".panel");
+/** The keys of the lines in the page, the newest first. */
+const keys = () => page.locator(".row .key-name").allTextContents();
+const shown = (count: number) => until(async () => (await keys()).length === count);
+const standing = () => page.locator(".watch-standing");
+
+test("each change shows as it happens, with what it was before and how that differs", async () => {
+  const { client } = cluster;
+  await client.put("orders/o1", { status: "new", n: 12345678901234567890n });
+  await watch("?prefix=orders%2F");
+  await page.getByText("No change yet").waitFor();
+  await client.put("stock/pears", 1);
+  await client.patch("orders/o1", { status: "paid" });
+  await client.put("orders/o2", 1);
+  await client.remove("orders/o2");
+  await shown(3);
+  expect(await keys()).toEqual(["orders/o2", "orders/o2", "orders/o1"]);
+  expect(await page.locator(".row .badge").allTextContents()).toEqual(["deleted", "created", "written"]);
+  await row("orders/o1").click();
+  await panel().locator(".diff.removed").getByText('"status": "new"').waitFor();
+  await panel().locator(".diff.added").getByText('"status": "paid"').waitFor();
+  await panel().getByText("12345678901234567890").waitFor();
+  await panel().getByRole("link", { name: "History" }).click();
+  await page.getByRole("heading", { name: "orders/o1" }).waitFor();
+});
+
+test("kinds, conditions and parts narrow it down, and stand in the address", async () => {
+  const { client } = cluster;
+  await watch("");
+  await page.keyboard.press("/");
+  await page.keyboard.type("jobs/");
+  await page.getByLabel("Kinds of changes").selectOption("put");
+  await page.getByLabel(/Of which this holds/).fill("n gte 2.50");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/prefix=jobs%2F&events=put&where=n%20gte%202.50$/);
+  await page.getByText("Live", { exact: true }).waitFor();
+  for (const n of [1, 2, 3]) {
+    await client.put(`jobs/${n}`, { n });
+    await client.remove(`jobs/${n}`);
+  }
+  await client.put("jobs/4", { n: 4 });
+  await shown(2);
+  expect(await keys()).toEqual(["jobs/4", "jobs/3"]);
+
+  await page.getByLabel(/Only a part/).fill("4/4");
+  await page.keyboard.press("Enter");
+  await page.getByText(/a part is like 0\/4/).waitFor();
+  const parts: string[][] = [];
+  for (const part of ["0", "1"]) {
+    const { page, context } = await openWindow(browser);
+    await page.goto(`${cluster.console}watch?prefix=parts${part}%2F&part=${part}%2F2`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await client.bulk(Array.from({ length: 20 }, (_, n) => op.put(`parts${part}/${n}`, n)));
+    // All that comes: it ends with a key that is put until it shows, whichever part that is of.
+    await page.waitForFunction(() => document.querySelectorAll(".row .key-name").length > 3);
+    const now = async () => (await page.locator(".row .key-name").allTextContents()).length;
+    let before = -1;
+    await until(async () => {
+      const is = before;
+      before = await now();
+      return is === before;
+    });
+    parts.push(await page.locator(".row .key-name").allTextContents());
+    await context.close();
+  }
+  for (const part of parts) {
+    expect(part.length).toBeGreaterThan(3);
+    expect(part.length).toBeLessThan(17);
+  }
+});
+
+test("changes of one step are told as such", async () => {
+  await watch("?prefix=step%2F");
+  await cluster.client.txn({ then: ["a", "b", "c"].map((key) => op.put(`step/${key}`, 1)) });
+  await shown(3);
+  await row("step/b").getByText("2 of 3").waitFor();
+  await row("step/b").click();
+  await panel().getByText("change 2 of 3").waitFor();
+});
+
+test("it is paused and goes on, nothing is missed meanwhile, and it is cleared", async () => {
+  const { client } = cluster;
+  await watch("?prefix=pause%2F");
+  await client.put("pause/1", 1);
+  await shown(1);
+  await page.keyboard.press("p");
+  await page.getByText("Paused").waitFor();
+  await client.put("pause/2", 1);
+  await client.put("pause/3", 1);
+  await page.getByText("Paused, 2 new").waitFor();
+  expect(await keys()).toEqual(["pause/1"]);
+  await page.keyboard.press("p");
+  await shown(3);
+  // To open a change holds the list, so that it does not run away from who reads.
+  await row("pause/2").click();
+  await client.put("pause/4", 1);
+  await page.getByText("Paused, 1 new").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await shown(4);
+  await page.keyboard.press("Escape");
+  await panel().waitFor({ state: "detached" });
+  await page.keyboard.press("Shift+C");
+  await page.getByText("No change yet").waitFor();
+  await client.put("pause/5", 1);
+  await shown(1);
+});
+
+test("a key alone is watched, and why it goes", async () => {
+  await watch("?key=mortal");
+  const session = await cluster.client.session();
+  await cluster.client.put("mortal", 1, { session });
+  await cluster.client.put("mortal/not", 1);
+  await session.end();
+  await row("its session ended").waitFor();
+  expect(await keys()).toEqual(["mortal", "mortal"]);
+});
+
+test("the leader dies while somebody watches: nothing is lost, nothing comes twice, and it is told", async () => {
+  const { client } = cluster;
+  // The page is served by the first node: let that lead, so that the stream breaks with it.
+  const first = await fetch(`${cluster.endpoints[0]}/v1/cluster/status`).then(
+    (response) => response.json() as Promise<{ node_id: number }>,
+  );
+  if ((await client.cluster.status()).leaderId !== first.node_id) {
+    await client.cluster.transferLeader(first.node_id);
+  }
+  await watch("?prefix=steady%2F");
+  const COUNT = 120;
+  let written = 0;
+  const writing = (async () => {
+    for (; written < COUNT; written += 1) {
+      await client.put(`steady/${String(written).padStart(3, "0")}`, written, {
+        requestId: `steady-${written}`,
+      });
+    }
+  })();
+  await until(async () => written > 20);
+  await cluster.control("kill_leader");
+  await writing;
+  await row("steady/119").waitFor({ timeout: 30_000 });
+  const all: string[] = [];
+  const notes = new Set<string>();
+  await page.getByRole("listbox").focus();
+  // Only what can be seen is in the page: it is read from the newest to the oldest.
+  await page.keyboard.press("p");
+  while (!all.includes("steady/000")) {
+    all.push(...(await keys()).filter((key) => !all.includes(key)));
+    for (const note of await page.locator(".note-text").allTextContents()) {
+      notes.add(note);
+    }
+    await page.keyboard.press("PageDown");
+  }
+  expect([...notes].join()).toMatch(/taken up again .*right behind revision \d+: nothing is missing/);
+  expect([...all].sort()).toEqual(
+    Array.from({ length: COUNT }, (_, n) => `steady/${String(n).padStart(3, "0")}`),
+  );
+  await standing().getByText(`${COUNT} changes`).waitFor();
+  await cluster.control("restart");
+});
+
+test("a connection that is lost is told while it lasts", async () => {
+  await watch("?prefix=cut%2F");
+  await cluster.control("cut_watches");
+  await row("nothing is missing").waitFor();
+  await cluster.client.put("cut/1", 1);
+  await row("cut/1").waitFor();
+  expect(await findingsOf(page)).toEqual([]);
+});
+
+test("what was compacted is told, and it goes on from what can be read", async () => {
+  const { client } = cluster;
+  // History is kept for 300 revisions and 3 seconds, by the clock of the cluster, which goes on with what is written.
+  const first = await client.put("clock", 0);
+  await until(async () => {
+    for (let n = 0; n < 50; n += 1) {
+      await client.put("clock", n);
+    }
+    try {
+      await client.get("clock", { revision: first.revision });
+      return false;
+    } catch (error) {
+      return isQuorateError(error, "compacted");
+    }
+  });
+  await watch("?prefix=old%2F&from=1");
+  await row("History was compacted").waitFor();
+  expect(await row("History was compacted").textContent()).toMatch(
+    /before revision \d+ is lost to this page/,
+  );
+  await client.put("old/1", 1);
+  await row("old/1").waitFor();
+});
+
+test("the memory of the page does not grow with what it was shown", async () => {
+  const { client } = cluster;
+  await watch("?prefix=many%2F");
+  const session = await page.context().newCDPSession(page);
+  const heap = async () => {
+    await session.send("HeapProfiler.collectGarbage");
+    return (await session.send("Runtime.getHeapUsage")).usedSize;
+  };
+  let made = 0;
+  const make = async (count: number) => {
+    for (let left = count; left > 0; left -= 1_000) {
+      await client.bulk(
+        Array.from({ length: 1_000 }, (_, n) =>
+          op.put(`many/${n}`, { made: made + n, text: "x".repeat(100) }),
+        ),
+      );
+      made += 1_000;
+    }
+    await standing()
+      .getByText(`${made.toString().replace(/\B(?=(\d{3})+$)/g, "\u202f")} changes`)
+      .waitFor({ timeout: 60_000 });
+  };
+  // Once the ring is full, and what is compiled is compiled.
+  await make(5 * KEPT);
+  const before = await heap();
+  await make(EVENTS);
+  const after = await heap();
+  console.log(`heap: ${before} bytes after ${5 * KEPT} changes, ${after} after ${made}`);
+  expect(after - before).toBeLessThan(3 * 1024 * 1024);
+  await page.getByText(/the last 2.000 kept/).waitFor();
+  expect(await page.locator(".row").count()).toBeLessThan(100);
+}, 600_000);
