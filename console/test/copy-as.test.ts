@@ -3,7 +3,7 @@
  * the node's program), Python with what `sdk/python` needs. TypeScript is checked by its types.
  */
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,8 +23,17 @@ import { copyAs, type Language } from "../src/api/copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entries.js";
 import { JsonText } from "../src/api/json-text.js";
 import { type Condition, countKeys, findEntries, listKeys } from "../src/api/keys.js";
+import {
+  listElections,
+  listLocks,
+  readBarrier,
+  readElection,
+  readLatch,
+  readLock,
+} from "../src/api/locks.js";
 import { countMatching, deleteMatching, listCollections, updateMatching } from "../src/api/matching.js";
 import type { Request } from "../src/api/request.js";
+import { endSession, listSessions, readSession } from "../src/api/sessions.js";
 import {
   cancelTask,
   completeTask,
@@ -36,7 +45,8 @@ import {
   requeueTask,
   scheduleTask,
 } from "../src/api/tasks.js";
-import { Cluster } from "./support.js";
+import { watchKeys } from "../src/api/watch.js";
+import { Cluster, coordinate } from "./support.js";
 
 const CONSOLE = fileURLToPath(new URL("..", import.meta.url));
 const CLI = process.env["QUORATE_CLI"] ?? join(dirname(process.env["QUORATE_NODE"] ?? ""), "quorate");
@@ -51,6 +61,8 @@ const ORDERS = { prefix: "orders/", where: WHERE };
 
 let cluster: Cluster;
 let cas = "";
+/** A session that holds something of each kind. */
+let ann = "";
 
 beforeAll(async () => {
   cluster = await Cluster.start({ nodes: 1 });
@@ -60,6 +72,7 @@ beforeAll(async () => {
   await cluster.client.access.setRole("reads", [{ permission: "read", prefix: "orders/" }]);
   await cluster.client.access.setUser("shop", ["reads"]);
   await cluster.client.access.createToken("shop", { note: "the scales" });
+  ann = await coordinate(cluster.client);
 });
 
 /** Requests that read, each with something that the answer has in all forms. */
@@ -91,6 +104,20 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [readQueue("mails"), /scheduled/],
   [listTasks({ queue: "mails", state: "scheduled", limit: 5 }), /welcome-7/],
   [readTask("mails", "welcome-7"), /ann/],
+  [listSessions(), /worker-7/],
+  [readSession(ann), /services\/deploy-1/],
+  [listLocks(), /import\/shop/],
+  [readLock("import/shop"), /worker-7/],
+  [listElections(), /primary/],
+  [readElection("primary"), /10\.0\.0\.7/],
+  [readBarrier("start"), /waiting/],
+  [readLatch("start"), /5/],
+];
+
+/** These go on until they are ended. */
+const watches = () => [
+  watchKeys({ prefix: "orders/", where: WHERE, events: "put", from: cas }),
+  watchKeys({ key: "orders/o1", where: [], from: cas }),
 ];
 
 /** What schedules a task, and what is done to one. */
@@ -130,6 +157,35 @@ function run(program: string, text: string): string {
   return execFileSync(program, ["-c", text], { encoding: "utf8", env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
+/** Runs it until it has said this. */
+async function runUntil(program: string, text: string, answer: RegExp): Promise<void> {
+  const env = {
+    ...process.env,
+    PATH: `${dirname(CLI)}:${process.env["PATH"]}`,
+    PYTHONPATH: join(CONSOLE, "../sdk/python/src"),
+    PYTHONUNBUFFERED: "1",
+  };
+  // In a group of its own: a shell has children.
+  const child = spawn(program, ["-c", text], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  let said = "";
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const take = (piece: Buffer) => {
+        said += String(piece);
+        if (answer.test(said)) {
+          resolve();
+        }
+      };
+      child.stdout.on("data", take);
+      child.stderr.on("data", take);
+      child.once("error", reject);
+      child.once("exit", () => reject(new Error(`it ended: ${said}`)));
+    });
+  } finally {
+    process.kill(-(child.pid ?? 0), "SIGKILL");
+  }
+}
+
 function hasPython(): boolean {
   try {
     run("python3", "import quorate");
@@ -151,6 +207,12 @@ for (const [language, program, isHere] of LANGUAGES) {
     for (const [request, answer] of reads()) {
       expect(run(program, code(request, language)), request.title).toMatch(answer);
     }
+    for (const request of watches()) {
+      await runUntil(program, code(request, language), /it's paid/);
+    }
+    const { session } = await cluster.client.createSession();
+    run(program, code(endSession(session), language));
+    expect(await cluster.client.sessionById(session).get()).toBeUndefined();
     run(program, code(writeEntry(KEY, new JsonText(VALUE), { cas: undefined }), language));
     const written = await cluster.client.get(KEY);
     expect(written?.value).toEqual({ a: null, b: 12345678901234567890n, c: true, d: "'\"\\" });
@@ -247,6 +309,9 @@ test("TypeScript has the types of the client", () => {
       requeueOldest("mails", 5),
       completeTask("mails", "a", "7"),
       cancelTask("mails", "a"),
+      endSession("9"),
+      watchKeys({ prefix: "orders/", where: WHERE, part: { index: 0, of: 4 } }),
+      ...watches(),
     ];
     for (const [at, request] of [...reads().map(([request]) => request), ...writes].entries()) {
       writeFileSync(join(directory, `request-${at}.ts`), code(request, "typescript"));

@@ -23,6 +23,8 @@ const PLACES = [
   ["access-tokens", "access?view=tokens"],
   ["access-audit", "access?view=audit&key=orders/o1"],
   ["history", "history?key=orders/o1"],
+  ["watch", "watch?prefix=orders/&from=2"],
+  ["watch-change", "watch?prefix=orders/&from=2"],
   ["locks", "locks"],
   ["lock", "locks?name=deploy"],
   ["elections", "locks?show=elections&name=primary"],
@@ -54,6 +56,12 @@ describe.runIf(DIRECTORY !== undefined)("pictures", () => {
       await page.goto(cluster.console + address.replace("ANN", ann));
       await page.locator("h1").waitFor();
       await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
+      if (name === "watch-change") {
+        await page.locator(".row").filter({ hasText: "written" }).first().click();
+        await page.locator(".difference").waitFor();
+      } else if (name === "watch") {
+        await page.locator(".row").first().waitFor();
+      }
       await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
     }
     await page.goto(`${cluster.console}find?match=all&prefix=orders/&where=status%20eq%20%22new%22`);

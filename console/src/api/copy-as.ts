@@ -49,6 +49,10 @@ function curl({ http }: Request<unknown>, { origin, hasToken }: Surroundings): s
   if (http.method !== "GET") {
     parts.push(`-X ${http.method}`);
   }
+  if (http.isStream) {
+    // What comes is shown as it comes.
+    parts.push("-N");
+  }
   parts.push(shellWord(origin + http.target));
   if (hasToken) {
     parts.push(`-H "Authorization: Bearer $${TOKEN_VARIABLE}"`);

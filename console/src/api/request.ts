@@ -14,6 +14,8 @@ export interface Http {
   readonly target: string;
   /** JSON text. */
   readonly body?: string;
+  /** Whether the answer goes on until somebody ends it. */
+  readonly isStream?: boolean;
 }
 
 /** A request. */

@@ -37,6 +37,7 @@ export function watchKeys(watched: Watched): Request<Watch<Stored, ChangeEvent<S
     writes: false,
     http: {
       method: "GET",
+      isStream: true,
       target: target("/v1/watch", {
         key,
         prefix,
