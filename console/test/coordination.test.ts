@@ -191,3 +191,32 @@ test("reading only ends nothing", async () => {
   await page.getByRole("switch", { name: "Read only" }).uncheck();
   await ann.end();
 });
+
+test("names of others are text, whatever is in them", async () => {
+  const hostile = '<img src=x onerror="document.title=1">\u202eevil';
+  const ann = await cluster.client.session({ owner: hostile, labels: { [hostile]: hostile } });
+  await ann.lock(hostile);
+  await ann.campaign(hostile, { value: hostile });
+  await cluster.client.put(hostile, hostile, { session: ann });
+  const name = encodeURIComponent(hostile);
+  for (const address of [
+    `locks?name=${name}`,
+    `locks?show=elections&name=${name}`,
+    `sessions?session=${ann.id}`,
+    "watch?from=2",
+  ]) {
+    await open(address);
+    await page.getByText("onerror").first().waitFor();
+    if (address.startsWith("locks?n")) {
+      await panel()
+        .getByRole("button", { name: /^Break/ })
+        .click();
+      await page.getByRole("dialog").getByText("evil").first().waitFor();
+    }
+    const shown = await page.evaluate(() => document.body.textContent ?? "");
+    expect(shown, address).not.toMatch(/\u202e/);
+    expect(await page.locator("main img, dialog img").count()).toBe(0);
+  }
+  expect(await page.title()).not.toBe("1");
+  await ann.end();
+});

@@ -75,6 +75,7 @@ test("the tree opens by keyboard, and an entry of it", async () => {
     "o1",
     "o2",
     "old/",
+    "services/",
     "stock/",
     "top",
   ]);

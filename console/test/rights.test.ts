@@ -92,6 +92,23 @@ test("what is not allowed is explained, with a way to what is", async () => {
   expect(asked.filter((path) => path === "/v1/cluster/members")).toHaveLength(1);
 });
 
+test("a watch that is not allowed is explained, with a way to one that is; so are sessions and locks", async () => {
+  await page.goto(`${cluster.console}watch`);
+  await page.getByText("The user shop may not do this").waitFor();
+  await page.getByText("Stopped").waitFor();
+  await page.getByRole("button", { name: "Watch orders/" }).click();
+  await page.getByText("Live", { exact: true }).waitFor();
+  await cluster.client.put("secret/s2", 1);
+  await cluster.client.put("orders/o2", 1);
+  await page.locator(".row").getByText("orders/o2").waitFor();
+  expect(await page.locator(".row").count()).toBe(1);
+  for (const place of ["sessions", "locks"]) {
+    await page.goto(cluster.console + place);
+    await page.getByText("The user shop may not do this").waitFor();
+    expect(await page.locator(".row").count()).toBe(0);
+  }
+});
+
 test("a level of more than a page is read on below a prefix that is allowed", async () => {
   const ops = Array.from({ length: 2_500 }, (_, n) =>
     op.put(`orders/many/k${String(n).padStart(4, "0")}`, n),

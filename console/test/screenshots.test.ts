@@ -27,6 +27,7 @@ const PLACES = [
   ["watch-change", "watch?prefix=orders/&from=2"],
   ["locks", "locks"],
   ["lock", "locks?name=deploy"],
+  ["lock-break", "locks?name=deploy"],
   ["elections", "locks?show=elections&name=primary"],
   ["meetings", "locks?show=meetings&name=start"],
   ["sessions", "sessions"],
@@ -59,6 +60,9 @@ describe.runIf(DIRECTORY !== undefined)("pictures", () => {
       if (name === "watch-change") {
         await page.locator(".row").filter({ hasText: "written" }).first().click();
         await page.locator(".difference").waitFor();
+      } else if (name === "lock-break") {
+        await page.getByRole("button", { name: /^Break/ }).click();
+        await page.locator("dialog[open]").waitFor();
       } else if (name === "watch") {
         await page.locator(".row").first().waitFor();
       }

@@ -52,6 +52,7 @@ test("each change shows as it happens, with what it was before and how that diff
   await client.remove("orders/o2");
   await shown(3);
   expect(await keys()).toEqual(["orders/o2", "orders/o2", "orders/o1"]);
+  expect(await standing().textContent()).toContain("3 changes");
   expect(await page.locator(".row .badge").allTextContents()).toEqual(["deleted", "created", "written"]);
   await row("orders/o1").click();
   await panel().locator(".diff.removed").getByText('"status": "new"').waitFor();
@@ -148,20 +149,28 @@ test("a key alone is watched, and why it goes", async () => {
   await cluster.client.put("mortal", 1, { session });
   await cluster.client.put("mortal/not", 1);
   await session.end();
-  await row("its session ended").waitFor();
+  await row("session ended").waitFor();
   expect(await keys()).toEqual(["mortal", "mortal"]);
 });
 
 test("the leader dies while somebody watches: nothing is lost, nothing comes twice, and it is told", async () => {
   const { client } = cluster;
-  // The page is served by the first node: let that lead, so that the stream breaks with it.
-  const first = await fetch(`${cluster.endpoints[0]}/v1/cluster/status`).then(
-    (response) => response.json() as Promise<{ node_id: number }>,
-  );
-  if ((await client.cluster.status()).leaderId !== first.node_id) {
-    await client.cluster.transferLeader(first.node_id);
+  // The stream is to break with the leader: so that leads which serves it.
+  const serving = () =>
+    page.evaluate(async () => {
+      const response = await fetch("/v1/cluster/status");
+      return ((await response.json()) as { node_id: number }).node_id;
+    });
+  let node = 0;
+  await until(async () => {
+    await watch("?prefix=steady%2F");
+    const before = node;
+    node = await serving();
+    return before === node;
+  });
+  if ((await client.cluster.status()).leaderId !== node) {
+    await client.cluster.transferLeader(node);
   }
-  await watch("?prefix=steady%2F");
   const COUNT = 120;
   let written = 0;
   const writing = (async () => {

@@ -17,7 +17,8 @@ export function Help() {
   };
   return (
     <Dialog title="Keyboard" onClose={close}>
-      <div class="help">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      <div class="help" tabIndex={0}>
         {[...groups].map(([group, list]) => (
           <section key={group}>
             <h3>{group}</h3>

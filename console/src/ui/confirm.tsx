@@ -57,7 +57,10 @@ export function Confirming() {
         </>
       }
     >
-      <div class="prose">{question.body}</div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      <div class="prose" tabIndex={0}>
+        {question.body}
+      </div>
     </Dialog>
   );
 }

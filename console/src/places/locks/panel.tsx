@@ -6,6 +6,7 @@ import type { QuorateError } from "quorate";
 import { asError } from "../../api/errors.js";
 import { readElection, readLock } from "../../api/locks.js";
 import type { Request } from "../../api/request.js";
+import { visible } from "../../json/format.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
@@ -115,7 +116,7 @@ function Both({ queue, onEnd }: BothProps) {
                 type="button"
                 class="button small danger-text"
                 disabled={isReadOnly.value}
-                aria-label={`${isLock ? "Break the lock" : "End the leadership"} of ${ownerOf(holder)}`}
+                aria-label={`${isLock ? "Break the lock" : "End the leadership"} of ${visible(ownerOf(holder))}`}
                 onClick={() => onEnd(holder)}
               >
                 {isLock ? "Break" : "End"}
@@ -181,26 +182,27 @@ function Person(props: {
 
 /** Ends the session of a holder, as things are by now, once that was confirmed. */
 async function brokenOnceConfirmed(kind: Queue["kind"], name: string, { session }: Holder): Promise<void> {
+  const shown = visible(name);
   const queue = await perform(readQueue(kind, name));
   const holder = queue.holders.find((other) => other.session === session);
   if (holder === undefined) {
-    notify(`${name}: session ${session} has let go of it by itself`);
+    notify(`${shown}: session ${session} has let go of it by itself`);
     return;
   }
   const isLock = kind === "lock";
   await endOnceConfirmed(session, {
-    title: isLock ? `Break the lock ${name}?` : `End the leadership in ${name}?`,
+    title: isLock ? `Break the lock ${shown}?` : `End the leadership in ${shown}?`,
     outcome: (
       <p>
         <strong>
           <KeyName name={name} />
         </strong>
-        : <KeyName name={outcomeOf(queue, holder)} />
+        : <bdi>{visible(outcomeOf(queue, holder))}</bdi>
       </p>
     ),
     action: `${isLock ? "Break the lock" : "End the leadership"}: end session ${session}`,
     done: isLock
-      ? `The lock ${name} was broken: session ${session} has ended`
-      : `The leadership in ${name} is over: session ${session} has ended`,
+      ? `The lock ${shown} was broken: session ${session} has ended`
+      : `The leadership in ${shown} is over: session ${session} has ended`,
   });
 }

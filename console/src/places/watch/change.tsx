@@ -15,7 +15,7 @@ import type { ChangeLine } from "./follower.js";
 const CAUSES: Readonly<Record<string, string>> = {
   removed: "deleted",
   expired: "expired",
-  session_ended: "its session ended",
+  session_ended: "session ended",
 };
 
 /** What happened, in a word or two. */

@@ -38,6 +38,7 @@ export function WatchForm({ wish, onWish }: WatchFormProps) {
       class={`mono ${look}`}
       type="text"
       aria-label={label}
+      title={label}
       placeholder={placeholder}
       autocomplete="off"
       autocapitalize="off"

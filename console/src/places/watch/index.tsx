@@ -189,6 +189,8 @@ function Standing({ follower, pause }: { readonly follower: Follower; readonly p
     const timer = setInterval(() => setTick((tick) => tick + 1), 1_000);
     return () => clearInterval(timer);
   }, []);
+  // A component that reads signals is drawn anew for those alone.
+  follower.version.value;
   const course = follower.course.value;
   const { count } = follower;
   const { dropped, length } = follower.lines;
