@@ -148,25 +148,29 @@ function code(request: Request<unknown>, language: Language): string {
   return code;
 }
 
+const ENVIRONMENT = {
+  ...process.env,
+  PATH: `${dirname(CLI)}:${process.env["PATH"]}`,
+  PYTHONPATH: join(CONSOLE, "../sdk/python/src"),
+  PYTHONUNBUFFERED: "1",
+};
+
 function run(program: string, text: string): string {
-  const env = {
-    ...process.env,
-    PATH: `${dirname(CLI)}:${process.env["PATH"]}`,
-    PYTHONPATH: join(CONSOLE, "../sdk/python/src"),
-  };
-  return execFileSync(program, ["-c", text], { encoding: "utf8", env, stdio: ["ignore", "pipe", "pipe"] });
+  return execFileSync(program, ["-c", text], {
+    encoding: "utf8",
+    env: ENVIRONMENT,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 /** Runs it until it has said this. */
 async function runUntil(program: string, text: string, answer: RegExp): Promise<void> {
-  const env = {
-    ...process.env,
-    PATH: `${dirname(CLI)}:${process.env["PATH"]}`,
-    PYTHONPATH: join(CONSOLE, "../sdk/python/src"),
-    PYTHONUNBUFFERED: "1",
-  };
   // In a group of its own: a shell has children.
-  const child = spawn(program, ["-c", text], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+  const child = spawn(program, ["-c", text], {
+    env: ENVIRONMENT,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
   let said = "";
   try {
     await new Promise<void>((resolve, reject) => {

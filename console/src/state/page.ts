@@ -2,7 +2,8 @@
  * The requests behind what is shown.
  *
  * Owns the two ways in which a place asks the cluster: `useRequest` reads for as long as the place is shown, `perform` does something
- * once. Both note the request, so that the drawer `Copy as` has it, and both treat errors alike.
+ * once. Both note the request, so that the drawer `Copy as` has it, and both treat errors alike. `details.ts` has a third, for the rows
+ * of a list, which notes nothing.
  */
 
 import { type ReadonlySignal, signal } from "@preact/signals";

@@ -138,12 +138,19 @@ export class Follower {
   async #run(signal: AbortSignal): Promise<void> {
     let from: string | undefined;
     let compactedTo: string | undefined;
+    /** What is lost begins behind this revision. */
+    let gap: { readonly behind: string | undefined } | undefined;
     for (;;) {
       try {
         this.#course.value = { kind: "opening" };
-        this.#stream = await this.#open(from, signal);
+        const stream = await this.#open(from, signal);
+        this.#stream = stream;
         this.#course.value = { kind: "live" };
-        for await (const event of this.#stream) {
+        if (gap !== undefined && from !== undefined) {
+          this.#noteGap(gap.behind, from);
+          gap = undefined;
+        }
+        for await (const event of stream) {
           this.#take(event);
         }
         return;
@@ -151,23 +158,22 @@ export class Follower {
         if (signal.aborted) {
           return;
         }
-        const oldest = asError(error).problem?.oldestRevision;
-        const isBehind = asError(error).code === "compacted" && oldest !== compactedTo;
-        if (oldest === undefined || !isBehind) {
+        const { code, problem } = asError(error);
+        const oldest = problem?.oldestRevision;
+        if (code !== "compacted" || oldest === undefined || oldest === compactedTo) {
           this.#course.value = { kind: "failed", error: asError(error) };
           return;
         }
+        // It may go on to be compacted while it is asked for.
         compactedTo = oldest;
+        gap ??= { behind: this.#stream?.revision };
         // What was before the first change that is shown has to be readable, too.
         from = String(BigInt(oldest) + 1n);
-        this.#noteGap(from);
-        this.#stream = undefined;
       }
     }
   }
 
-  #noteGap(from: string): void {
-    const behind = this.#stream?.revision;
+  #noteGap(behind: string | undefined, from: string): void {
     this.#note(
       true,
       behind === undefined
