@@ -1,6 +1,6 @@
 /** The request for changes of keys as they happen. */
 
-import type { ChangeEvent, Criterion, Watch } from "quorate";
+import type { ChangeEvent, Criterion, Part, Watch } from "quorate";
 import type { Stored } from "./entries.js";
 import { type Condition, clausesCli, clausesJson } from "./keys.js";
 import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
@@ -8,12 +8,6 @@ import { type Request, target } from "./request.js";
 
 /** How often a node says that it is there while nothing happens. */
 const HEARTBEAT_MS = 5_000;
-
-/** One of several parts of the keys, from 0. */
-export interface Part {
-  readonly index: number;
-  readonly of: number;
-}
 
 /** What is watched: a key, or the keys that begin with a prefix. */
 export interface Watched {
@@ -43,9 +37,9 @@ export function watchKeys(watched: Watched): Request<Watch<Stored, ChangeEvent<S
         prefix,
         events,
         from,
-        where: conditions,
         part: part?.index,
         of: part?.of,
+        where: conditions,
         prev: true,
         heartbeat_ms: HEARTBEAT_MS,
       }),
@@ -103,8 +97,8 @@ function pythonOf({ key, prefix, events, part, from }: Watched, conditions: stri
     from_revision: from,
     where: conditions && pythonValue(conditions),
     events: events && text(events),
+    part: part && `(${part.index}, ${part.of})`,
     prev: "True",
   }).slice(2);
-  const note = part === undefined ? "" : "# The Python client watches all parts of the keys.\n";
-  return `${note}with client.watch(${options}) as watch:\n    for event in watch:\n        print(event)`;
+  return `with client.watch(${options}) as watch:\n    for event in watch:\n        print(event)`;
 }

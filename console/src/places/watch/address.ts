@@ -1,7 +1,8 @@
 /** What is watched, as the address has it. Pure. */
 
+import type { Part } from "quorate";
 import { type Condition, parseCondition } from "../../api/keys.js";
-import type { Part, Watched } from "../../api/watch.js";
+import type { Watched } from "../../api/watch.js";
 import type { Query } from "../../state/route.js";
 
 /** What is watched, in words as they are typed. */
