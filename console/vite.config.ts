@@ -19,6 +19,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     reportCompressedSize: false,
+    // The texts of all that is built in, for scripts/deploy/third-party.
+    license: { fileName: "licences.txt" },
     rolldownOptions: {
       output: {
         entryFileNames: "assets/[name]-[hash].js",

@@ -22,6 +22,8 @@ async fn browsers_find_the_console_and_may_run_nothing_else() {
     assert_eq!((script.status, script.header("content-type")), (200, Some("text/javascript; charset=utf-8")));
     assert_eq!(script.header("content-encoding"), Some("gzip"));
     assert!(script.header("cache-control").is_some_and(|kept| kept.contains("immutable")));
+    let licences = server.ask("GET", "/console/licences.txt", &[], b"").await;
+    assert_eq!((licences.status, licences.header("content-type")), (200, Some("text/plain; charset=utf-8")));
     let tag = page.header("etag").expect("a tag");
     assert_eq!(server.ask("GET", "/console/", &[("If-None-Match", tag)], b"").await.status, 304);
 }

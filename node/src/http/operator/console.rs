@@ -61,6 +61,7 @@ impl Served {
             "js" => "text/javascript; charset=utf-8",
             "css" => "text/css; charset=utf-8",
             "svg" => "image/svg+xml",
+            "txt" => "text/plain; charset=utf-8",
             _ => "application/octet-stream",
         };
         let tag = HeaderValue::from_str(&format!("\"{:016x}\"", xxh3_64(contents))).expect("visible ASCII");
