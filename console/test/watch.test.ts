@@ -2,7 +2,8 @@
  * The live watch as somebody uses it, on three nodes that can be hurt: nothing is lost over a dead leader, nothing comes twice, what was
  * compacted meanwhile is told, and the memory of the page stays as it is.
  *
- * QUORATE_WATCH_EVENTS: how many changes the page is shown for the last of these; 360000 are an hour of 100 a second.
+ * QUORATE_WATCH_EVENTS: how many changes at once the page is shown for the memory of it; 360000 are as many as an hour of 100 a second has.
+ * QUORATE_WATCH_SECONDS: for how long it is shown 100 a second; 3600 are the hour itself.
  */
 
 import type { Browser, Page } from "playwright-core";
@@ -12,6 +13,7 @@ import { findingsOf } from "./axe.js";
 import { Cluster, openBrowser, openWindow, until } from "./support.js";
 
 const EVENTS = Number(process.env["QUORATE_WATCH_EVENTS"] ?? 60_000);
+const SECONDS = Number(process.env["QUORATE_WATCH_SECONDS"] ?? 120);
 /** So many the page keeps. */
 const KEPT = 2_000;
 
@@ -233,14 +235,23 @@ test("what was compacted is told, and it goes on from what can be read", async (
   await row("old/1").waitFor();
 });
 
+/** How much the page holds, garbage collected. */
+async function heapOf(page: Page): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  await session.detach();
+  return usedSize;
+}
+
+const shownSoFar = (made: number) =>
+  standing()
+    .getByText(`${made.toString().replace(/\B(?=(\d{3})+$)/g, "\u202f")} changes`)
+    .waitFor({ timeout: 60_000 });
+
 test("the memory of the page does not grow with what it was shown", async () => {
   const { client } = cluster;
   await watch("?prefix=many%2F");
-  const session = await page.context().newCDPSession(page);
-  const heap = async () => {
-    await session.send("HeapProfiler.collectGarbage");
-    return (await session.send("Runtime.getHeapUsage")).usedSize;
-  };
   let made = 0;
   const make = async (count: number) => {
     for (let left = count; left > 0; left -= 1_000) {
@@ -251,17 +262,49 @@ test("the memory of the page does not grow with what it was shown", async () => 
       );
       made += 1_000;
     }
-    await standing()
-      .getByText(`${made.toString().replace(/\B(?=(\d{3})+$)/g, "\u202f")} changes`)
-      .waitFor({ timeout: 60_000 });
+    await shownSoFar(made);
   };
   // Once the ring is full, and what is compiled is compiled.
   await make(5 * KEPT);
-  const before = await heap();
+  const before = await heapOf(page);
   await make(EVENTS);
-  const after = await heap();
+  const after = await heapOf(page);
   console.log(`heap: ${before} bytes after ${5 * KEPT} changes, ${after} after ${made}`);
   expect(after - before).toBeLessThan(3 * 1024 * 1024);
   await page.getByText(/the last 2.000 kept/).waitFor();
   expect(await page.locator(".row").count()).toBeLessThan(100);
 }, 600_000);
+
+test(
+  "the memory of the page is flat while it is shown 100 changes a second",
+  async () => {
+    const { client } = cluster;
+    await watch("?prefix=steady%2F");
+    const started = performance.now();
+    const seconds = () => (performance.now() - started) / 1_000;
+    let made = 0;
+    const makeUntil = async (second: number) => {
+      while (seconds() < second) {
+        // What is due by now, whatever the last batch took, so that the rate holds on a busy machine.
+        const due = Math.max(1, Math.min(1_000, Math.floor(100 * seconds()) - made));
+        await client.bulk(
+          Array.from({ length: due }, (_, n) => op.put(`steady/${(made + n) % 500}`, { made: made + n })),
+        );
+        made += due;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      await shownSoFar(made);
+    };
+    // The ring is full by then.
+    const warm = Math.min(30, SECONDS / 4);
+    await makeUntil(warm);
+    const before = await heapOf(page);
+    await makeUntil(SECONDS);
+    const after = await heapOf(page);
+    const [s, rate] = [Math.round(seconds()), Math.round(made / seconds())];
+    console.log(`heap: ${before} bytes after ${warm} s, ${after} after ${s} s at ${rate} changes a second`);
+    expect(rate).toBeGreaterThan(90);
+    expect(after).toBeLessThan(1.2 * before);
+  },
+  (SECONDS + 120) * 1_000,
+);

@@ -9,8 +9,8 @@ export class Ring<Item> {
   readonly #countMax: number;
   readonly #weightMax: number;
   readonly #weigh: (item: Item) => number;
-  #items: Item[] = [];
-  /** So many at the front of the array are let go already. */
+  #items: (Item | undefined)[] = [];
+  /** So many at the front of the array are let go already: nothing is there any more. */
   #gone = 0;
   #weight = 0;
   #dropped = 0;
@@ -37,6 +37,7 @@ export class Ring<Item> {
     this.#weight += this.#weigh(item);
     while (this.length > 1 && (this.length > this.#countMax || this.#weight > this.#weightMax)) {
       this.#weight -= this.#weigh(this.#items[this.#gone] as Item);
+      this.#items[this.#gone] = undefined;
       this.#gone += 1;
       this.#dropped += 1;
     }
@@ -54,7 +55,7 @@ export class Ring<Item> {
 
   /** All of them as they are, the newest first. */
   snapshot(): Item[] {
-    return this.#items.slice(this.#gone).reverse();
+    return this.#items.slice(this.#gone).reverse() as Item[];
   }
 
   /** Forgets all. */
