@@ -92,7 +92,8 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
     /orders\/o1/,
   ],
   [countMatching({ prefix: "orders/", where: WHERE }), /1/],
-  [countMatching({ prefix: "", where: [{ any: WHERE }] }), /1/],
+  // The order, and the service that is registered.
+  [countMatching({ prefix: "", where: [{ any: WHERE }] }), /2/],
   [updateMatching(ORDERS, new JsonText('{"n":null}'), { dryRun: true, limit: 5 }), /1/],
   [deleteMatching(ORDERS, { dryRun: true, limit: 5 }), /1/],
   [listCollections(5), /users/],

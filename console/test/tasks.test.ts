@@ -79,6 +79,7 @@ test("those that are chosen by keyboard are requeued, and the others not", async
   await page.getByText("2 chosen").waitFor();
   await page.getByRole("button", { name: "Requeue 2" }).click();
   const question = page.getByRole("dialog");
+  await question.locator("li").first().waitFor();
   expect(await question.locator("li").allTextContents()).toEqual([ids[0], ids[2]]);
   await question.getByRole("button", { name: "Requeue 2 tasks" }).click();
   await page.getByText("2 of 2 done").waitFor();
