@@ -153,16 +153,19 @@ export interface Look {
   readonly width?: number;
   readonly height?: number;
   readonly scheme?: "light" | "dark";
+  /** Whether it believes a certificate of anybody. */
+  readonly ignoreHTTPSErrors?: boolean;
 }
 
 /** A new window. Errors of the page and breaches of its policy end up in `faults`. */
 export async function openWindow(
   browser: Browser,
-  { width = 1280, height = 800, scheme = "light" }: Look = {},
+  { width = 1280, height = 800, scheme = "light", ignoreHTTPSErrors = false }: Look = {},
 ): Promise<{ page: Page; context: BrowserContext; faults: string[] }> {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: scheme,
+    ignoreHTTPSErrors,
     permissions: ["clipboard-read", "clipboard-write"],
   });
   context.setDefaultTimeout(15_000);
