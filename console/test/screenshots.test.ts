@@ -1,38 +1,15 @@
-/** Pictures of each place, in both themes and at both widths. Owns what is in them. QUORATE_SHOTS names where they go. */
+/**
+ * Pictures of each place, in both themes and at both widths, for people to look at; those in `docs/console` are of here. Owns which there
+ * are. QUORATE_SHOTS names where they go.
+ */
 
 import { mkdirSync } from "node:fs";
+import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Cluster, coordinate, openBrowser, openWindow } from "./support.js";
+import { type Shop, startShop } from "./shop.js";
+import { openBrowser, openWindow } from "./support.js";
 
 const DIRECTORY = process.env["QUORATE_SHOTS"];
-const PLACES = [
-  ["cluster", "cluster"],
-  ["keys", "keys"],
-  ["keys-found", "keys?prefix=orders/&where=status%20eq%20%22paid%22"],
-  ["entry", "entry?key=orders/o1"],
-  ["tasks", "tasks"],
-  ["tasks-queue", "tasks?queue=mails&state=dead"],
-  ["tasks-one", "tasks?queue=mails&state=dead&id=welcome-1"],
-  [
-    "find",
-    "find?match=all&prefix=orders/&where=status%20eq%20%22paid%22&where=total%20gte%2010&order=-total",
-  ],
-  ["access", "access?view=rights&user=shop&permission=write&name=orders/o1"],
-  ["access-users", "access?view=users"],
-  ["access-roles", "access?view=roles"],
-  ["access-tokens", "access?view=tokens"],
-  ["access-audit", "access?view=audit&key=orders/o1"],
-  ["history", "history?key=orders/o1"],
-  ["watch", "watch?prefix=orders/&from=2"],
-  ["watch-change", "watch?prefix=orders/&from=2"],
-  ["locks", "locks"],
-  ["lock", "locks?name=deploy"],
-  ["lock-break", "locks?name=deploy"],
-  ["elections", "locks?show=elections&name=primary"],
-  ["meetings", "locks?show=meetings&name=start"],
-  ["sessions", "sessions"],
-  ["session", "sessions?session=ANN"],
-] as const;
 const LOOKS = [
   { width: 1280, height: 800, scheme: "light" },
   { width: 1280, height: 800, scheme: "dark" },
@@ -40,124 +17,103 @@ const LOOKS = [
   { width: 390, height: 844, scheme: "dark" },
 ] as const;
 
+/** A picture: its name, where it is taken, and what is done before. */
+type Picture = readonly [name: string, address: string, act?: (page: Page) => Promise<void>];
+
+const pictures = ({ session, since }: Shop): readonly Picture[] => [
+  ["cluster", "cluster"],
+  ["keys", "keys", openTree],
+  ["keys-found", "keys?prefix=orders/&where=status%20eq%20%22paid%22"],
+  ["entry", "entry?key=orders/2026-0147"],
+  ["history", "history?key=orders/2026-0147", (page) => page.locator(".difference").waitFor()],
+  ["watch", `watch?prefix=orders/&from=${since}`, openChange],
+  ["locks", "locks?name=deploy"],
+  ["locks-all", "locks"],
+  ["locks-break", "locks?name=deploy", askToBreak],
+  ["elections", "locks?show=elections&name=primary"],
+  ["meetings", "locks?show=meetings&name=start"],
+  ["sessions", `sessions?session=${session}`],
+  ["tasks", "tasks?queue=mails&state=dead"],
+  ["tasks-queues", "tasks"],
+  ["tasks-one", "tasks?queue=mails&state=dead&id=welcome-1"],
+  [
+    "find",
+    "find?match=all&prefix=orders/&where=status%20eq%20%22paid%22&where=total%20gte%2010&order=-total",
+    (page) => page.locator(".row").first().waitFor(),
+  ],
+  ["find-update", "find?match=all&prefix=orders/&where=status%20eq%20%22new%22", tryUpdate],
+  ["access", "access?view=rights&user=shop&permission=write&name=orders/2026-0147"],
+  ["access-users", "access?view=users"],
+  ["access-roles", "access?view=roles"],
+  ["access-tokens", "access?view=tokens"],
+  ["access-audit", "access?view=audit&key=orders/2026-0147"],
+  ["copy", "history?key=orders/2026-0147", openCopy],
+  ["palette", "keys", openPalette],
+];
+
+async function openTree(page: Page): Promise<void> {
+  for (const name of ["stock/", "services/"]) {
+    await page
+      .locator(".row", { has: page.getByText(name, { exact: true }) })
+      .first()
+      .click();
+  }
+  await page.waitForFunction(() => !document.querySelector(".rows")?.textContent?.includes("Reading more"));
+}
+
+async function openChange(page: Page): Promise<void> {
+  await page.locator(".row").filter({ hasText: "written" }).first().click();
+  await page.locator(".difference").waitFor();
+}
+
+async function askToBreak(page: Page): Promise<void> {
+  await page.getByRole("button", { name: /^Break/ }).click();
+  await page.locator("dialog[open]").waitFor();
+}
+
+async function tryUpdate(page: Page): Promise<void> {
+  await page.locator(".row").first().waitFor();
+  await page.keyboard.press("m");
+  await page.getByLabel("Patch").fill('{\n  "status": "late",\n  "note": null\n}');
+  await page.getByRole("button", { name: "Dry run" }).click();
+  await page.getByRole("list", { name: "Entries that match" }).waitFor();
+}
+
+async function openCopy(page: Page): Promise<void> {
+  await page.locator(".difference").waitFor();
+  await page.keyboard.press("c");
+  await page.locator("dialog[open]").waitFor();
+}
+
+async function openPalette(page: Page): Promise<void> {
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("orders/2026-0131");
+}
+
 describe.runIf(DIRECTORY !== undefined)("pictures", () => {
-  let cluster: Cluster;
-  let ann = "";
+  let shop: Shop;
   beforeAll(async () => {
     mkdirSync(DIRECTORY ?? "", { recursive: true });
-    cluster = await Cluster.start();
-    await fill(cluster);
-    ann = await coordinate(cluster.client);
+    shop = await startShop();
   });
 
-  test.each(LOOKS)("at $width in $scheme", async (look) => {
-    const browser = await openBrowser();
-    const { page, faults } = await openWindow(browser, look);
-    for (const [name, address] of PLACES) {
-      await page.goto(cluster.console + address.replace("ANN", ann));
-      await page.locator("h1").waitFor();
-      await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
-      if (name === "watch-change") {
-        await page.locator(".row").filter({ hasText: "written" }).first().click();
-        await page.locator(".difference").waitFor();
-      } else if (name === "lock-break") {
-        await page.getByRole("button", { name: /^Break/ }).click();
-        await page.locator("dialog[open]").waitFor();
-      } else if (name === "watch") {
-        await page.locator(".row").first().waitFor();
+  test.each(LOOKS)(
+    "at $width in $scheme",
+    async (look) => {
+      const browser = await openBrowser();
+      const { page, faults } = await openWindow(browser, look);
+      await page.goto(shop.cluster.console);
+      await page.getByLabel("Token").fill(shop.token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      for (const [name, address, act] of pictures(shop)) {
+        await page.goto(shop.cluster.console + address);
+        await page.locator("h1").waitFor();
+        await page.waitForFunction(() => document.querySelector(".loading, .pending") === null);
+        await act?.(page);
+        await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
       }
-      await page.screenshot({ path: `${DIRECTORY}/${name}-${look.width}-${look.scheme}.png` });
-    }
-    await page.goto(`${cluster.console}find?match=all&prefix=orders/&where=status%20eq%20%22new%22`);
-    await page.locator(".row").first().waitFor();
-    await page.keyboard.press("m");
-    await page.getByLabel("Patch").fill('{\n  "status": "late",\n  "note": null\n}');
-    await page.getByRole("button", { name: "Dry run" }).click();
-    await page.getByRole("list", { name: "Entries that match" }).waitFor();
-    await page.screenshot({ path: `${DIRECTORY}/find-update-${look.width}-${look.scheme}.png` });
-    await page.goto(`${cluster.console}history?key=orders/o1`);
-    await page.locator(".difference").waitFor();
-    await page.keyboard.press("c");
-    await page.locator("dialog[open]").waitFor();
-    await page.screenshot({ path: `${DIRECTORY}/copy-${look.width}-${look.scheme}.png` });
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("orders/o7");
-    await page.screenshot({ path: `${DIRECTORY}/palette-${look.width}-${look.scheme}.png` });
-    expect(faults).toEqual([]);
-  });
+      expect(faults).toEqual([]);
+    },
+    180_000,
+  );
 });
-
-/** Entries as a shop may have them. */
-async function fill({ client }: Cluster): Promise<void> {
-  const states = ["new", "paid", "sent", "returned"];
-  for (let n = 0; n < 40; n += 1) {
-    await client.put(`orders/o${n}`, {
-      status: states[n % 4],
-      total: n * 3.5,
-      customer: { name: "Ann", city: "Ulm" },
-    });
-  }
-  for (const key of [
-    "stock/pears",
-    "stock/plums",
-    "stock/nuts/hazel",
-    "services/web/1",
-    "services/web/2",
-    "version",
-  ]) {
-    await client.put(key, { left: 5 });
-  }
-  const lines = [
-    { article: "pears", count: 2, price: 3.2 },
-    { article: "plums", count: 1, price: 2 },
-  ];
-  await client.put("orders/o1", {
-    status: "paid",
-    total: 8.4,
-    customer: { name: "Ann", city: "Ulm" },
-    lines,
-  });
-  await client.patch("orders/o1", { status: "sent", parcel: "DE-4711", sent_at: "2026-11-20T10:12:00Z" });
-  await client.insert("orders/o1", {}).catch(() => undefined);
-  await fillTasks(client);
-  await fillAccess(client);
-}
-
-/** Users and roles as a shop may have them. */
-async function fillAccess({ access }: Cluster["client"]): Promise<void> {
-  await access.setRole("orders", [
-    { permission: "write", prefix: "orders/" },
-    { permission: "lock", prefix: "orders/" },
-    { permission: "read", prefix: "stock/" },
-  ]);
-  await access.setRole("reports", [{ permission: "read", prefix: "" }]);
-  await access.setUser("shop", ["orders"]);
-  await access.setUser("auditor", ["reports"]);
-  await access.setUser("intern", []);
-  await access.createToken("shop", { note: "the shop", expiresInMs: 90 * 86_400_000 });
-  await access.createToken("auditor", { note: "monthly report" });
-}
-
-/** Queues as a shop may have them. */
-async function fillTasks(client: Cluster["client"]): Promise<void> {
-  const mails = client.tasks("mails");
-  for (let n = 0; n < 6; n += 1) {
-    await mails.schedule(
-      { to: `customer-${n}@example.org`, template: "welcome" },
-      { id: `welcome-${n}`, maxAttempts: 1 },
-    );
-  }
-  const errors = [
-    "550 no such mailbox",
-    "421 service not available, closing the channel",
-    "timed out after 30 s",
-  ];
-  for (const [at, task] of (await mails.claim({ limit: 3, worker: "mailer-1" })).entries()) {
-    await task.fail({ error: errors[at] ?? "" });
-  }
-  await mails.claim({ limit: 1, worker: "mailer-2", leaseMs: 600_000 });
-  await client
-    .tasks("reports")
-    .schedule({ kind: "daily" }, { id: "daily", cron: "0 3 * * *", zone: "Europe/Berlin" });
-}
