@@ -71,10 +71,12 @@ fn files_under(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_under(&path) } else { vec![path] }).collect()
 }
 
-/// Where the links of a document lead to, but for those to the web and within itself.
+/// Where the links and pictures of a document lead to, but for those to the web and within itself.
 fn links(text: &str) -> impl Iterator<Item = &str> {
-    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
-    targets.filter(|target| !target.is_empty() && !target.contains("://"))
+    let linked = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    let starts = [" src=\"", " srcset=\""].into_iter();
+    let shown = starts.flat_map(|start| text.split(start).skip(1)).filter_map(|rest| rest.split('"').next());
+    linked.chain(shown).filter(|target| !target.is_empty() && !target.contains("://"))
 }
 
 /// Who reads the documents of a package has no checkout beside them.
