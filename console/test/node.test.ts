@@ -8,10 +8,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Client } from "quorate";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { connect } from "../../sdk/typescript/src/node/index.js";
 import { TestCluster } from "../../sdk/typescript/src/node/testing.js";
-import { openBrowser, openWindow } from "./support.js";
+import { atEnd, openBrowser, openWindow } from "./support.js";
 
 const NODE = process.env["QUORATE_NODE"] ?? "quorate-node";
 const ROOT = "0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -22,7 +22,7 @@ let shop = "";
 
 beforeAll(async () => {
   const home = mkdtempSync(join(tmpdir(), "quorate-console-"));
-  afterAll(() => rmSync(home, { recursive: true }));
+  atEnd(() => rmSync(home, { recursive: true }));
   execFileSync(NODE, ["pki", "init", home]);
   execFileSync(NODE, ["pki", "node", home, "--id", "1", "--host", "localhost,127.0.0.1"]);
   const root = join(home, "root.token");
@@ -33,10 +33,10 @@ beforeAll(async () => {
     flags: [...tls, "--auth", "required", "--root-token-file", root],
     tls: true,
   });
-  afterAll(() => cluster.stop());
+  atEnd(() => cluster.stop());
   origin = `https://${cluster.endpoints[0]}`;
   client = connect({ endpoints: origin, caFile: join(home, "ca.crt"), token: ROOT });
-  afterAll(() => client.close());
+  atEnd(() => client.close());
   await client.put("orders/o1", { status: "new" });
   await client.access.setRole("orders", [{ permission: "write", prefix: "orders/" }]);
   await client.access.setUser("shop", ["orders"]);

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { op } from "quorate";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 import { findingsOf } from "./axe.js";
-import { Cluster, openBrowser, openWindow } from "./support.js";
+import { atEnd, Cluster, openBrowser, openWindow } from "./support.js";
 
 const ROOT = "0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -19,7 +19,7 @@ let shop = "";
 
 beforeAll(async () => {
   const home = mkdtempSync(join(tmpdir(), "quorate-console-"));
-  afterAll(() => rmSync(home, { recursive: true }));
+  atEnd(() => rmSync(home, { recursive: true }));
   const file = join(home, "root.token");
   writeFileSync(file, ROOT, { mode: 0o600 });
   cluster = await Cluster.start({ nodeArgs: ["--auth", "required", "--root-token-file", file], token: ROOT });

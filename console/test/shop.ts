@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, op } from "quorate";
-import { afterAll } from "vitest";
-import { Cluster, coordinate } from "./support.js";
+import { atEnd, Cluster, coordinate } from "./support.js";
 
 const ROOT = "0123456789abcdef0123456789abcdef0123456789abcdef";
 const CUSTOMERS = [
@@ -42,7 +41,7 @@ export interface Shop {
 /** Starts and fills it; stopped after the tests of the file. */
 export async function startShop(): Promise<Shop> {
   const home = mkdtempSync(join(tmpdir(), "quorate-console-"));
-  afterAll(() => rmSync(home, { recursive: true }));
+  atEnd(() => rmSync(home, { recursive: true }));
   const file = join(home, "root.token");
   writeFileSync(file, ROOT, { mode: 0o600 });
   const cluster = await Cluster.start({
@@ -125,7 +124,7 @@ async function fillAccess({ client: { access }, endpoints }: Cluster): Promise<r
   ] as const) {
     const { token } = await access.createToken(user, { note, expiresInMs: 90 * 86_400_000 });
     const client = new Client({ endpoints, token });
-    afterAll(() => client.close());
+    atEnd(() => client.close());
     writers.push(client);
   }
   return writers;

@@ -1,8 +1,9 @@
 /**
  * A real cluster, the console in front of it, and a browser.
  *
- * Owns starting and stopping of all three. The cluster is `sdk/conformance/cluster.py`, which can be hurt; the console is served by
- * `scripts/serve.mjs`, which has the policy of a node and goes on with another node where one is gone.
+ * Owns starting and stopping of all three, and of what else a file of tests starts. The cluster is `sdk/conformance/cluster.py`, which
+ * can be hurt; the console is served by `scripts/serve.mjs`, which has the policy of a node and goes on with another node where one is
+ * gone.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -13,6 +14,20 @@ import { Client } from "quorate";
 import { afterAll } from "vitest";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What was started for the tests of the file, and how each ends. */
+const endings: (() => unknown)[] = [];
+
+afterAll(async () => {
+  for (let end = endings.pop(); end !== undefined; end = endings.pop()) {
+    await end();
+  }
+});
+
+/** Ends something after the tests of the file, what began last first. (`afterAll` within a hook or a test is passed over.) */
+export function atEnd(end: () => unknown): void {
+  endings.push(end);
+}
 
 /** A program that says on its first line what others need to know of it. */
 async function started(
@@ -72,7 +87,7 @@ export class Cluster {
       endpoints.join(","),
     ]);
     const one = new Cluster(endpoints, control, serve.first, [serve.child, cluster.child], options.token);
-    afterAll(() => one.stop());
+    atEnd(() => one.stop());
     return one;
   }
 
@@ -144,7 +159,7 @@ export async function openBrowser(): Promise<Browser> {
     throw new Error("QUORATE_CHROMIUM names no program; test/run finds one");
   }
   const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
-  afterAll(() => browser.close());
+  atEnd(() => browser.close());
   return browser;
 }
 
