@@ -55,7 +55,10 @@ class Barrier:
         stays = False
         try:
             answer = self._session.or_lost(self._rounds("enter", wait))
-            stays = answer.state == "open"
+            if answer.state != "open":
+                # Before the caller is told, so that whoever enters next does not find us there.
+                self._session.or_lost(self._rounds("leave", 0.0))
+            stays = True
             return answer
         except BaseException as error:
             stays = leaves_nothing(error)
