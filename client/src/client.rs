@@ -375,7 +375,7 @@ impl ClientBuilder {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
         let transport = Transport::new(&addresses, self.protocol, Credentials::read(&self.tls, &self.token)?)?;
         let mut endpoints = Endpoints::new(addresses.len(), rand::random::<u16>().into());
-        // What goes to a socket of this machine is seen by nobody; a member found through it alone would be asked in clear.
+        // What goes to a socket of this machine is seen by nobody; members found through it alone are asked in clear unless a CA is named.
         let goes_out_in_clear = |endpoint: &Endpoint| !endpoint.is_tls && endpoint.socket().is_none();
         let is_clear = !transport.is_tls() || addresses.iter().any(goes_out_in_clear);
         if self.discovers && !(is_clear && transport.credentials().has_token()) {

@@ -2,7 +2,6 @@
 //!
 //! Owns what is known before a byte of a request was read. Never says who asks: that is decided for each request.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -49,15 +48,6 @@ impl From<PeerAddress> for Neighbour {
         match address {
             PeerAddress::Network(address) => address.ip().into(),
             PeerAddress::Local { uid } => Self::User(uid),
-        }
-    }
-}
-
-impl fmt::Display for Neighbour {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Network(address) => address.fmt(out),
-            Self::User(uid) => write!(out, "unix:uid={uid}"),
         }
     }
 }
