@@ -13,7 +13,7 @@
 pub type Level = u32;
 
 /// The highest level that this build knows. Level 0 is that of a cluster that was founded a moment ago.
-pub const KNOWN: Level = RANGES;
+pub const KNOWN: Level = TENANTS;
 
 /// From this level on, sums are kept and bounds are counted as the machine's own checks ask for.
 pub const HARDENED: Level = 2;
@@ -23,6 +23,10 @@ pub const TIMES: Level = 3;
 
 /// From this level on, transactions may list and remove ranges of keys, and compare what is in them.
 pub const RANGES: Level = 4;
+
+/// From this level on, the log may hold what keeps many users and members apart: quotas, request ids of each principal, join tokens
+/// and members that were removed for good.
+pub const TENANTS: Level = 5;
 
 /// What each level brought, for people.
 pub const fn known(level: Level) -> Option<&'static str> {
@@ -35,6 +39,9 @@ pub const fn known(level: Level) -> Option<&'static str> {
         ),
         3 => Some("conditions may ask for $expires_at, and fields of the type datetime take times like 20260418153012"),
         4 => Some("transactions may list, compare and remove ranges of keys, as etcd clients do"),
+        5 => Some(
+            "principals and prefixes have quotas, request ids belong to their principal, and members join by a token and are removed for good",
+        ),
         _ => None,
     }
 }
