@@ -4,6 +4,7 @@
 //! command line, its HTTP API, its files and signals, as it does for a user. But for [`crash`], which has no node but the storage of
 //! one, and [`parsers`], which calls what reads bytes.
 
+pub mod abuse;
 pub mod cluster;
 pub mod coordination;
 pub mod crash;

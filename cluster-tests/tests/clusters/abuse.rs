@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use cluster_tests::abuse::{Attack, Honest, Measured, Target};
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::RenewedAnswer;
@@ -259,6 +260,45 @@ async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
         if page.is_success() { Ok(()) } else { Err(page.text()) }
     })
     .await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn honest_sessions_and_writes_go_on_under_each_attack() {
+    /// `scripts/abuse` runs all of them for longer, and with optimisation.
+    const ATTACKS: [&str; 7] =
+        ["pages-unread", "h2-no-window", "watch-unread", "ops-unread", "finds", "parameters", "peers-silent"];
+    const CONNECTIONS: usize = 200;
+    const EACH: Duration = Duration::from_secs(3);
+    /// As for what clients send and do not read.
+    const MEMORY: u64 = 1_500 << 20;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
+    let ids = cluster.ids();
+    let target = Target {
+        clients: ids.iter().map(|id| cluster.client_address(*id)).collect(),
+        peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
+    };
+    let large = json!("v".repeat(1_000_000)).to_string();
+    for n in 0..5 {
+        let put = Request::put(&format!("large/{n}"), large.clone());
+        put.send(target.clients[0]).await.expect("an answer").expect_success();
+    }
+    fill(target.clients[0], 1_000).await;
+    let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
+    let honest = Honest::start(&target.clients, 10, 4);
+    for name in ATTACKS {
+        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS);
+        let measured = Measured::over(EACH, &honest.seen, &nodes).await;
+        drop(attack);
+        println!("{name}: {measured:?}");
+        let Measured { writes_per_second, lost, elections, memory, .. } = measured;
+        assert_eq!((lost, elections), (0, 0), "{name}: sessions lost, elections");
+        // Without an attack it is 100, on processors that nobody else uses.
+        assert!(writes_per_second > 2.0, "{name}: {writes_per_second} honest writes a second");
+        assert!(memory < MEMORY, "{name}: {} MiB", memory >> 20);
+    }
+    drop(honest);
+    cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
 }
 

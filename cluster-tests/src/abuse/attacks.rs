@@ -1,0 +1,339 @@
+//! What hostile clients do.
+//!
+//! Owns one function for each kind: what a single connection does until it is cut. Never looks at what it is told.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::abuse::frames;
+use crate::http::{Connection, Request};
+
+/// Addresses of this machine that attacks come from.
+const SOURCES: u8 = 8;
+/// How long a connection that was refused or cut waits before the next one.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Bytes that a slow reader takes at a time, and how often.
+const DROP: usize = 512;
+const DROP_EVERY: Duration = Duration::from_secs(1);
+
+/// Whom it is directed at.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Client ports of all nodes.
+    pub clients: Vec<SocketAddr>,
+    /// Peer ports of all nodes.
+    pub peers: Vec<SocketAddr>,
+}
+
+/// One of many hostile connections.
+#[derive(Debug, Clone)]
+struct Hostile {
+    target: Arc<Target>,
+    number: usize,
+}
+
+/// A kind of attack.
+#[derive(Clone, Copy)]
+pub struct Attack {
+    /// Its name.
+    pub name: &'static str,
+    /// What a connection of it does.
+    pub what: &'static str,
+    run: fn(Hostile) -> BoxFuture<'static, io::Result<()>>,
+}
+
+macro_rules! attacks {
+    ($($name:literal, $what:literal => $run:path;)*) => {
+        /// All kinds.
+        pub const ATTACKS: &[Attack] = &[$(Attack { name: $name, what: $what, run: |hostile| Box::pin($run(hostile)) }),*];
+    };
+}
+
+attacks! {
+    "silent", "connects and says nothing" => silent;
+    "churn", "connects and closes again" => churn;
+    "slow-head", "sends a request head byte by byte" => slow_head;
+    "slow-body", "sends a body byte by byte" => slow_body;
+    "peers-silent", "connects to the peer port and says nothing" => peers_silent;
+    "peers-noise", "sends noise to the peer port" => peers_noise;
+    "pages-unread", "asks for pages of 4 MB and reads none of them" => pages_unread;
+    "pages-by-drops", "asks for pages of 4 MB and reads 512 bytes a second" => pages_by_drops;
+    "h2-no-window", "opens 200 streams of HTTP/2 for pages and gives them no window" => h2_no_window;
+    "h2-reset", "opens streams of HTTP/2 and takes them back at once" => h2_reset;
+    "watch-unread", "watches large changes and reads none" => watch_unread;
+    "ops-unread", "sends 1,024 operations in a stream and reads no answer" => ops_unread;
+    "renewals", "renews a thousand sessions that there are not" => renewals;
+    "sessions", "opens sessions of a day, as fast as it can" => sessions;
+    "locks", "waits for a lock that is held" => locks;
+    "puts", "writes 1 KB, as fast as it can" => puts;
+    "puts-large", "writes 1 MB, as fast as it can" => puts_large;
+    "bulks", "writes 10,000 entries at once" => bulks;
+    "deletes", "removes what is not there under a new request id" => deletes;
+    "finds", "searches 10,000 entries" => finds;
+    "updates-where", "changes what matches among 10,000 entries" => updates_where;
+    "parameters", "gives 2,000 query parameters" => parameters;
+    "audit", "reads the audit trail of a key" => audit;
+    "deep-json", "sends JSON as deep as it may be" => deep_json;
+    "bad-tokens", "asks with tokens that there are not" => bad_tokens;
+}
+
+/// An attack that is under way; dropping it ends it.
+pub struct Running(#[expect(dead_code, reason = "they end when they are dropped")] JoinSet<()>);
+
+impl Attack {
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        ATTACKS.iter().find(|attack| attack.name == name)
+    }
+
+    /// Begins it with so many connections. Each that is cut or done begins anew.
+    pub fn begin(&self, target: &Target, connections: usize) -> Running {
+        let (target, run) = (Arc::new(target.clone()), self.run);
+        let mut tasks = JoinSet::new();
+        for number in 0..connections {
+            let hostile = Hostile { target: Arc::clone(&target), number };
+            tasks.spawn(async move {
+                loop {
+                    // Whatever it was told, it goes on.
+                    let _ended = run(hostile.clone()).await;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            });
+        }
+        Running(tasks)
+    }
+}
+
+impl Hostile {
+    /// The node that it is directed at.
+    fn node(&self) -> usize {
+        self.number % self.target.clients.len()
+    }
+
+    async fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        let source = u8::try_from(self.number % usize::from(SOURCES)).expect("a few");
+        socket.bind((Ipv4Addr::new(127, 0, 1, 1 + source), 0).into())?;
+        socket.connect(to).await
+    }
+
+    async fn open(&self) -> io::Result<TcpStream> {
+        self.connect(self.target.clients[self.node()]).await
+    }
+
+    /// Sends the same request again and again.
+    async fn repeat(&self, request: impl Fn(usize) -> Request) -> io::Result<()> {
+        let mut connection = Connection::over(self.open().await?);
+        for round in 0.. {
+            connection.exchange(&request(round)).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends these bytes, as far as they are taken, and reads nothing.
+    async fn send_and_stay(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stream = self.open().await?;
+        stream.write_all(bytes).await?;
+        stay(&stream).await
+    }
+}
+
+/// Reads nothing until the far end is gone.
+async fn stay(stream: &TcpStream) -> io::Result<()> {
+    loop {
+        tokio::time::sleep(DROP_EVERY).await;
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        // A connection that was closed in order is seen by what can be read before its end only.
+        let mut byte = [0];
+        match tokio::time::timeout(Duration::from_millis(1), stream.peek(&mut byte)).await {
+            Ok(Ok(0)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Ok(Ok(_)) | Err(_) => {}
+        }
+    }
+}
+
+async fn silent(hostile: Hostile) -> io::Result<()> {
+    hostile.send_and_stay(b"").await
+}
+
+async fn churn(hostile: Hostile) -> io::Result<()> {
+    hostile.open().await.map(drop)
+}
+
+async fn by_drops(mut stream: TcpStream, head: &[u8]) -> io::Result<()> {
+    stream.write_all(head).await?;
+    loop {
+        tokio::time::sleep(DROP_EVERY).await;
+        stream.write_all(b"x").await?;
+    }
+}
+
+async fn slow_head(hostile: Hostile) -> io::Result<()> {
+    by_drops(hostile.open().await?, b"GET /v1/kv/k HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await
+}
+
+async fn slow_body(hostile: Hostile) -> io::Result<()> {
+    let head = b"PUT /v1/kv/slow HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\n";
+    by_drops(hostile.open().await?, head).await
+}
+
+async fn peers_silent(hostile: Hostile) -> io::Result<()> {
+    stay(&hostile.connect(hostile.target.peers[hostile.node()]).await?).await
+}
+
+async fn peers_noise(hostile: Hostile) -> io::Result<()> {
+    let mut stream = hostile.connect(hostile.target.peers[hostile.node()]).await?;
+    stream.write_all(&[0xa5; 4_096]).await?;
+    stay(&stream).await
+}
+
+const PAGE: &str = "/v1/kv?prefix=large/";
+
+async fn pages_unread(hostile: Hostile) -> io::Result<()> {
+    hostile.send_and_stay(&Request::get(PAGE).to_bytes().repeat(10)).await
+}
+
+async fn pages_by_drops(hostile: Hostile) -> io::Result<()> {
+    let mut stream = hostile.open().await?;
+    stream.write_all(&Request::get(PAGE).to_bytes().repeat(10)).await?;
+    let mut drop = [0; DROP];
+    while stream.read(&mut drop).await? > 0 {
+        tokio::time::sleep(DROP_EVERY).await;
+    }
+    Ok(())
+}
+
+async fn h2_no_window(hostile: Hostile) -> io::Result<()> {
+    let mut stream = hostile.open().await?;
+    let pages = (0..200u32).flat_map(|n| frames::get(2 * n + 1, PAGE));
+    let bytes: Vec<u8> = frames::begin(0).into_iter().chain(frames::open_window(1 << 30)).chain(pages).collect();
+    stream.write_all(&bytes).await?;
+    let mut heads = [0; 4_096];
+    let mut next = 401;
+    loop {
+        // Reads what there is, and asks for what is always answered, so that the connection is seen to be used.
+        match tokio::time::timeout(DROP_EVERY, stream.read(&mut heads)).await {
+            Ok(Ok(0)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Ok(Ok(_)) => {}
+            Err(_silence) => {
+                stream.write_all(&frames::get(next, "/livez")).await?;
+                next += 2;
+            }
+        }
+    }
+}
+
+async fn h2_reset(hostile: Hostile) -> io::Result<()> {
+    let mut stream = hostile.open().await?;
+    stream.write_all(&frames::begin(65_535)).await?;
+    for n in 0..100_000u32 {
+        let bytes = [frames::get(2 * n + 1, PAGE), frames::reset(2 * n + 1)].concat();
+        stream.write_all(&bytes).await?;
+    }
+    Ok(())
+}
+
+async fn watch_unread(hostile: Hostile) -> io::Result<()> {
+    let watch = Request::get("/v1/watch?prefix=large/&initial=true").to_bytes();
+    hostile.send_and_stay(&watch).await
+}
+
+async fn ops_unread(hostile: Hostile) -> io::Result<()> {
+    let head = "POST /v1/ops HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let value = "v".repeat(200);
+    let line = |n: usize| {
+        let op =
+            json!({"op": "upsert", "key": format!("hostile/ops/{}/{n}", hostile.number), "value": value, "prev": true});
+        format!("{}\n", json!({"n": n, "op": op}))
+    };
+    let lines: String = (0..1_024).map(line).collect();
+    let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
+    let mut stream = hostile.open().await?;
+    stream.write_all(head.as_bytes()).await?;
+    loop {
+        stream.write_all(chunk.as_bytes()).await?;
+    }
+}
+
+async fn renewals(hostile: Hostile) -> io::Result<()> {
+    let ids: Vec<String> = (0..1_000).map(|n| (1_000_000 * (hostile.number + 1) + n).to_string()).collect();
+    let body = json!({ "sessions": ids }).to_string();
+    hostile.repeat(|_| Request::post("/v1/sessions/renew", body.clone())).await
+}
+
+async fn sessions(hostile: Hostile) -> io::Result<()> {
+    hostile.repeat(|_| Request::post("/v1/sessions", r#"{"ttl_ms":86400000}"#)).await
+}
+
+async fn locks(hostile: Hostile) -> io::Result<()> {
+    let mut connection = Connection::over(hostile.open().await?);
+    let created = connection.exchange(&Request::post("/v1/sessions", r#"{"ttl_ms":10000}"#)).await?;
+    let session = serde_json::from_slice::<serde_json::Value>(&created.body).unwrap_or_default()["session"].clone();
+    let acquire = json!({ "session": session, "wait_ms": 60_000 }).to_string();
+    let path = format!("/v1/locks/hostile-{}/acquire", hostile.number % 4);
+    connection.exchange(&Request::post(path, acquire)).await.map(drop)
+}
+
+async fn puts(hostile: Hostile) -> io::Result<()> {
+    let value = json!("v".repeat(1_000)).to_string();
+    hostile.repeat(|round| Request::put(&format!("hostile/{}/{}", hostile.number, round % 10), value.clone())).await
+}
+
+async fn puts_large(hostile: Hostile) -> io::Result<()> {
+    let value = json!("v".repeat(1_000_000)).to_string();
+    hostile.repeat(|_| Request::put(&format!("hostile/large/{}", hostile.number % 16), value.clone())).await
+}
+
+async fn bulks(hostile: Hostile) -> io::Result<()> {
+    let op = |n| json!({"op": "upsert", "key": format!("hostile/bulk/{n}"), "value": n});
+    let body = json!({ "ops": (0..10_000).map(op).collect::<Vec<_>>() }).to_string();
+    hostile.repeat(|_| Request::post("/v1/bulk", body.clone())).await
+}
+
+async fn deletes(hostile: Hostile) -> io::Result<()> {
+    let absent = |round| Request::new("DELETE", format!("/v1/kv/hostile/absent/{}/{round}", hostile.number));
+    hostile.repeat(|round| absent(round).request_id(&format!("hostile-{}-{round}", hostile.number))).await
+}
+
+const NEVER: &str = r#""prefix":"doc/","where":[{"field":"n","op":"lt","value":0}]"#;
+
+async fn finds(hostile: Hostile) -> io::Result<()> {
+    hostile.repeat(|_| Request::post("/v1/find", format!("{{{NEVER},\"limit\":1}}"))).await
+}
+
+async fn updates_where(hostile: Hostile) -> io::Result<()> {
+    hostile.repeat(|_| Request::post("/v1/update_where", format!("{{{NEVER},\"patch\":{{\"a\":1}}}}"))).await
+}
+
+async fn parameters(hostile: Hostile) -> io::Result<()> {
+    let many: Vec<String> = (0..2_000).map(|n| format!("p{n}=1")).collect();
+    let target = format!("/v1/kv/k?{}", many.join("&"));
+    hostile.repeat(|_| Request::get(target.clone())).await
+}
+
+async fn audit(hostile: Hostile) -> io::Result<()> {
+    hostile.repeat(|_| Request::get("/v1/audit?key=honest/0")).await
+}
+
+async fn deep_json(hostile: Hostile) -> io::Result<()> {
+    let body = format!("{}{}", "[".repeat(30_000), "]".repeat(30_000));
+    hostile.repeat(|_| Request::put("hostile/deep", body.clone())).await
+}
+
+async fn bad_tokens(hostile: Hostile) -> io::Result<()> {
+    let token = |round| format!("Bearer {}-{round}-0123456789012345678901234567890123456789", hostile.number);
+    hostile.repeat(|round| Request::get("/v1/kv/k").header("Authorization", token(round))).await
+}

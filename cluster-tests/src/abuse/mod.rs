@@ -1,0 +1,13 @@
+//! Hostile clients among honest ones: what they do, and what honest clients lose by it.
+//!
+//! Owns the kinds of attacks, the honest clients and the measure. Each attack is a thousand connections, or fewer, that do the same until
+//! they are told to stop; they come from loopback addresses other than those of honest clients. Never leaves loopback.
+
+pub mod attacks;
+pub mod frames;
+pub mod honest;
+pub mod measure;
+
+pub use attacks::{ATTACKS, Attack, Target};
+pub use honest::Honest;
+pub use measure::{Measure, Measured};
