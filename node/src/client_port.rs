@@ -17,10 +17,11 @@ use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,7 @@ use crate::connection::handshake::Handshake;
 use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
 use crate::connection::origin::Origin;
+use crate::gateway::admission::pace::{Paced, PacedExecutor};
 use crate::gateway::api::Api;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::failure::Failure;
@@ -100,12 +102,14 @@ pub async fn serve(
         abort: CancellationToken::new(),
     };
     let drain_timeout = settings.drain_timeout;
+    let threads = Handle::current().metrics().num_workers();
+    let watch = Arc::clone(&port.api.turns.pace).watch(threads, port.stop.clone());
     let on_socket = async {
         if let Some(socket) = socket {
             port.accept(Listener::Unix(socket), local).await;
         }
     };
-    tokio::join!(port.accept(listener.into(), Arc::new(settings)), on_socket);
+    tokio::join!(port.accept(listener.into(), Arc::new(settings)), on_socket, watch);
     port.drain(drain_timeout).await;
 }
 
@@ -290,9 +294,10 @@ async fn serve_tls(
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
+    let lanes = api.turns.lanes(handshake.origin.neighbour());
     let shaken = tokio::select! {
         () = stop.cancelled() => return ConnectionEnd::Closed,
-        shaken = handshake.shake(stream) => shaken,
+        shaken = Paced::new(handshake.shake(stream), &lanes.share) => shaken,
     };
     let stream = match shaken {
         Ok(stream) => stream,
@@ -318,13 +323,14 @@ async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) ->
 
 /// One handler for each connection: the router, and a mark that a request is in the works.
 macro_rules! handler {
-    ($api:expr, $origin:expr, $monitor:expr) => {{
-        let (api, origin, monitor) = ($api, Arc::new($origin), Arc::clone(&$monitor));
+    ($api:expr, $origin:expr, $monitor:expr, $lanes:expr) => {{
+        let (api, origin, monitor, lanes) = ($api, Arc::new($origin), Arc::clone(&$monitor), $lanes);
         let router = TowerToHyperService::new(router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
             let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&monitor)))));
-            let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), busy };
+            let lanes = Arc::clone(&lanes);
+            let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
             Box::pin(answered(router.call(request)))
         })
@@ -333,8 +339,8 @@ macro_rules! handler {
 
 /// Drives a connection until it ends by itself, is told to stop, or the watchdog ends it.
 macro_rules! drive {
-    ($connection:expr, $monitor:expr, $patience:expr, $stop:expr) => {{
-        let mut connection = std::pin::pin!($connection);
+    ($connection:expr, $share:expr, $monitor:expr, $patience:expr, $stop:expr) => {{
+        let mut connection = std::pin::pin!(Paced::new($connection, &$share));
         let tick = watch_interval(&$patience);
         let mut stopping = false;
         let mut check = std::pin::pin!(sleep(tick));
@@ -345,7 +351,7 @@ macro_rules! drive {
                 _ended = connection.as_mut() => break ConnectionEnd::Closed,
                 () = $stop.cancelled(), if !stopping => {
                     stopping = true;
-                    connection.as_mut().graceful_shutdown();
+                    connection.as_mut().connection().graceful_shutdown();
                 }
                 () = check.as_mut() => {
                     check.as_mut().reset(Instant::now() + $monitor.next_look(tick, &$patience));
@@ -385,7 +391,9 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut builder = http1::Builder::new();
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
-    drive!(builder.serve_connection(io, handler!(api, origin, monitor)), monitor, patience, stop)
+    let lanes = api.turns.lanes(origin.neighbour());
+    let share = Arc::clone(&lanes.share);
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)
 }
 
 async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
@@ -400,7 +408,9 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // Many answers share this connection.
     let io = TokioIo::new(Gathering::new(stream));
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let lanes = api.turns.lanes(origin.neighbour());
+    let share = Arc::clone(&lanes.share);
+    let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&share)));
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::H2_STREAMS_MAX)
@@ -412,5 +422,5 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);
-    drive!(builder.serve_connection(io, handler!(api, origin, monitor)), monitor, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)
 }

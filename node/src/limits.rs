@@ -38,6 +38,10 @@ pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Longest request head. A key of the largest size, all of it percent-encoded, takes 12 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
+/// Most query parameters of a request. Each is compared with those before it, so that none is given twice; thousands of them would
+/// take a request thread tens of milliseconds.
+pub const QUERY_PARAMETERS_MAX: usize = 64;
+
 /// Longest `X-Request-Id` that is echoed; a longer one is replaced by one of our own.
 pub const ECHO_BYTES_MAX: usize = 128;
 
@@ -89,8 +93,8 @@ pub const EVALUATIONS_MAX: usize = 4;
 
 /// Changes of all that matches, and claims, that one node has in the log at the same time. Each is applied on all nodes and
 /// looks at up to 10,000 entries there, up to 50 ms, and nothing else is applied meanwhile: those of three nodes hold a renewal up
-/// by half a second at worst.
-pub const LOG_SCANS_MAX: usize = 4;
+/// by 150 ms at worst. More of them would not be done sooner.
+pub const LOG_SCANS_MAX: usize = 1;
 
 /// Requests for sessions, locks and the like at once on this node. Bounds the memory that they take, as do the next three;
 /// bodies have [`BODIES_BYTES_MAX`]. One more is answered with 429.
@@ -117,6 +121,16 @@ pub const COORDINATION_BODIES_BYTES: usize = 16 * 1024 * 1024;
 /// Most bytes of long answers that were made and that their readers have not taken. Those under way come on top.
 pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Part of [`ANSWERS_BYTES_MAX`] that one account may hold: whoever reads slowly on purpose leaves the rest to others.
+pub const ANSWERS_SHARE: usize = 4;
+
+/// Bytes a second that a reader takes at least of a long answer, once it had the time in which it may take nothing. Slower ones would
+/// hold the memory of answers for hours.
+pub const ANSWER_RATE_MIN: u64 = 64 * 1024;
+
+/// How often a stream looks for room for its next answers while there is none, milliseconds.
+pub const ANSWER_ROOM_LOOK_MS: u64 = 50;
+
 /// An answer from this length on is a long one. Shorter ones are bounded by the number of connections.
 pub const LONG_ANSWER_BYTES: u64 = 32 * 1024;
 
@@ -141,6 +155,25 @@ pub const SCRAPES_MAX: usize = 2;
 /// Operations under way in one stream; no further line is read until one of them is answered. As
 /// many as a leader puts into one log entry at most, so that a single stream can fill one.
 pub const STREAM_OPS_MAX: usize = 1_024;
+
+/// Requests on keys that are at work before callers take turns. So many keep the log busy; with more, whoever has few requests would wait
+/// for those of who has many.
+pub const POINT_TURNS: usize = 64;
+
+/// The same of scans, of which [`SCANS_MAX`] are looked at at a time.
+pub const SCAN_TURNS: usize = 32;
+
+/// Requests that an address may have at work however many others there are.
+pub const TURNS_MIN: usize = 4;
+
+/// Operations that the streams of one account have under way together, and those of all streams: a part of the class is left to
+/// others. A peer that does not read its answers keeps its operations under way, since they are looked after where the answers are sent.
+pub const STREAM_OPS_OF_ACCOUNT_MAX: usize = POINT_OPS_MAX / 4;
+/// See [`STREAM_OPS_OF_ACCOUNT_MAX`].
+pub const STREAM_OPS_OF_ALL_MAX: usize = POINT_OPS_MAX / 4 * 3;
+
+/// Operations that any stream may have under way, whatever others have.
+pub const STREAM_OPS_MIN: usize = 1;
 
 /// Answers of a stream are sent on once they are this long together, and before more is read. With one answer of the largest
 /// size on top this is what a stream holds for a peer that does not read.

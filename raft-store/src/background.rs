@@ -1,10 +1,13 @@
 //! Who does what may block, and what is nobody's request.
 //!
-//! Owns the choice between threads, which is how every node runs, and tasks of the runtime at hand, which is how a simulation runs
+//! Owns the choice between threads, which is how every node runs, those for what has time among them, and tasks of the runtime at hand, which is how a simulation runs
 //! a whole cluster on one thread: there the order of all work has to follow from a seed. Never does work of its own.
 
 use std::cell::Cell;
 use std::io;
+use std::sync::LazyLock;
+
+use tokio::runtime::{Builder, Runtime};
 
 thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
@@ -18,6 +21,31 @@ pub fn simulate_on_this_thread() {
 /// Whether this thread belongs to a simulation.
 pub fn is_simulated() -> bool {
     SIMULATED.get()
+}
+
+/// How much less of the processors those threads get that do what has time: about a tenth of what others get.
+const NICENESS: libc::c_int = 10;
+
+/// Threads for work that has time. More of them than others exist would take the processors from these, were they not nicer.
+static PATIENT: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+    let nicer = || {
+        // SAFETY: takes no pointers. In Linux 0 is the calling thread.
+        if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) } != 0 {
+            tracing::warn!(error = %io::Error::last_os_error(), "scans have the same priority as requests");
+        }
+    };
+    Builder::new_multi_thread().worker_threads(1).thread_name("patient").on_thread_start(nicer).build()
+});
+
+/// Runs what may block and has time, such as a scan: where others want the processors, they get them first.
+pub async fn patiently<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    if is_simulated() {
+        return blocking(work).await;
+    }
+    match &*PATIENT {
+        Ok(threads) => threads.spawn_blocking(work).await.map_err(io::Error::other),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
 }
 
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.

@@ -39,9 +39,9 @@ pub struct ConnectionMonitor {
     head_since: AtomicU64,
     /// Since when the peer takes nothing of what we want to send.
     stalled_since: AtomicU64,
-    /// Since when each of the streams that share the connection waits for its peer to take a frame. The socket cannot tell:
-    /// a peer may read it well, and give one of the streams no window.
-    takers: Mutex<Vec<Weak<AtomicU64>>>,
+    /// What of each answer waits for the peer to take it. The socket cannot tell: a peer may read it well and give one of the
+    /// streams that share it no window, or read just enough of a long answer to be seen to read.
+    takers: Mutex<Vec<Weak<Offer>>>,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -167,15 +167,22 @@ impl ConnectionMonitor {
         if self.lasted(&self.idle_since, patience.idle) { Verdict::Idle } else { Verdict::Fine }
     }
 
-    /// Also forgets the streams that have ended.
+    /// Also forgets what was taken.
     fn has_stalled_taker(&self, limit: Duration) -> bool {
         let mut stalled = false;
         self.takers.lock().retain(|taker| {
-            let Some(mark) = taker.upgrade() else { return false };
-            stalled |= self.lasted(&mark, limit);
+            let Some(offer) = taker.upgrade() else { return false };
+            stalled |= self.lasted(&offer.since, limit + offer.extra());
             true
         });
         stalled
+    }
+
+    /// Watches whether the peer takes what is offered to it.
+    pub fn watch_taking(self: &Arc<Self>) -> Taking {
+        let offer = Arc::new(Offer { since: AtomicU64::new(NEVER), bytes: AtomicU64::new(0) });
+        self.takers.lock().push(Arc::downgrade(&offer));
+        Taking { monitor: Arc::clone(self), offer }
     }
 
     fn lasted(&self, mark: &AtomicU64, limit: Duration) -> bool {
@@ -205,33 +212,43 @@ impl Busy {
     }
 
     /// Of the connection.
-    pub fn monitor(&self) -> &ConnectionMonitor {
+    pub fn monitor(&self) -> &Arc<ConnectionMonitor> {
         &self.monitor
-    }
-
-    /// Watches whether the peer takes the frames of this answer.
-    pub fn watch_taking(&self) -> Taking {
-        let mark = Arc::new(AtomicU64::new(NEVER));
-        self.monitor.takers.lock().push(Arc::downgrade(&mark));
-        Taking { monitor: Arc::clone(&self.monitor), mark }
     }
 }
 
-/// Whether the peer takes the frames of one answer of several on its connection.
+/// What waits for the peer to take it.
+#[derive(Debug)]
+struct Offer {
+    /// Since when.
+    since: AtomicU64,
+    /// How much it is.
+    bytes: AtomicU64,
+}
+
+impl Offer {
+    /// The time that it may take beyond that of a peer which takes nothing.
+    fn extra(&self) -> Duration {
+        Duration::from_millis(self.bytes.load(Ordering::Relaxed) * 1_000 / limits::ANSWER_RATE_MIN)
+    }
+}
+
+/// Whether the peer takes an answer, or one frame of it after the other.
 pub struct Taking {
     monitor: Arc<ConnectionMonitor>,
-    mark: Arc<AtomicU64>,
+    offer: Arc<Offer>,
 }
 
 impl Taking {
-    /// A frame is offered.
-    pub fn offered(&self) {
-        self.mark.store(self.monitor.now(), Ordering::Relaxed);
+    /// So many bytes are offered.
+    pub fn offered(&self, bytes: usize) {
+        self.offer.bytes.store(bytes as u64, Ordering::Relaxed);
+        self.offer.since.store(self.monitor.now(), Ordering::Relaxed);
     }
 
-    /// There is room for the next one.
+    /// They were taken, or there is room for the next ones.
     pub fn taken(&self) {
-        self.mark.store(NEVER, Ordering::Relaxed);
+        self.offer.since.store(NEVER, Ordering::Relaxed);
     }
 }
 

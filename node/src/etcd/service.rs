@@ -30,7 +30,7 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
-use crate::gateway::{caught, enter, request_ids};
+use crate::gateway::{answer_body, caught, enter, request_ids};
 use crate::{timings, watchdog};
 
 /// A call that came, before anything of it was looked at.
@@ -44,12 +44,12 @@ struct Asked {
 /// Takes a call apart. There is none where nobody said where it came to, which is a bug.
 fn arrive(mut request: Request, served: Served) -> Option<(Asked, HeaderMap, Body)> {
     let started = Instant::now();
-    let Arrival { api, origin, busy } = request.extensions_mut().remove()?;
+    let Arrival { api, origin, lanes, busy } = request.extensions_mut().remove()?;
     let (head, body) = request.into_parts();
     let Policy { class, is_vital, writes, .. } = served.policy;
     let target = Target { route: served.method.path, class, is_vital };
     let id = if writes { request_ids::fresh_id() } else { request_ids::trace_id() };
-    let mut call = Call::new(api, target, origin, busy, started, id);
+    let mut call = Call::new(api, target, origin, lanes, busy, started, id);
     if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
         call.give_time(wanted);
     }
@@ -140,15 +140,16 @@ pub async fn grpc(served: Served, request: Request) -> Response {
     let handler = Handler(Arc::new(asked));
     if let Work::Exchange { .. } = served.work {
         // A stream has no end, and its messages are small: each is bounded by itself.
-        return grpc.streaming(handler, with_headers(headers, body)).await.map(Body::new);
+        let answer = grpc.streaming(handler, with_headers(headers, body)).await;
+        return answer.map(|body| answer_body::of(&call, Body::new(body)));
     }
     let answering = grpc.unary(handler, with_headers(headers, counted(&call, body)));
     if served.policy.waits {
-        return answering.await.map(Body::new);
+        return answering.await.map(|body| answer_body::of(&call, Body::new(body)));
     }
     // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
     match tokio::time::timeout_at((call.deadline + GRACE).into(), answering).await {
-        Ok(answer) => answer.map(Body::new),
+        Ok(answer) => answer.map(|body| answer_body::of(&call, Body::new(body))),
         Err(_late) => status::known(quorate_etcd_api::Error::Timeout).into_http(),
     }
 }
@@ -156,6 +157,7 @@ pub async fn grpc(served: Served, request: Request) -> Response {
 /// Answers a call in JSON. Where it is one with streams, one message comes in, and what goes out is a line each.
 pub async fn json(served: Served, request: Request) -> Response {
     let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    let call = Arc::clone(&asked.call);
     let answered = async {
         let message = read(&asked.call, &headers, body).await?;
         let Work::Exchange { goes_on, .. } = served.work else {
@@ -171,7 +173,9 @@ pub async fn json(served: Served, request: Request) -> Response {
         let lines = asked.open(headers, questions).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
         Ok(([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response())
     };
-    answered.await.unwrap_or_else(|status| json_answer(http_status(&status), ErrorBody::of(&status).to_json()))
+    let answer =
+        answered.await.unwrap_or_else(|status| json_answer(http_status(&status), ErrorBody::of(&status).to_json()));
+    answer.map(|body| answer_body::of(&call, body))
 }
 
 /// Answers a call that is not served.

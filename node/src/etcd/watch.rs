@@ -75,6 +75,8 @@ struct Watches {
     creating: Option<BoxFuture<'static, Result<Created, Refused>>>,
     watchers: BTreeMap<i64, Running>,
     next_id: i64,
+    /// The watch that was looked at last.
+    looked_at: i64,
     answers: VecDeque<Answer>,
     /// Progress was asked for, and could not be told yet.
     owes_progress: bool,
@@ -120,6 +122,7 @@ impl Watches {
             creating: None,
             watchers: BTreeMap::new(),
             next_id: 0,
+            looked_at: NO_WATCH,
             answers: VecDeque::new(),
             owes_progress: false,
             look: tokio::time::interval(Duration::from_millis(limits::WATCH_LOOK_MS)),
@@ -208,15 +211,25 @@ impl Watches {
         Some(self.next_id - 1)
     }
 
-    /// Looks at each watch once.
+    /// Looks at each watch once, or until there is enough to be sent: what many watches have to say at one moment is not held in memory
+    /// for a client that does not read it. Goes on behind the one that was looked at last.
     fn poll_watchers(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        let ids: Vec<i64> = self.watchers.keys().copied().collect();
+        let after = self.watchers.range(self.looked_at + 1..).map(|(id, _)| *id);
+        let ids: Vec<i64> = after.chain(self.watchers.range(..=self.looked_at).map(|(id, _)| *id)).collect();
+        let mut bytes = 0;
         for id in ids {
+            if bytes >= limits::WATCH_CHUNK_BYTES {
+                break;
+            }
+            self.looked_at = id;
             let Some(running) = self.watchers.get_mut(&id) else { continue };
             let Poll::Ready(step) = running.watcher.poll_next(cx) else { continue };
             running.sent = Instant::now();
             match step {
-                Ok(Step::Events(events)) => self.send(id, events),
+                Ok(Step::Events(events)) => {
+                    bytes += events.iter().map(Message::encoded_len).sum::<usize>();
+                    self.send(id, events);
+                }
                 Ok(Step::Compacted(at)) => self.cancel_compacted(id, at.oldest_revision),
                 Err(fault) => {
                     tracing::error!(%fault, "a watch met a fault of this node");

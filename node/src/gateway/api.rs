@@ -14,6 +14,7 @@ use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Account
 use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
+use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
 use crate::gateway::leader_headers::LeaderHeaders;
@@ -79,6 +80,8 @@ pub struct Api {
     pub classes: Arc<RequestClasses>,
     /// What each caller has taken.
     pub accounts: Arc<Accounts>,
+    /// Whose turn it is.
+    pub turns: Arc<Turns>,
     /// Streams that observe an election.
     pub observers: AtomicUsize,
     /// Term and leader as headers.
@@ -115,6 +118,8 @@ impl Api {
         let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max));
         let classes = Arc::new(RequestClasses::new(settings.classes));
         let accounts = Accounts::new(settings.accounts);
+        let turns = Arc::new(Turns::new());
+        metrics.add_source(TurnSamples(Arc::clone(&turns)));
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
         let answers = AnswerMemory::new(settings.answers_bytes_max);
@@ -133,6 +138,7 @@ impl Api {
             in_flight,
             classes,
             accounts,
+            turns,
             observers,
             hints,
             bodies,

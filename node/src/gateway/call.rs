@@ -9,18 +9,21 @@ use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::Consistency;
-use crate::connection::monitor::Busy;
+use crate::app::{AppError, Consistency};
+use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
 use crate::gateway::admission::accounts::{Account, Spender};
+use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::admission::body_memory::BodyPermit;
 use crate::gateway::admission::classes::{Permit, RequestClass};
+use crate::gateway::admission::turns::{Begun, Lanes};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::auth::who::Who;
-use crate::gateway::failure::Failure;
+use crate::gateway::failure::{Effect, Failure};
 use crate::limits;
+use crate::timings::{self, Part};
 
 /// What is known of a request.
 pub struct Call {
@@ -28,6 +31,8 @@ pub struct Call {
     pub api: Arc<Api>,
     /// Where it comes from.
     pub origin: Arc<Origin>,
+    /// The turns of its address.
+    pub lanes: Arc<Lanes>,
     /// The template of its route, or the name of its method.
     pub route: &'static str,
     /// How long it may take from its beginning on.
@@ -46,6 +51,8 @@ pub struct Call {
     account: OnceLock<Spender>,
     /// Keeps its connection busy. Taken by an answer that goes on after the handler.
     busy: Arc<Mutex<Option<Busy>>>,
+    /// Of its connection, once that was taken.
+    monitor: OnceLock<Arc<ConnectionMonitor>>,
     request_id: Mutex<String>,
 }
 
@@ -66,6 +73,7 @@ impl Call {
         api: Arc<Api>,
         target: Target,
         origin: Arc<Origin>,
+        lanes: Arc<Lanes>,
         busy: Arc<Mutex<Option<Busy>>>,
         started: Instant,
         request_id: String,
@@ -76,6 +84,7 @@ impl Call {
         Self {
             api,
             origin,
+            lanes,
             route,
             timeout,
             deadline: started + timeout,
@@ -85,6 +94,7 @@ impl Call {
             who: OnceLock::new(),
             account: OnceLock::new(),
             busy,
+            monitor: OnceLock::new(),
             request_id: Mutex::new(request_id),
         }
     }
@@ -92,8 +102,8 @@ impl Call {
     /// The same caller's, for an answer that goes on: it takes nothing of a class, since it lasts as long as its caller wants.
     pub fn lasting(&self) -> Self {
         let target = Target { route: self.route, class: RequestClass::Node, is_vital: self.is_vital };
-        let (api, origin, busy) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::default());
-        let call = Self::new(api, target, origin, busy, Instant::now(), self.request_id());
+        let (api, origin, lanes) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::clone(&self.lanes));
+        let call = Self::new(api, target, origin, lanes, Arc::default(), Instant::now(), self.request_id());
         Self { who: self.who.clone(), account: self.account.clone(), timeout: self.timeout, ..call }
     }
 
@@ -123,7 +133,23 @@ impl Call {
     /// What keeps its connection busy, for an answer that goes on after the handler.
     pub fn take_busy(&self) -> Result<Busy, Failure> {
         let busy = self.busy.lock().take();
-        busy.ok_or_else(|| Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing())
+        let busy = busy.ok_or_else(|| {
+            Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing()
+        })?;
+        // Taken once, so it is set once.
+        let _first = self.monitor.set(Arc::clone(busy.monitor()));
+        Ok(busy)
+    }
+
+    /// What watches its connection; `None` where the answer goes on by itself.
+    pub fn monitor(&self) -> Option<Arc<ConnectionMonitor>> {
+        let taken = self.monitor.get().cloned();
+        taken.or_else(|| self.busy.lock().as_ref().map(|busy| Arc::clone(busy.monitor())))
+    }
+
+    /// What its account holds of answers that were not taken.
+    pub fn answer_share(&self) -> Arc<Share> {
+        self.api.answers.share(Account::of(self.who(), self.origin.neighbour()))
     }
 
     /// The connection ends with the answer, although the request may not have come whole.
@@ -141,7 +167,7 @@ impl Call {
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&self) -> Result<(), Failure> {
         let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.neighbour())) else {
-            return self.permit.check();
+            return self.take_turn().await;
         };
         let account = self.account.get_or_init(|| account);
         if self.is_vital {
@@ -154,7 +180,35 @@ impl Call {
             }
             return Err(failure);
         }
-        self.permit.check()
+        self.take_turn().await
+    }
+
+    /// Waits until it is the turn of its address, as long as there is room for those that wait.
+    async fn take_turn(&self) -> Result<(), Failure> {
+        self.permit.check()?;
+        let turn = match self.lanes.begin(self.permit.class()) {
+            Begun::Now(turn) => turn,
+            Begun::Later(turn) => {
+                let Some(_waiting) = self.permit.wait() else {
+                    return Err(self.api.classes.refusal(RequestClass::Waiting));
+                };
+                let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;
+                // It is told of its turn for as long as its lane is there, and that it keeps.
+                waited.ok().and_then(Result::ok)
+            }
+        };
+        match turn {
+            Some(turn) => self.permit.hold(turn),
+            None if Instant::now() >= self.deadline => return Err(self.no_turn()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn no_turn(&self) -> Failure {
+        let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
+        failure
+            .saying("the deadline passed while more requests of this address were at work on this node than its share")
     }
 
     /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.

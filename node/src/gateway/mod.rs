@@ -5,6 +5,7 @@
 
 pub mod access_log;
 pub mod admission;
+pub mod answer_body;
 pub mod api;
 pub mod arrival;
 pub mod auth;

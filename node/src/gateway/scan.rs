@@ -2,6 +2,7 @@
 //!
 //! Owns the places. What is done there bounds itself: it goes on when whoever asked for it is gone.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ pub async fn scan<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(call, &call.api.scans, work).await
+    aside(call, &call.api.scans, background::patiently, work).await
 }
 
 /// Runs work on the entries that a request names. It has permits of its own, which no scan can take.
@@ -31,24 +32,28 @@ pub async fn evaluate<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(call, &call.api.evaluations, work).await
+    aside(call, &call.api.evaluations, background::blocking, work).await
 }
 
-async fn blocking<T: Send + 'static>(
+/// Work that is to be done, unless it is too late.
+type Work<T> = Box<dyn FnOnce() -> Option<Result<T, StateFault>> + Send>;
+
+async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result<T, StateFault>>>>>(
     call: &Call,
     places: &Arc<Semaphore>,
+    threads: impl FnOnce(Work<T>) -> Done,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.backend.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
     let backend = call.api.backend.clone();
-    let done = background::blocking(move || {
+    let done = threads(Box::new(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
         // Whoever asked has its answer by now.
         if Instant::now() >= deadline { None } else { Some(work(backend)) }
-    });
+    }));
     let done = done.await;
     // Whoever asked was judged before it waited.
     if !call.api.authenticator.is_open() && call.api.backend.access_revision() != rules {

@@ -23,7 +23,7 @@ pub fn read<T: Send + 'static>(
     let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
     Box::pin(async move {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
-        let done = background::blocking(move || {
+        let done = background::patiently(move || {
             // Kept until it ends, even if the watch ends before.
             let _place = place;
             read(&backend)

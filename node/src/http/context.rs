@@ -13,6 +13,7 @@ use quorate_api::{Applied, ErrorCode};
 
 use crate::connection::monitor::Busy;
 use crate::connection::origin::Origin;
+use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::failure::Failure;
@@ -69,11 +70,12 @@ impl RequestContext {
         route: &'static Route,
         policy: Policy,
         origin: Arc<Origin>,
+        lanes: Arc<Lanes>,
         busy: Arc<Mutex<Option<Busy>>>,
         started: Instant,
     ) -> Self {
         let target = Target { route: route.template(), class: policy.class, is_vital: policy.is_vital };
-        let call = Call::new(api, target, origin, busy, started, request_ids::trace_id());
+        let call = Call::new(api, target, origin, lanes, busy, started, request_ids::trace_id());
         Self { call, head, route, policy }
     }
 

@@ -17,6 +17,7 @@ use quorate_api::{Applied, ErrorCode};
 
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::answer_body;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::caught;
@@ -30,6 +31,7 @@ use crate::http::input::{body, headers};
 use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
 use crate::http::routes::{self, Operation, Policy, Route};
+use crate::limits;
 use crate::timings::{self, Part};
 use crate::watchdog;
 
@@ -42,14 +44,14 @@ const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 /// Answers one request to a route. What goes wrong is a problem document.
 pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> Answer {
     let started = Instant::now();
-    let Some(Arrival { api, origin, busy }) = request.extensions_mut().remove() else {
+    let Some(Arrival { api, origin, lanes, busy }) = request.extensions_mut().remove() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let _slot = Slot::take(&api);
     let (head, body) = request.into_parts();
     let operation = route.operation(&head.method);
     let policy = operation.map_or(const { Policy::node(Guard::None) }, |operation| operation.policy);
-    let mut context = RequestContext::new(api, head, route, policy, origin, busy, started);
+    let mut context = RequestContext::new(api, head, route, policy, origin, lanes, busy, started);
     let deadline = context.read_deadline();
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
@@ -78,7 +80,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     }
     // Pages are long, as a rule: there is no use in making one that cannot be given away.
     if operation.policy.class == RequestClass::Scan && !operation.writes() {
-        api.answers.check()?;
+        context.answer_share().check()?;
     }
     if operation.writes() {
         context.claim_request_id()?;
@@ -109,9 +111,14 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
         return Err(failure);
     }
     if !operation.writes() && operation.is_data() {
-        context.api.answers.check_answer(answer.body())?;
+        check_long(context, answer.body())?;
     }
     Ok(answer)
+}
+
+/// Refuses to give an answer away that is long where there are too many. Only of what was read: a write has taken effect.
+fn check_long(context: &Context, body: &Body) -> Result<(), Failure> {
+    if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { context.answer_share().check() } else { Ok(()) }
 }
 
 /// Tells of a request that was answered, and adds what every answer carries.
@@ -132,7 +139,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     enter::note_answered(context, context.policy.guard, method, path, status, &request_id);
     AnsweredRequest { route: route.template(), method, path, request_id: &request_id, status, bytes, took, timings }
         .tell(api, &head.headers);
-    let response = complete(context, response, request_id).map(|body| api.answers.count(body));
+    let response = complete(context, response, request_id).map(|body| answer_body::of(context, body));
     if response.headers().contains_key(header::CONNECTION) {
         context.linger();
     }

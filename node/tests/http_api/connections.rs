@@ -131,6 +131,42 @@ async fn an_answer_that_nobody_reads_is_cut() {
     }
 }
 
+/// A request for this path without a body, over HTTP/2.
+fn get_over_http2(stream: u32, path: &str) -> Vec<u8> {
+    // GET, http, the authority and the path as they are.
+    let length = u8::try_from(path.len()).expect("a short path");
+    let head = [b"\x82\x86\x41\x01t\x04".as_slice(), &[length], path.as_bytes()].concat();
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &head)
+}
+
+#[tokio::test]
+async fn a_page_that_gets_no_window_is_cut_although_its_connection_is_used() {
+    let mut settings = serve_settings();
+    settings.write_stall_timeout = SHORT;
+    let server = Server::start_with(api_settings(), settings).await;
+    server.ask("PUT", "/v1/kv/big", &[("Content-Type", "application/octet-stream")], &[7; 100_000]).await;
+    let mut stream = TcpStream::connect(server.addr).await.expect("the server listens");
+    // Windows of no byte at all.
+    let settings = frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let begin = [PREFACE, &settings, &get_over_http2(1, "/v1/kv/big?raw")].concat();
+    stream.write_all(&begin).await.expect("it is taken");
+    let (until, mut id, mut heads) = (Instant::now() + PATIENCE, 3, vec![0; 65_536]);
+    loop {
+        assert!(Instant::now() < until, "the connection was not cut");
+        let alive = stream.write_all(&get_over_http2(id, "/livez")).await.is_ok();
+        // Slowly: a connection may have 256 streams, and none of these comes to its end.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let read = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut heads)).await;
+        if !alive || matches!(read, Ok(Ok(0) | Err(_))) {
+            break;
+        }
+        id += 2;
+    }
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("reason=\"stalled\"} 1"), "{metrics}");
+    assert!(metrics.contains("quorate_http_answers_bytes 0.0\n"), "it holds memory no more: {metrics}");
+}
+
 #[tokio::test]
 async fn a_body_declared_too_long_is_refused_before_it_comes() {
     let server = Server::start().await;

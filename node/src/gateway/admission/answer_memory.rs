@@ -1,112 +1,221 @@
-//! Answers that are made and not taken by their peers yet: how much memory they hold.
+//! What answers hold that are made and not taken by their readers yet: memory, and operations of streams.
 //!
-//! Owns the bound on all long answers together. A page is made in milliseconds and may take a slow reader half a minute to take, so
-//! it is not what is at work that bounds them. Never delays an answer.
+//! Owns the bounds on all of it together and on the share of one account. A page is made in milliseconds and may take a slow reader a
+//! minute to take, so it is not what is at work that bounds them. Never delays an answer.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use axum::body::Body;
 use bytes::Bytes;
-use hyper::body::Body as _;
+use parking_lot::Mutex;
 
+use crate::connection::monitor::Taking;
+use crate::gateway::admission::accounts::Account;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
-/// The memory of long answers.
+/// What all answers of this node hold, and who holds how much.
 #[derive(Debug)]
 pub struct AnswerMemory {
+    all: Arc<Totals>,
+    shares: Mutex<Shares>,
+}
+
+/// What all accounts hold together.
+#[derive(Debug)]
+struct Totals {
     bytes_max: usize,
-    held: Arc<AtomicUsize>,
+    bytes: AtomicUsize,
+    stream_ops: AtomicUsize,
 }
 
-/// A long answer. Counted as long as anything of it is somewhere on its way.
-struct Long {
+/// The accounts that hold something, and some that did a moment ago.
+#[derive(Debug, Default)]
+struct Shares {
+    table: BTreeMap<Account, Weak<Share>>,
+    /// At which size of the table those are forgotten that hold nothing.
+    sweep_at: usize,
+}
+
+/// What one account holds.
+#[derive(Debug)]
+pub struct Share {
+    all: Arc<Totals>,
+    bytes: AtomicUsize,
+    stream_ops: AtomicUsize,
+}
+
+/// A long answer or a part of one. Counted as long as anything of it is somewhere on its way.
+struct Held {
     bytes: Bytes,
-    held: Arc<AtomicUsize>,
+    share: Arc<Share>,
+    /// Tells on the reader.
+    _taking: Taking,
 }
 
-impl AsRef<[u8]> for Long {
+impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Long {
+impl Drop for Held {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.share.bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.share.all.bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
 impl AnswerMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, held: Arc::default() }
+        let all = Totals { bytes_max, bytes: AtomicUsize::new(0), stream_ops: AtomicUsize::new(0) };
+        Self { all: Arc::new(all), shares: Mutex::default() }
     }
 
     /// Bytes of long answers at the moment.
     pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.all.bytes.load(Ordering::Relaxed)
     }
 
-    /// Refuses to make more of them while there are too many.
+    /// What this account holds.
+    pub fn share(&self, account: Account) -> Arc<Share> {
+        let mut shares = self.shares.lock();
+        if let Some(share) = shares.table.get(&account).and_then(Weak::upgrade) {
+            return share;
+        }
+        if shares.table.len() >= shares.sweep_at {
+            shares.table.retain(|_, share| share.strong_count() > 0);
+            shares.sweep_at = 2 * shares.table.len() + SWEPT_MIN;
+        }
+        let all = Arc::clone(&self.all);
+        let share = Arc::new(Share { all, bytes: AtomicUsize::new(0), stream_ops: AtomicUsize::new(0) });
+        shares.table.insert(account, Arc::downgrade(&share));
+        share
+    }
+}
+
+/// A table of so many accounts is not worth a look.
+const SWEPT_MIN: usize = 64;
+
+impl Share {
+    /// Refuses to make more long answers for this account while it holds, or all hold, as much as they may.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.held() >= self.bytes_max {
-            return Err(Failure::too_many("answers that their readers have not taken hold all the memory they may"));
-        }
-        Ok(())
+        let why = if self.all.bytes.load(Ordering::Relaxed) >= self.all.bytes_max {
+            "answers that their readers have not taken hold all the memory they may"
+        } else if self.bytes.load(Ordering::Relaxed) >= self.all.bytes_max / limits::ANSWERS_SHARE {
+            "answers that this account has not taken hold all the memory that one may"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::too_many(why))
     }
 
-    /// Refuses to give this one away, if it is long and there are too many. Only of what was read: a write has taken effect.
-    pub fn check_answer(&self, body: &Body) -> Result<(), Failure> {
-        if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { self.check() } else { Ok(()) }
+    /// Whether a stream may make its next answers. One of an account that holds nothing always may, so that each goes on.
+    pub fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) == 0 || self.check().is_ok()
     }
 
-    /// Counts a body if it is long.
-    pub fn count(&self, body: Body) -> Body {
-        // What is still to come has no length yet.
-        if body.size_hint().exact().is_none_or(|bytes| bytes < limits::LONG_ANSWER_BYTES) {
-            return body;
-        }
-        // One frame, and it is there.
-        let frame = futures::FutureExt::now_or_never(http_body_util::BodyExt::frame(&mut { body }));
-        let Some(Some(Ok(frame))) = frame else { return Body::default() };
-        let bytes = frame.into_data().unwrap_or_default();
-        self.held.fetch_add(bytes.len(), Ordering::Relaxed);
-        Body::from(Bytes::from_owner(Long { bytes, held: Arc::clone(&self.held) }))
+    /// Counts these bytes until nothing of them is left, and has the connection ended where its peer is too slow to take them.
+    pub fn hold(self: &Arc<Self>, bytes: Bytes, taking: Taking) -> Bytes {
+        self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.all.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        taking.offered(bytes.len());
+        Bytes::from_owner(Held { bytes, share: Arc::clone(self), _taking: taking })
+    }
+
+    /// Whether the streams of this account may have one more operation under way.
+    pub fn has_stream_room(&self) -> bool {
+        self.stream_ops.load(Ordering::Relaxed) < limits::STREAM_OPS_OF_ACCOUNT_MAX
+            && self.all.stream_ops.load(Ordering::Relaxed) < limits::STREAM_OPS_OF_ALL_MAX
+    }
+
+    /// Counts an operation of a stream until what is returned is dropped.
+    pub fn stream_op(self: &Arc<Self>) -> StreamOp {
+        self.stream_ops.fetch_add(1, Ordering::Relaxed);
+        self.all.stream_ops.fetch_add(1, Ordering::Relaxed);
+        StreamOp(Arc::clone(self))
+    }
+}
+
+/// An operation of a stream whose answer was not sent on yet.
+#[derive(Debug)]
+pub struct StreamOp(Arc<Share>);
+
+impl Drop for StreamOp {
+    fn drop(&mut self) {
+        self.0.stream_ops.fetch_sub(1, Ordering::Relaxed);
+        self.0.all.stream_ops.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
 
-    fn bytes_of(body: Body) -> Bytes {
-        let collected = futures::FutureExt::now_or_never(http_body_util::BodyExt::collect(body));
-        collected.expect("it is there").expect("it is whole").to_bytes()
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::connection::monitor::ConnectionMonitor;
+
+    fn account(last: u8) -> Account {
+        Account::Neighbour(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
+    }
+
+    fn taking() -> Taking {
+        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60)).watch_taking()
     }
 
     #[test]
-    fn a_long_answer_counts_until_its_last_byte_is_gone() {
-        let room = AnswerMemory::new(100_000);
-        let long = vec![7u8; 150_000];
-        let body = room.count(Body::from(Bytes::from(long.clone())));
-        assert_eq!(room.held(), 150_000);
-        assert!(room.check().is_err());
-        let mut bytes = bytes_of(body);
-        assert_eq!(bytes, long);
+    fn what_is_held_counts_until_its_last_byte_is_gone() {
+        let memory = AnswerMemory::new(1_000_000);
+        let share = memory.share(account(1));
+        let mut bytes = share.hold(vec![7; 150_000].into(), taking());
+        assert_eq!((memory.held(), bytes.len()), (150_000, 150_000));
         let last = bytes.split_off(149_999);
         drop(bytes);
-        assert_eq!(room.held(), 150_000, "a byte is on its way");
+        assert_eq!(memory.held(), 150_000, "a byte is on its way");
         drop(last);
-        assert_eq!(room.held(), 0);
-        assert!(room.check().is_ok());
+        assert_eq!(memory.held(), 0);
     }
 
     #[test]
-    fn a_short_one_does_not_count() {
-        let room = AnswerMemory::new(1);
-        let body = room.count(Body::from(Bytes::from_static(b"short")));
-        assert_eq!((room.held(), &bytes_of(body)[..]), (0, &b"short"[..]));
+    fn one_account_leaves_the_rest_to_others() {
+        let memory = AnswerMemory::new(400_000);
+        let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
+        let held = greedy.hold(vec![7; 100_000].into(), taking());
+        assert!(greedy.check().is_err() && memory.share(account(1)).check().is_err() && !greedy.has_room());
+        assert!(other.check().is_ok() && other.has_room());
+        let rest: Vec<_> = (3..6).map(|n| memory.share(account(n)).hold(vec![7; 100_000].into(), taking())).collect();
+        assert!(other.check().is_err(), "all of it is taken");
+        assert!(other.has_room(), "a stream of somebody who holds nothing goes on");
+        drop((held, rest));
+        assert!(greedy.check().is_ok() && other.check().is_ok());
+    }
+
+    #[test]
+    fn accounts_that_hold_nothing_are_forgotten() {
+        let memory = AnswerMemory::new(1_000_000);
+        let kept = memory.share(account(1));
+        for n in 0..10_000u32 {
+            drop(memory.share(Account::Neighbour(IpAddr::V4(Ipv4Addr::from_bits(0x0b00_0000 | n)).into())));
+        }
+        assert!(memory.shares.lock().table.len() <= 2 * (SWEPT_MIN + 2));
+        assert!(Arc::ptr_eq(&kept, &memory.share(account(1))));
+    }
+
+    #[test]
+    fn streams_of_one_account_have_a_part_of_all_operations() {
+        let memory = AnswerMemory::new(1);
+        let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
+        let held: Vec<_> = (0..limits::STREAM_OPS_OF_ACCOUNT_MAX).map(|_| greedy.stream_op()).collect();
+        assert!(!greedy.has_stream_room() && other.has_stream_room());
+        let rest = limits::STREAM_OPS_OF_ALL_MAX - held.len();
+        let others: Vec<_> = (0..rest).map(|n| memory.share(account(3 + (n % 200) as u8)).stream_op()).collect();
+        assert!(!other.has_stream_room(), "all of them are taken");
+        drop((held, others));
+        assert!(greedy.has_stream_room() && other.has_stream_room());
     }
 }

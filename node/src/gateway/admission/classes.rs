@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use crate::gateway::admission::turns::Turn;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
@@ -124,7 +127,7 @@ impl RequestClasses {
     /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Permit::check`].
     pub fn enter(self: &Arc<Self>, class: RequestClass) -> Permit {
         let fits = self.try_take(class, 1);
-        Permit { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits }
+        Permit { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits, turn: Mutex::default() }
     }
 
     /// A request was done after this time, waits that it wished for aside.
@@ -182,6 +185,8 @@ pub struct Permit {
     /// Changed by its own request only.
     cost: AtomicUsize,
     fits: bool,
+    /// Of its address; see [`Permit::hold`].
+    turn: Mutex<Option<Turn>>,
 }
 
 impl Permit {
@@ -216,7 +221,14 @@ impl Permit {
             return None;
         }
         classes.give_back(class, cost);
+        // Its turn, too: others are at work meanwhile.
+        drop(self.turn.lock().take());
         Some(Waiting { classes, class, cost })
+    }
+
+    /// Keeps this turn until the request is answered, or waits.
+    pub fn hold(&self, turn: Turn) {
+        *self.turn.lock() = Some(turn);
     }
 }
 

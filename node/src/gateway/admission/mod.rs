@@ -7,3 +7,5 @@ pub mod answer_memory;
 pub mod body_memory;
 pub mod bucket;
 pub mod classes;
+pub mod pace;
+pub mod turns;

@@ -16,7 +16,9 @@ use crate::app::LeaderHint;
 use crate::connection::origin::Origin;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
+use crate::gateway::admission::answer_memory::{Share, StreamOp};
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::turns::{Lanes, Turn};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
@@ -126,22 +128,25 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
     number
 }
 
-/// A line's place in its class and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
+/// A line's place in its class, among the requests in flight and among those of streams, and its bytes' among the bodies. All are free
+/// again when it goes.
 pub struct LinePermit {
     api: Arc<Api>,
     bytes: usize,
+    _stream_op: StreamOp,
+    _turn: Turn,
 }
 
 impl LinePermit {
     /// Takes both, or says which of them is full.
-    pub fn take(api: &Arc<Api>, bytes: usize) -> Result<Self, Failure> {
+    pub fn take(api: &Arc<Api>, (share, lanes): (&Arc<Share>, &Lanes), bytes: usize) -> Result<Self, Failure> {
         api.classes.take(RequestClass::Point, 1)?;
         if let Err(failure) = api.bodies.take(bytes) {
             api.classes.give_back(RequestClass::Point, 1);
             return Err(failure);
         }
         api.in_flight.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { api: Arc::clone(api), bytes })
+        Ok(Self { api: Arc::clone(api), bytes, _stream_op: share.stream_op(), _turn: lanes.begin_op() })
     }
 }
 

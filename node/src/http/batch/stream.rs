@@ -15,15 +15,17 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
-use http::{Response, Version, header};
+use http::{Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{Applied, ErrorCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connection::monitor::{Busy, Taking};
+use crate::connection::monitor::Busy;
 use crate::connection::origin::Origin;
 use crate::gateway::admission::accounts::Spender;
+use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
@@ -45,11 +47,8 @@ pub async fn open(context: &RequestContext, body: Body) -> Outcome {
         return Err(headers::fault(&headers::IDEMPOTENCY_KEY, why).closing());
     }
     let busy = context.take_busy()?;
-    // On HTTP/1.1 the socket tells.
-    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let mut pump = Pump::new(context, body, busy, run);
     pump.account = context.account().cloned();
-    pump.taking = taking;
     if context.head.headers.contains_key(header::EXPECT) {
         pump.invite().await;
     }
@@ -90,9 +89,10 @@ struct Pump<F, R> {
     under_way: FuturesUnordered<F>,
     /// Answers to be sent.
     out: Vec<u8>,
-    /// Rest of what was `out`, that goes in further frames.
-    rest: Bytes,
-    taking: Option<Taking>,
+    /// What its account holds.
+    share: Arc<Share>,
+    /// The turns of its address.
+    lanes: Arc<Lanes>,
     /// The route of operations.
     route: &'static Route,
     /// Who pays for the lines.
@@ -125,8 +125,8 @@ where
             run,
             under_way: FuturesUnordered::new(),
             out: Vec::new(),
-            rest: Bytes::new(),
-            taking: None,
+            share: context.answer_share(),
+            lanes: Arc::clone(&context.lanes),
             account: None,
             phase: Phase::Reading,
             clock,
@@ -150,14 +150,18 @@ where
         matches!(self.phase, Phase::Reading)
     }
 
-    /// Whether another line may be started.
+    /// Whether another line may be started. Where others of its account have too many under way there are some here as well, and
+    /// this is asked again once one of them is done.
     fn has_room(&self) -> bool {
-        self.under_way.len() < limits::STREAM_OPS_MAX && self.out.len() < limits::STREAM_FRAME_BYTES
+        let under_way = self.under_way.len();
+        under_way < limits::STREAM_OPS_MAX
+            && self.out.len() < limits::STREAM_FRAME_BYTES
+            && (under_way < limits::STREAM_OPS_MIN || (self.share.has_stream_room() && self.lanes.may_begin_op()))
     }
 
     /// Whether everything is answered and sent.
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Ending) && self.under_way.is_empty() && self.out.is_empty() && self.rest.is_empty()
+        matches!(self.phase, Phase::Ending) && self.under_way.is_empty() && self.out.is_empty()
     }
 
     /// Ends before the peer does. What it still sends is swallowed for a moment, so that it can read the answers.
@@ -204,7 +208,6 @@ where
                 tracing::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
                 self.phase = Phase::Broken(Some(io::Error::other(error)));
                 self.out.clear();
-                self.rest.clear();
                 self.drop_input();
             }
             Poll::Ready(Some(Ok(frame))) => {
@@ -268,7 +271,7 @@ where
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
         }
-        match LinePermit::take(&self.api, text.len()) {
+        match LinePermit::take(&self.api, (&self.share, &self.lanes), text.len()) {
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));
@@ -310,21 +313,15 @@ where
         }
     }
 
-    /// The next frame to be sent. None is long, so that a peer which takes little at a time is seen to take something.
+    /// The next frame to be sent.
     fn frame(&mut self, now: Instant) -> Option<Bytes> {
-        if self.rest.is_empty() {
-            if self.out.is_empty() {
-                return None;
-            }
-            // The next one is likely to be as long.
-            let next = Vec::with_capacity(self.out.len().min(limits::STREAM_FRAME_BYTES));
-            self.rest = Bytes::from(std::mem::replace(&mut self.out, next));
+        if self.out.is_empty() {
+            return None;
         }
+        // The next one is likely to be as long.
+        let next = Vec::with_capacity(self.out.len().min(limits::STREAM_FRAME_BYTES));
+        let frame = Bytes::from(std::mem::replace(&mut self.out, next));
         self.clock.pause(now);
-        if let Some(taking) = &self.taking {
-            taking.offered();
-        }
-        let frame = self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES));
         if let Some(account) = &self.account {
             account.moved(frame.len());
         }
@@ -376,12 +373,6 @@ where
         let this = self.get_mut();
         let now = Instant::now();
         this.clock.resume(now);
-        if let Some(taking) = &this.taking {
-            taking.taken();
-        }
-        if !this.rest.is_empty() {
-            return Poll::Ready(this.frame(now).map(|frame| Ok(Frame::data(frame))));
-        }
         if this.is_reading() && this.stop.as_mut().poll(cx).is_ready() {
             this.end_early();
         }

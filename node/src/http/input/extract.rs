@@ -13,6 +13,7 @@ use quorate_store::limits::READ_FAULTS_MAX;
 use crate::gateway::failure::{Failure, over_limit};
 use crate::gateway::text;
 use crate::http::input::headers::decimal;
+use crate::limits;
 
 /// The one parameter that may be given many times: a condition.
 const MANY: &str = "if";
@@ -125,8 +126,12 @@ impl<'a> Query<'a> {
     /// Splits and decodes.
     pub fn parse(text: Option<&'a str>) -> Self {
         let mut query = Self::default();
-        for item in text.unwrap_or("").split('&').filter(|item| !item.is_empty()) {
-            query.push(item);
+        let mut items = text.unwrap_or("").split('&').filter(|item| !item.is_empty());
+        items.by_ref().take(limits::QUERY_PARAMETERS_MAX).for_each(|item| query.push(item));
+        if items.next().is_some() {
+            let detail =
+                format!("more than {} parameters; what is many goes into a body", limits::QUERY_PARAMETERS_MAX);
+            query.faults.add("query", detail);
         }
         query
     }
@@ -222,6 +227,18 @@ mod tests {
         for pointer in ["query:a", "query:b", "query:c", "query:d", "query:e"] {
             assert!(text.contains(pointer), "{pointer} is missing in {text}");
         }
+    }
+
+    #[test]
+    fn no_more_parameters_are_looked_at_than_a_request_may_have() {
+        let many = |count: usize| (0..count).map(|n| format!("p{n}=1")).collect::<Vec<_>>().join("&");
+        let (most, text) = (many(limits::QUERY_PARAMETERS_MAX), many(7_000));
+        assert_eq!(Query::parse(Some(&most)).pairs.len(), limits::QUERY_PARAMETERS_MAX);
+        assert!(Query::parse(Some(&most)).finish().is_ok());
+        let query = Query::parse(Some(&text));
+        assert_eq!(query.pairs.len(), limits::QUERY_PARAMETERS_MAX);
+        let failure = format!("{:?}", query.finish().expect_err("too many"));
+        assert!(failure.contains("more than 64 parameters"), "{failure}");
     }
 
     #[test]

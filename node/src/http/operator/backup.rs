@@ -8,14 +8,14 @@ use std::task::{self, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, Version, header};
+use http::{HeaderValue, Method, Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{BACKUP_CONTENT_TYPE, Problem};
 use quorate_store::types::Revision;
 use tokio::sync::mpsc;
 use utoipa_axum::routes;
 
-use crate::connection::monitor::{Busy, Taking};
+use crate::connection::monitor::Busy;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::backup::{self, Piece};
 use crate::gateway::enter::Guard;
@@ -59,9 +59,7 @@ pub async fn get(context: Context) -> Outcome {
     }
     let busy = context.take_busy()?;
     let (revision, source) = backup::begin(&context, place).await.map_err(Failure::closing)?;
-    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let body = BackupBody { source, taking, _busy: busy };
-    Ok(answer(Body::new(body), revision))
+    Ok(answer(Body::new(BackupBody { source, _busy: busy }), revision))
 }
 
 fn answer(body: Body, revision: Revision) -> Answer {
@@ -76,8 +74,6 @@ fn answer(body: Body, revision: Revision) -> Answer {
 /// The body of the answer.
 struct BackupBody {
     source: mpsc::Receiver<Piece>,
-    /// Whether the peer takes what it is offered; on HTTP/1.1 the socket tells.
-    taking: Option<Taking>,
     _busy: Busy,
 }
 
@@ -86,14 +82,6 @@ impl HttpBody for BackupBody {
     type Error = io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let this = self.get_mut();
-        if let Some(taking) = &this.taking {
-            taking.taken();
-        }
-        let piece = std::task::ready!(this.source.poll_recv(cx));
-        if let Some(taking) = this.taking.as_ref().filter(|_| piece.is_some()) {
-            taking.offered();
-        }
-        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+        self.get_mut().source.poll_recv(cx).map_ok(Frame::data)
     }
 }

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, Version, header};
+use http::{HeaderName, HeaderValue, Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::WatchEndCode;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connection::monitor::{Busy, Taking};
+use crate::connection::monitor::Busy;
 use crate::gateway::admission::accounts::{Held, Spender};
 use crate::gateway::auth::caller::Watching;
 use crate::http::context::RequestContext;
@@ -77,13 +77,8 @@ pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, 
     let account = context.account().cloned();
     let counted = account.as_ref().map(Spender::watch).transpose()?;
     busy.goes_on();
-    // On HTTP/1.1 the socket tells.
-    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut response = Response::new(Body::new(Sse {
-        account,
-        _counted: counted,
-        ..Sse::new(source, heartbeat, busy, taking, watching)
-    }));
+    let mut response =
+        Response::new(Body::new(Sse { account, _counted: counted, ..Sse::new(source, heartbeat, busy, watching) }));
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -96,16 +91,13 @@ struct Sse<S> {
     source: S,
     /// Who listens, where not everybody may.
     watching: Option<Watching>,
-    /// What is being sent.
-    rest: Bytes,
+    has_begun: bool,
     has_ended: bool,
     heartbeat: Duration,
     sent: Instant,
     /// The next moment to look at `source`. Armed anew only when it has passed, so that an event costs no timer.
     timer: Pin<Box<Sleep>>,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Whether the peer takes what it is offered; only where the connection has other streams.
-    taking: Option<Taking>,
     /// Who pays for what is sent.
     account: Option<Spender>,
     /// One of the streams that the account may have.
@@ -114,12 +106,12 @@ struct Sse<S> {
 }
 
 impl<S: Source> Sse<S> {
-    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching>) -> Self {
+    fn new(source: S, heartbeat: Duration, busy: Busy, watching: Option<Watching>) -> Self {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
-        let (rest, has_ended, sent) = (RETRY, false, Instant::now());
+        let (has_begun, has_ended, sent) = (false, false, Instant::now());
         let (account, _counted) = (None, None);
-        Self { source, watching, rest, has_ended, heartbeat, sent, timer, stop, taking, account, _counted, _busy: busy }
+        Self { source, watching, has_begun, has_ended, heartbeat, sent, timer, stop, account, _counted, _busy: busy }
     }
 
     /// What comes next, or `None` for now.
@@ -152,17 +144,12 @@ impl<S: Source> Sse<S> {
         Some(self.source.refused(code, detail))
     }
 
-    /// The next frame. None is long, so that a peer which takes little at a time is seen to take something.
-    fn frame(&mut self) -> Frame<Bytes> {
+    fn frame(&mut self, bytes: Bytes) -> Frame<Bytes> {
         self.sent = Instant::now();
-        if let Some(taking) = &self.taking {
-            taking.offered();
-        }
-        let frame = self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES));
         if let Some(account) = &self.account {
-            account.moved(frame.len());
+            account.moved(bytes.len());
         }
-        Frame::data(frame)
+        Frame::data(bytes)
     }
 }
 
@@ -177,26 +164,18 @@ impl<S: Source> HttpBody for Sse<S> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
-        if let Some(taking) = &this.taking {
-            taking.taken();
+        if !std::mem::replace(&mut this.has_begun, true) {
+            return Poll::Ready(Some(Ok(this.frame(RETRY))));
         }
-        if this.rest.is_empty() {
-            if this.has_ended {
-                return Poll::Ready(None);
-            }
-            match std::task::ready!(watchdog::step("stream", || this.poll_next(cx))) {
-                Ok(Chunk::Some(bytes)) => this.rest = bytes,
-                Ok(Chunk::Last(bytes)) => (this.rest, this.has_ended) = (bytes, true),
-                Err(error) => {
-                    this.has_ended = true;
-                    return Poll::Ready(Some(Err(error)));
-                }
-            }
+        if this.has_ended {
+            return Poll::Ready(None);
         }
-        Poll::Ready(Some(Ok(this.frame())))
+        let chunk = std::task::ready!(watchdog::step("stream", || this.poll_next(cx)));
+        this.has_ended = !matches!(chunk, Ok(Chunk::Some(_)));
+        Poll::Ready(Some(chunk.map(|(Chunk::Some(bytes) | Chunk::Last(bytes))| this.frame(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.has_ended && self.rest.is_empty()
+        self.has_ended
     }
 }

@@ -1,0 +1,339 @@
+//! Turns: while a node has more to do than it can do at once, callers take turns, whoever has more requests.
+//!
+//! Owns how many requests of each address are at work, and those that wait for their turn. Where one address alone asks, or little is at
+//! work, nobody waits, and a request costs a few atomic operations. Never refuses a request, and never knows what it does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::connection::origin::Neighbour;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::pace::{Pace, Share};
+use crate::limits;
+use crate::metrics::{MetricsSource, Sample};
+
+/// The turns of a node: of work on keys, and of scans. What keeps others alive, such as the renewal of a session, waits for no turn.
+#[derive(Debug)]
+pub struct Turns {
+    point: Arc<Work>,
+    scan: Arc<Work>,
+    /// What each address takes of the threads.
+    pub pace: Arc<Pace>,
+    lanes: Mutex<Table>,
+}
+
+/// The addresses that are connected.
+#[derive(Debug, Default)]
+struct Table {
+    lanes: BTreeMap<Neighbour, Weak<Lanes>>,
+    /// At which size those are forgotten that are gone.
+    sweep_at: usize,
+}
+
+/// A table of so many addresses is not worth a look.
+const SWEPT_MIN: usize = 64;
+
+/// The turns of one address.
+#[derive(Debug)]
+pub struct Lanes {
+    point: Arc<Lane>,
+    scan: Arc<Lane>,
+    /// What its connections take of the threads.
+    pub share: Arc<Share>,
+}
+
+/// One kind of work.
+#[derive(Debug)]
+struct Work {
+    /// So many requests may be at work before anybody waits.
+    bound: usize,
+    at_work: AtomicUsize,
+    /// Addresses that have something at work.
+    busy: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Lanes in which somebody waits, the next one first.
+    line: Mutex<VecDeque<Arc<Lane>>>,
+}
+
+/// One kind of work of one address.
+#[derive(Debug)]
+struct Lane {
+    work: Arc<Work>,
+    at_work: AtomicUsize,
+    waiters: AtomicUsize,
+    /// Those that wait, the next one first. Changed only by who holds the line of the work.
+    waiting: Mutex<VecDeque<oneshot::Sender<Turn>>>,
+}
+
+/// A request that is at work, until it is dropped.
+#[derive(Debug)]
+pub struct Turn(Option<Arc<Lane>>);
+
+/// What became of the wish to begin.
+#[derive(Debug)]
+pub enum Begun {
+    /// It is its turn, where it needs one.
+    Now(Option<Turn>),
+    /// It will be told.
+    Later(oneshot::Receiver<Turn>),
+}
+
+impl Turns {
+    /// Nobody is at work.
+    pub fn new() -> Self {
+        let work = |bound| {
+            let (at_work, busy, waiting) = Default::default();
+            Arc::new(Work { bound, at_work, busy, waiting, line: Mutex::default() })
+        };
+        let (point, scan) = (work(limits::POINT_TURNS), work(limits::SCAN_TURNS));
+        Self { point, scan, pace: Pace::new(), lanes: Mutex::default() }
+    }
+
+    /// Those of an address, for one of its connections.
+    pub fn lanes(&self, of: Neighbour) -> Arc<Lanes> {
+        let mut table = self.lanes.lock();
+        if let Some(lanes) = table.lanes.get(&of).and_then(Weak::upgrade) {
+            return lanes;
+        }
+        if table.lanes.len() >= table.sweep_at {
+            table.lanes.retain(|_, lanes| lanes.strong_count() > 0);
+            table.sweep_at = 2 * table.lanes.len() + SWEPT_MIN;
+        }
+        let lane = |work: &Arc<Work>| {
+            let (at_work, waiters, waiting) = Default::default();
+            Arc::new(Lane { work: Arc::clone(work), at_work, waiters, waiting })
+        };
+        let lanes = Arc::new(Lanes { point: lane(&self.point), scan: lane(&self.scan), share: self.pace.share() });
+        table.lanes.insert(of, Arc::downgrade(&lanes));
+        lanes
+    }
+}
+
+impl Lanes {
+    fn of(&self, class: RequestClass) -> Option<&Arc<Lane>> {
+        match class {
+            RequestClass::Point => Some(&self.point),
+            RequestClass::Scan => Some(&self.scan),
+            RequestClass::Coordination | RequestClass::Waiting | RequestClass::Node => None,
+        }
+    }
+
+    /// Begins a request of this class, or has it wait for its turn.
+    pub fn begin(&self, class: RequestClass) -> Begun {
+        let Some(lane) = self.of(class) else { return Begun::Now(None) };
+        // Those that came before go first.
+        let has_turn = lane.waiters.load(Ordering::SeqCst) == 0 && lane.may_begin();
+        if has_turn { Begun::Now(Some(lane.begin())) } else { Begun::Later(lane.join()) }
+    }
+
+    /// Whether one more operation of a stream would not have to wait.
+    pub fn may_begin_op(&self) -> bool {
+        self.point.may_begin()
+    }
+
+    /// Begins an operation of a stream, whether it is its turn or not: see [`Self::may_begin_op`].
+    pub fn begin_op(&self) -> Turn {
+        self.point.begin()
+    }
+}
+
+impl Lane {
+    /// Whether one more may begin: always where its address has less than its share. Two at once may both begin where there was room for
+    /// one: the bound is no promise.
+    fn may_begin(&self) -> bool {
+        let Work { bound, at_work, busy, .. } = &*self.work;
+        let own = self.at_work.load(Ordering::SeqCst);
+        let others = busy.load(Ordering::SeqCst).saturating_sub(usize::from(own > 0));
+        others == 0 || at_work.load(Ordering::SeqCst) < *bound || own < (bound / (others + 1)).max(limits::TURNS_MIN)
+    }
+
+    fn begin(self: &Arc<Self>) -> Turn {
+        if self.at_work.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.work.busy.fetch_add(1, Ordering::SeqCst);
+        }
+        self.work.at_work.fetch_add(1, Ordering::SeqCst);
+        Turn(Some(Arc::clone(self)))
+    }
+
+    fn end(&self) {
+        self.work.at_work.fetch_sub(1, Ordering::SeqCst);
+        if self.at_work.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.work.busy.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Joins those that wait. Who ends a turn after this sees that somebody waits, and who ended one before is seen here.
+    fn join(self: &Arc<Self>) -> oneshot::Receiver<Turn> {
+        let (sender, receiver) = oneshot::channel();
+        let mut line = self.work.line.lock();
+        self.work.waiting.fetch_add(1, Ordering::SeqCst);
+        self.waiting.lock().push_back(sender);
+        if self.waiters.fetch_add(1, Ordering::SeqCst) == 0 {
+            line.push_back(Arc::clone(self));
+        }
+        self.work.call_next(&mut line);
+        receiver
+    }
+
+    /// Gives a turn to the first of those that wait, passing over those that are gone. The caller holds the line.
+    fn call(self: &Arc<Self>) -> bool {
+        loop {
+            let Some(next) = self.waiting.lock().pop_front() else { return false };
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            self.work.waiting.fetch_sub(1, Ordering::SeqCst);
+            match next.send(self.begin()) {
+                Ok(()) => return true,
+                // Ended here: to drop it would ask for the line that is held.
+                Err(mut refused) => refused.0.take().iter().for_each(|lane| lane.end()),
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Gives turns to those that wait, one lane after the other, as long as there is room for them.
+    fn call_next(&self, line: &mut VecDeque<Arc<Lane>>) {
+        let mut passed = 0;
+        while passed < line.len() {
+            let Some(lane) = line.pop_front() else { return };
+            let is_called = lane.may_begin() && lane.call();
+            passed = if is_called { 0 } else { passed + 1 };
+            if lane.waiters.load(Ordering::SeqCst) > 0 {
+                line.push_back(lane);
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(lane) = self.0.take() else { return };
+        lane.end();
+        if lane.work.waiting.load(Ordering::SeqCst) > 0 {
+            lane.work.call_next(&mut lane.work.line.lock());
+        }
+    }
+}
+
+/// How many wait, for the metrics.
+pub struct TurnSamples(pub Arc<Turns>);
+
+impl MetricsSource for TurnSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        for (class, work) in [(RequestClass::Point, &self.0.point), (RequestClass::Scan, &self.0.scan)] {
+            let waiting = work.waiting.load(Ordering::Relaxed) as u64;
+            let help = "Requests that wait for the turn of their address";
+            out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class.name()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    fn lanes(turns: &Turns, last: u8) -> Arc<Lanes> {
+        turns.lanes(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
+    }
+
+    fn now(begun: Begun) -> Turn {
+        match begun {
+            Begun::Now(Some(turn)) => turn,
+            other => panic!("it has to wait: {other:?}"),
+        }
+    }
+
+    fn later(begun: Begun) -> oneshot::Receiver<Turn> {
+        match begun {
+            Begun::Later(turn) => turn,
+            other => panic!("it need not wait: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_address_alone_never_waits() {
+        let turns = Turns::new();
+        let alone = lanes(&turns, 1);
+        let many: Vec<_> = (0..10 * limits::POINT_TURNS).map(|_| now(alone.begin(RequestClass::Point))).collect();
+        drop(many);
+        assert_eq!((turns.point.at_work.load(Ordering::SeqCst), turns.point.busy.load(Ordering::SeqCst)), (0, 0));
+    }
+
+    #[test]
+    fn who_has_less_than_its_share_begins_at_once_and_who_has_more_waits() {
+        let turns = Turns::new();
+        let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
+        let mut many: Vec<_> = (0..2 * limits::POINT_TURNS).map(|_| now(greedy.begin(RequestClass::Point))).collect();
+        let one = now(honest.begin(RequestClass::Point));
+        let mut waits = later(greedy.begin(RequestClass::Point));
+        assert!(!greedy.may_begin_op() && honest.may_begin_op());
+        // Down to the share of two.
+        many.truncate(limits::POINT_TURNS / 2);
+        let granted = waits.try_recv().expect("it is its turn");
+        drop((granted, one, many));
+        assert_eq!((turns.point.at_work.load(Ordering::SeqCst), turns.point.waiting.load(Ordering::SeqCst)), (0, 0));
+    }
+
+    #[test]
+    fn those_that_wait_go_first_and_those_that_are_gone_are_passed_over() {
+        let turns = Turns::new();
+        let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
+        let mut many: Vec<_> = (0..2 * limits::SCAN_TURNS).map(|_| now(greedy.begin(RequestClass::Scan))).collect();
+        let _one = now(honest.begin(RequestClass::Scan));
+        let (gone, mut first) = (later(greedy.begin(RequestClass::Scan)), later(greedy.begin(RequestClass::Scan)));
+        drop(gone);
+        let mut second = later(greedy.begin(RequestClass::Scan));
+        while first.try_recv().is_err() {
+            assert!(second.try_recv().is_err(), "the first one goes first");
+            drop(many.pop().expect("it is its turn once the others are done"));
+        }
+        drop(many);
+        assert!(second.try_recv().is_ok());
+        assert_eq!(turns.scan.waiting.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn what_keeps_others_alive_waits_for_no_turn() {
+        let lanes = lanes(&Turns::new(), 1);
+        for class in [RequestClass::Coordination, RequestClass::Waiting, RequestClass::Node] {
+            assert!(matches!(lanes.begin(class), Begun::Now(None)));
+        }
+    }
+
+    #[test]
+    fn no_turn_is_lost_between_threads() {
+        let turns = Arc::new(Turns::new());
+        let threads: Vec<_> = (0..4u8)
+            .map(|n| {
+                let lanes = lanes(&turns, n % 2);
+                std::thread::spawn(move || {
+                    let mut held = VecDeque::new();
+                    for round in 0..20_000 {
+                        let turn = match lanes.begin(RequestClass::Scan) {
+                            Begun::Now(turn) => turn.expect("scans have turns"),
+                            // Others of this thread are at work, and may be what it waits for.
+                            Begun::Later(_) if round % 7 == 0 => continue,
+                            Begun::Later(turn) => {
+                                held.clear();
+                                turn.blocking_recv().expect("it is its turn some day")
+                            }
+                        };
+                        held.push_back(turn);
+                        if held.len() > 40 {
+                            held.pop_front();
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        let counts = [&turns.scan.at_work, &turns.scan.busy].map(|count| count.load(Ordering::SeqCst));
+        assert_eq!(counts, [0, 0]);
+    }
+}

@@ -1,0 +1,96 @@
+//! The body of an answer on its way to its reader, whatever the protocol.
+//!
+//! Owns the count of what it holds, the watch over whether it is taken, and the wait of a stream for room. Never knows what it says.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::Sleep;
+
+use crate::connection::monitor::{ConnectionMonitor, Taking};
+use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::call::Call;
+use crate::limits;
+
+/// The body as its call has to answer with it: a short one that is there as a whole as it is.
+pub fn of(call: &Call, body: Body) -> Body {
+    let exact = body.size_hint().exact();
+    if exact.is_some_and(|bytes| bytes < limits::LONG_ANSWER_BYTES) {
+        return body;
+    }
+    let Some(monitor) = call.monitor() else { return body };
+    let (share, taking) = (call.answer_share(), monitor.watch_taking());
+    if exact.is_some() {
+        return whole(body, &share, taking);
+    }
+    // Its peer may not even let it begin.
+    taking.offered(0);
+    Body::new(Stream { body, share, monitor, taking, look: None })
+}
+
+/// A long answer that is there. It counts from now on, whether its peer lets it begin or not.
+fn whole(mut body: Body, share: &Arc<Share>, taking: Taking) -> Body {
+    // One frame, and it is there.
+    let frame = body.frame().now_or_never().flatten().and_then(Result::ok);
+    let bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
+    Body::from(share.hold(bytes, taking))
+}
+
+/// An answer that is made while it is sent.
+struct Stream {
+    body: Body,
+    share: Arc<Share>,
+    monitor: Arc<ConnectionMonitor>,
+    /// Whether its peer asks for the next frame.
+    taking: Taking,
+    /// When to look for room again.
+    look: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stream {
+    /// Waits until there is room for what comes next.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while !self.share.has_room() && !self.monitor.stop().is_cancelled() {
+            let pause = || Box::pin(tokio::time::sleep(Duration::from_millis(limits::ANSWER_ROOM_LOOK_MS)));
+            std::task::ready!(self.look.get_or_insert_with(pause).as_mut().poll(cx));
+            self.look = None;
+        }
+        Poll::Ready(())
+    }
+
+    fn offer(&self, bytes: Bytes) -> Bytes {
+        self.taking.offered(bytes.len());
+        if (bytes.len() as u64) < limits::LONG_ANSWER_BYTES {
+            return bytes;
+        }
+        self.share.hold(bytes, self.monitor.watch_taking())
+    }
+}
+
+impl HttpBody for Stream {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        this.taking.taken();
+        std::task::ready!(this.poll_room(cx));
+        let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.offer(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
