@@ -1,0 +1,402 @@
+//! The part of an archive that is of one cluster.
+//!
+//! Owns which objects are written and read, and in which order. Never decides when, or what is needed.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use flate2::read::DeflateDecoder;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::base::FORMAT;
+use crate::crypt::of_io;
+use crate::stream::{Download, Upload};
+use crate::{
+    ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, Place, Recipients, Segment, SegmentHead,
+    SegmentName, WallMillis, names, segment,
+};
+
+const BASES: &str = "base";
+const SEGMENTS: &str = "log";
+const MANIFEST: &str = "manifest.json";
+const STATE: &str = "state";
+const VERIFIED: &str = "verified.json";
+/// Longest small object that is read whole.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// What became of a restore that was tried to see whether one can be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// When it was tried, by the clock of the node that did.
+    pub at: WallMillis,
+    /// That node.
+    pub node: u64,
+    /// The last entry that was restored.
+    pub index: u64,
+    /// The revision there.
+    pub revision: u64,
+    /// Wall clock of the log there.
+    pub wall: WallMillis,
+    /// What is wrong, if anything.
+    pub fault: Option<String>,
+}
+
+/// The part of an archive that is of one cluster.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    place: Place,
+    root: Path,
+    cluster: u128,
+}
+
+impl fmt::Display for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.place, names::cluster_dir(self.cluster))
+    }
+}
+
+impl Archive {
+    /// The part of this cluster, whether or not there is anything of it.
+    pub fn of(place: Place, cluster: u128) -> Self {
+        let root = place.prefix.clone().join(names::cluster_dir(cluster));
+        Self { place, root, cluster }
+    }
+
+    /// Finds what there is to restore: the part of the one cluster that is there, or of the one asked for.
+    ///
+    /// # Errors
+    /// None or several are there.
+    pub async fn find(place: Place, wanted: Option<u128>) -> Result<Self, ArchiveError> {
+        // A location may end in the part itself.
+        if let Some(cluster) = place.prefix.filename().and_then(names::cluster_of) {
+            return Ok(Self { root: place.prefix.clone(), place, cluster });
+        }
+        let found = place.clusters().await?;
+        let list = found.iter().map(|id| format!("{id:032x}")).collect::<Vec<_>>().join(", ");
+        let refused = |what: String| Err(ArchiveError::Refused(what));
+        match (wanted, &found[..]) {
+            (_, []) => refused(format!(
+                "there is no archive of a cluster in {place}{}: name the place that nodes are given by --archive",
+                if place.is_empty().await { ", which is empty" } else { "" }
+            )),
+            (None, [one]) => Ok(Self::of(place, *one)),
+            (Some(wanted), _) if found.contains(&wanted) => Ok(Self::of(place, wanted)),
+            (None, _) => refused(format!("{place} holds archives of several clusters, {list}: say which by --cluster")),
+            (Some(wanted), _) => {
+                refused(format!("{place} holds no archive of cluster {wanted:032x}: there are {list}"))
+            }
+        }
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> u128 {
+        self.cluster
+    }
+
+    fn store(&self) -> &dyn ObjectStore {
+        &*self.place.store
+    }
+
+    fn segment_path(&self, name: &SegmentName) -> Path {
+        self.root.clone().join(SEGMENTS).join(name.to_string())
+    }
+
+    fn base_dir(&self, name: &BaseName) -> Path {
+        self.root.clone().join(BASES).join(name.to_string())
+    }
+
+    fn state_path(&self, manifest: &BaseManifest) -> Path {
+        let encrypted = if manifest.is_encrypted() { names::ENCRYPTED } else { "" };
+        self.base_dir(&manifest.name()).join(format!("{STATE}{encrypted}"))
+    }
+
+    /// All that is there, by its names.
+    ///
+    /// # Errors
+    /// The store cannot be listed.
+    pub async fn catalogue(&self) -> Result<Catalogue, ArchiveError> {
+        let mut catalogue = Catalogue::default();
+        let mut begun = Vec::new();
+        let mut objects = self.store().list(Some(&self.root));
+        while let Some(object) = objects.try_next().await.map_err(self.failed("cannot be listed"))? {
+            let parts: Vec<_> = object.location.prefix_match(&self.root).into_iter().flatten().collect();
+            let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+            match parts[..] {
+                [BASES, name, MANIFEST] => catalogue.bases.extend(name.parse::<BaseName>()),
+                [BASES, name, _] => begun.extend(name.parse::<BaseName>()),
+                [SEGMENTS, name] => {
+                    if let Ok(name) = name.parse::<SegmentName>() {
+                        catalogue.bytes += object.size;
+                        catalogue.segments.push(name);
+                    }
+                }
+                _ => {}
+            }
+        }
+        catalogue.bases.sort_unstable();
+        begun.sort_unstable();
+        begun.dedup();
+        begun.retain(|name| catalogue.bases.binary_search(name).is_err());
+        catalogue.unfinished = begun;
+        catalogue.segments.sort_unstable();
+        Ok(catalogue)
+    }
+
+    /// The pieces of the log whose names come after this one, in order. Costs little while there are few.
+    ///
+    /// # Errors
+    /// The store cannot be listed.
+    pub async fn segments_after(&self, name: &SegmentName) -> Result<Vec<SegmentName>, ArchiveError> {
+        let prefix = self.root.clone().join(SEGMENTS);
+        let objects = self.store().list_with_offset(Some(&prefix), &self.segment_path(name));
+        let names = objects.try_filter_map(async |object| {
+            Ok(object.location.filename().and_then(|name| name.parse::<SegmentName>().ok()))
+        });
+        let mut names: Vec<_> = names.try_collect().await.map_err(self.failed("cannot be listed"))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Writes a piece of the log. It is there once this returns; again with the same bytes, nothing changes.
+    ///
+    /// # Errors
+    /// The store did not take it, or nobody knows whether it did.
+    pub async fn put_segment(
+        &self,
+        head: SegmentHead,
+        entries: Vec<Bytes>,
+        recipients: &Recipients,
+    ) -> Result<(SegmentName, u64), ArchiveError> {
+        let sealed =
+            segment::seal(SegmentHead { cluster: format!("{:032x}", self.cluster), ..head }, &entries, recipients);
+        let (name, object) =
+            sealed.map_err(|source| ArchiveError::File { path: "a piece of the log".into(), source })?;
+        let bytes = object.len() as u64;
+        let put = self.store().put(&self.segment_path(&name), object.into()).await;
+        put.map_err(ArchiveError::store(format!("{name} cannot be written to {self}")))?;
+        Ok((name, bytes))
+    }
+
+    async fn segment_bytes(&self, name: &SegmentName) -> Result<Bytes, ArchiveError> {
+        let got = async { self.store().get(&self.segment_path(name)).await?.bytes().await }.await;
+        got.map_err(ArchiveError::store(format!("{name} cannot be read from {self}")))
+    }
+
+    /// Reads a piece of the log.
+    ///
+    /// # Errors
+    /// It is damaged, locked, of another cluster, or cannot be read.
+    pub async fn segment(&self, name: &SegmentName, keys: &Keys) -> Result<Segment, ArchiveError> {
+        let segment = segment::open(name, &self.segment_bytes(name).await?, keys)?;
+        self.check_cluster(&name.to_string(), &segment.head.cluster)?;
+        Ok(segment)
+    }
+
+    /// Reads the bytes of a piece of the log and compares them with its name, which needs no key.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub async fn check_segment(&self, name: &SegmentName) -> Result<(), ArchiveError> {
+        segment::check(name, &self.segment_bytes(name).await?)
+    }
+
+    /// Writes a base: `write` is given a sink for the state, and gives back its manifest, in which what is known here is set. Blocks;
+    /// not to be called from a task.
+    ///
+    /// # Errors
+    /// Writing failed, on either side. Nothing counts of it then.
+    pub fn put_base(
+        &self,
+        handle: &Handle,
+        unfinished: &BaseManifest,
+        recipients: &Recipients,
+        write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
+    ) -> Result<BaseManifest, ArchiveError> {
+        let mut manifest = BaseManifest {
+            format: FORMAT,
+            cluster: format!("{:032x}", self.cluster),
+            recipients: recipients.names().collect(),
+            ..unfinished.clone()
+        };
+        let name = manifest.name();
+        let failed = || ArchiveError::store(format!("base {name} cannot be written to {self}"));
+        let state = self.state_path(&manifest);
+        let parts = handle.block_on(self.store().put_multipart(&state)).map_err(failed())?;
+        let done = BaseUpload::new(Upload::new(handle.clone(), parts), recipients)
+            .and_then(|mut upload| write(&mut upload).map(|()| upload))
+            .and_then(BaseUpload::finish);
+        let (bytes, sha256) = done.map_err(|source| ArchiveError::File { path: format!("{self}/{state}"), source })?;
+        (manifest.bytes, manifest.sha256) = (bytes, hex(&sha256));
+        let json = serde_json::to_vec_pretty(&manifest).expect("a manifest is numbers and words");
+        let path = self.base_dir(&name).join(MANIFEST);
+        handle.block_on(self.store().put(&path, json.into())).map_err(failed())?;
+        Ok(manifest)
+    }
+
+    /// Reads the manifest of a base.
+    ///
+    /// # Errors
+    /// It is damaged, of a newer build, or cannot be read.
+    pub async fn manifest(&self, name: &BaseName) -> Result<BaseManifest, ArchiveError> {
+        let object = format!("{BASES}/{name}/{MANIFEST}");
+        let bytes = self.small(&self.base_dir(name).join(MANIFEST), &object).await?;
+        let damaged = |error: serde_json::Error| ArchiveError::damaged(&object, error.to_string());
+        let format: Formatted = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if format.format != FORMAT {
+            return Err(ArchiveError::UnknownFormat { object, found: format.format, known: FORMAT });
+        }
+        let manifest: BaseManifest = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if manifest.name() != *name {
+            return Err(ArchiveError::damaged(object, "it is of another base than its name says"));
+        }
+        self.check_cluster(&object, &manifest.cluster)?;
+        Ok(manifest)
+    }
+
+    /// Reads the state of a base: `read` is given its bytes. What it gives back counts only where this returns it, since the bytes are
+    /// compared with the manifest once all were read. Blocks; not to be called from a task.
+    ///
+    /// # Errors
+    /// The state is damaged or locked or cannot be read, or `read` says so.
+    pub fn base<T, E: From<ArchiveError>>(
+        &self,
+        handle: &Handle,
+        manifest: &BaseManifest,
+        keys: &Keys,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut download = self.download(handle, manifest)?;
+        let object = format!("{BASES}/{}/{STATE}", manifest.name());
+        let done = {
+            let opened = keys.open(&object, manifest.is_encrypted(), &mut download)?;
+            let mut state = DeflateDecoder::new(opened);
+            read(&mut state)
+        };
+        // The rest of it, so that what is said of damage is about all of its bytes.
+        let read_to_end = io::copy(&mut download, &mut io::sink()).map_err(|error| of_io(&object, &error));
+        read_to_end.and_then(|_| check_sum(&object, manifest, download.so_far()))?;
+        done
+    }
+
+    /// Reads the bytes of a base's state and compares them with the manifest, which needs no key. Blocks.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be read.
+    pub fn check_base(&self, handle: &Handle, manifest: &BaseManifest) -> Result<(), ArchiveError> {
+        let mut download = self.download(handle, manifest)?;
+        let object = format!("{BASES}/{}/{STATE}", manifest.name());
+        io::copy(&mut download, &mut io::sink()).map_err(|error| of_io(&object, &error))?;
+        check_sum(&object, manifest, download.so_far())
+    }
+
+    fn download(&self, handle: &Handle, manifest: &BaseManifest) -> Result<Download, ArchiveError> {
+        let path = self.state_path(manifest);
+        let got = handle.block_on(self.store().get(&path));
+        let got = got.map_err(ArchiveError::store(format!("the state of base {} cannot be read", manifest.name())))?;
+        Ok(Download::new(handle.clone(), got.into_stream()))
+    }
+
+    /// What the last restore that was tried came to; `None` where none was.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn verified(&self) -> Result<Option<Verified>, ArchiveError> {
+        match self.small(&self.root.clone().join(VERIFIED), VERIFIED).await {
+            Ok(bytes) => {
+                let read = serde_json::from_slice(&bytes);
+                read.map(Some).map_err(|error| ArchiveError::damaged(VERIFIED, error.to_string()))
+            }
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes what a restore that was tried came to.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub async fn note_verified(&self, verified: &Verified) -> Result<(), ArchiveError> {
+        let json = serde_json::to_vec_pretty(verified).expect("numbers and words");
+        let put = self.store().put(&self.root.clone().join(VERIFIED), json.into()).await;
+        put.map(drop).map_err(self.failed("cannot be written to"))
+    }
+
+    /// Removes a piece of the log.
+    ///
+    /// # Errors
+    /// The store did not do it.
+    pub async fn remove_segment(&self, name: &SegmentName) -> Result<(), ArchiveError> {
+        self.remove(&self.segment_path(name)).await
+    }
+
+    /// Removes a base. The manifest goes first, so that nobody takes what is half there.
+    ///
+    /// # Errors
+    /// The store did not do it.
+    pub async fn remove_base(&self, name: &BaseName) -> Result<(), ArchiveError> {
+        let dir = self.base_dir(name);
+        for file in [MANIFEST.to_owned(), STATE.to_owned(), format!("{STATE}{}", names::ENCRYPTED)] {
+            self.remove(&dir.clone().join(file)).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), ArchiveError> {
+        match self.store().delete(path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(ArchiveError::store(format!("{path} cannot be removed"))(error)),
+        }
+    }
+
+    async fn small(&self, path: &Path, object: &str) -> Result<Bytes, ArchiveError> {
+        let failed = || ArchiveError::store(format!("{object} cannot be read from {self}"));
+        let got = self.store().get(path).await.map_err(failed())?;
+        if got.meta.size > SMALL_BYTES_MAX {
+            return Err(ArchiveError::damaged(object, format!("it has {} bytes", got.meta.size)));
+        }
+        got.bytes().await.map_err(failed())
+    }
+
+    fn check_cluster(&self, object: &str, found: &str) -> Result<(), ArchiveError> {
+        match found == format!("{:032x}", self.cluster) {
+            true => Ok(()),
+            false => Err(ArchiveError::damaged(
+                object,
+                format!("it is of cluster {found}, and stands among those of another"),
+            )),
+        }
+    }
+
+    fn failed(&self, what: &str) -> impl FnOnce(object_store::Error) -> ArchiveError + use<> {
+        ArchiveError::store(format!("{self} {what}"))
+    }
+}
+
+#[derive(Deserialize)]
+struct Formatted {
+    format: u32,
+}
+
+fn check_sum(object: &str, manifest: &BaseManifest, read: (u64, [u8; 32])) -> Result<(), ArchiveError> {
+    let (bytes, sha256) = read;
+    if bytes != manifest.bytes {
+        let what = format!("it has {bytes} bytes, and {} were written", manifest.bytes);
+        return Err(ArchiveError::damaged(object, what));
+    }
+    match hex(&sha256) == manifest.sha256 {
+        true => Ok(()),
+        false => Err(ArchiveError::damaged(object, "its bytes are not those that were written")),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

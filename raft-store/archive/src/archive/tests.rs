@@ -1,0 +1,255 @@
+//! What an archive gives back, in memory and in a directory, and what it refuses.
+
+use std::io::Write;
+
+use super::*;
+use crate::segment::After;
+use crate::{Location, Position, Target};
+
+const CLUSTER: u128 = 0xabc;
+
+fn position(index: u64) -> Position {
+    Position { term: 1, node: 2, index }
+}
+
+fn head(first: u64, last: u64) -> SegmentHead {
+    SegmentHead {
+        cluster: String::new(),
+        before: first.checked_sub(1).map(position),
+        first,
+        last: position(last),
+        wall: 1_000 * last,
+        entry_format: 1,
+        node: 2,
+        after: Some(After { revision: 10 * last, digest: "d".into() }),
+        bytes: 0,
+    }
+}
+
+fn manifest(index: u64) -> BaseManifest {
+    BaseManifest {
+        format: 0,
+        cluster: String::new(),
+        position: position(index),
+        revision: 10 * index,
+        wall: 1_000 * index,
+        digest: "d".into(),
+        node: 2,
+        node_version: "0".into(),
+        written_at: 7,
+        bytes: 0,
+        sha256: String::new(),
+        recipients: Vec::new(),
+    }
+}
+
+fn entries(first: u64, last: u64) -> Vec<Bytes> {
+    (first..=last).map(|index| Bytes::from(index.to_string())).collect()
+}
+
+/// A state of this many bytes, which packs badly.
+fn state(bytes: usize) -> Vec<u8> {
+    let mut state = vec![0u8; bytes];
+    let mut x = 7u64;
+    for byte in &mut state {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        *byte = (x >> 56) as u8;
+    }
+    state
+}
+
+fn keys() -> Keys {
+    use age::secrecy::ExposeSecret;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, age::x25519::Identity::generate().to_string().expose_secret()).unwrap();
+    Keys::read(&path).unwrap()
+}
+
+/// Runs on a thread that may block, as a node does it.
+fn blocking(test: impl FnOnce(&Handle)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    test(runtime.handle());
+}
+
+fn read_all(archive: &Archive, handle: &Handle, manifest: &BaseManifest, keys: &Keys) -> Result<Vec<u8>, ArchiveError> {
+    archive.base(handle, manifest, keys, |source| {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes).map_err(|error| of_io("state", &error)).map(|_| bytes)
+    })
+}
+
+/// In memory and in a directory, plain and encrypted.
+fn each(test: impl Fn(&Handle, Place, &Keys)) {
+    blocking(|handle| {
+        for keys in [Keys::default(), keys()] {
+            test(handle, Place::in_memory(), &keys);
+            let dir = tempfile::tempdir().unwrap();
+            let location: Location = dir.path().join("archive").to_str().unwrap().parse().unwrap();
+            test(handle, location.open().unwrap(), &keys);
+        }
+    });
+}
+
+#[test]
+fn what_was_written_is_listed_and_read_again() {
+    each(|handle, place, keys| {
+        let recipients = keys.recipients();
+        let archive = Archive::of(place.clone(), CLUSTER);
+        assert_eq!(handle.block_on(archive.catalogue()).unwrap(), Catalogue::default());
+        let state = state(20 << 20);
+        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(&state)).unwrap();
+        assert!(base.bytes > 16 << 20, "more than one part");
+        let mut names = Vec::new();
+        for (first, last) in [(6, 9), (10, 10), (11, 30)] {
+            let put = archive.put_segment(head(first, last), entries(first, last), &recipients);
+            names.push(handle.block_on(put).unwrap().0);
+        }
+        let again = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
+        let again = handle.block_on(again).unwrap().0;
+        assert_eq!(again == names[0], keys.is_none(), "encrypted, the bytes are others each time");
+
+        let found = handle.block_on(Archive::find(place.clone(), None)).unwrap();
+        let catalogue = handle.block_on(found.catalogue()).unwrap();
+        assert_eq!(catalogue.bases, [base.name()]);
+        assert_eq!(catalogue.unfinished, []);
+        let plan = catalogue.plan(Target::Latest).unwrap();
+        assert_eq!(plan.segments.len(), 3);
+        assert_eq!(handle.block_on(found.manifest(&plan.base)).unwrap(), base);
+        assert_eq!(read_all(&found, handle, &base, keys).unwrap(), state);
+        archive.check_base(handle, &base).unwrap();
+        for (name, (first, last)) in names.iter().zip([(6, 9), (10, 10), (11, 30)]) {
+            let segment = handle.block_on(found.segment(name, keys)).unwrap();
+            assert_eq!((segment.entries, segment.head.last), (entries(first, last), position(last)));
+        }
+        assert_eq!(handle.block_on(found.segments_after(&names[1])).unwrap(), names[2..]);
+
+        handle.block_on(archive.remove_base(&base.name())).unwrap();
+        handle.block_on(archive.remove_segment(&names[0])).unwrap();
+        let left = handle.block_on(archive.catalogue()).unwrap();
+        assert_eq!((left.bases.len(), left.unfinished.len()), (0, 0));
+        assert!(!left.segments.contains(&names[0]) && left.segments.contains(&names[1]));
+    });
+}
+
+#[test]
+fn a_base_whose_writer_failed_or_died_is_none() {
+    each(|handle, place, keys| {
+        let archive = Archive::of(place, CLUSTER);
+        let failed = archive.put_base(handle, &manifest(5), &keys.recipients(), |sink| {
+            sink.write_all(&state(10 << 20))?;
+            Err(io::Error::other("the disk is gone"))
+        });
+        assert!(failed.unwrap_err().to_string().contains("the disk is gone"));
+        let whole = archive.put_base(handle, &manifest(6), &keys.recipients(), |sink| sink.write_all(b"s")).unwrap();
+        let path = archive.base_dir(&whole.name()).join(MANIFEST);
+        handle.block_on(archive.store().delete(&path)).unwrap();
+        let catalogue = handle.block_on(archive.catalogue()).unwrap();
+        assert_eq!((catalogue.bases, catalogue.unfinished), (vec![], vec![whole.name()]));
+    });
+}
+
+#[test]
+fn damage_of_any_object_is_found_and_named() {
+    each(|handle, place, keys| {
+        let archive = Archive::of(place, CLUSTER);
+        let recipients = keys.recipients();
+        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(&state(9_000))).unwrap();
+        let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
+        let name = handle.block_on(put).unwrap().0;
+        let damage = |path: &Path, at: usize, is_cut: bool| {
+            let bytes = handle.block_on(async { archive.store().get(path).await?.bytes().await }).unwrap();
+            let mut other = bytes.to_vec();
+            if is_cut {
+                other.truncate(at)
+            } else {
+                other[at] ^= 1
+            }
+            handle.block_on(archive.store().put(path, other.into())).unwrap();
+            bytes
+        };
+        let restore =
+            |path: &Path, bytes: Bytes| drop(handle.block_on(archive.store().put(path, bytes.into())).unwrap());
+        for (at, is_cut) in [(0, false), (100, false), (5_000, false), (5_000, true), (base.bytes as usize - 1, true)] {
+            let path = archive.state_path(&base);
+            let bytes = damage(&path, at, is_cut);
+            let said = read_all(&archive, handle, &base, keys).unwrap_err().to_string();
+            assert!(said.contains("is damaged") && said.contains(&base.name().to_string()), "{said}");
+            archive.check_base(handle, &base).unwrap_err();
+            restore(&path, bytes);
+        }
+        for is_cut in [false, true] {
+            let path = archive.segment_path(&name);
+            let bytes = damage(&path, 30, is_cut);
+            let said = handle.block_on(archive.segment(&name, keys)).unwrap_err().to_string();
+            assert!(said.contains("is damaged") && said.contains(&name.to_string()), "{said}");
+            handle.block_on(archive.check_segment(&name)).unwrap_err();
+            restore(&path, bytes);
+        }
+        let path = archive.base_dir(&base.name()).join(MANIFEST);
+        let json = String::from_utf8(damage(&path, 0, false).to_vec()).unwrap();
+        let said = handle.block_on(archive.manifest(&base.name())).unwrap_err().to_string();
+        assert!(said.contains("manifest.json is damaged"), "{said}");
+        for (from, to, words) in [
+            ("\"revision\": 50", "\"revision\": 51", "of another base"),
+            ("abc\"", "abd\"", "among those of another"),
+            ("\"format\": 1", "\"format\": 9", "has format 9, and this build reads only 1"),
+        ] {
+            restore(&path, json.replacen(from, to, 1).into_bytes().into());
+            let said = handle.block_on(archive.manifest(&base.name())).unwrap_err().to_string();
+            assert!(said.contains(words), "{said}");
+        }
+    });
+}
+
+#[test]
+fn without_the_key_it_is_locked_and_its_bytes_can_still_be_checked() {
+    blocking(|handle| {
+        let (right, wrong) = (keys(), keys());
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        let recipients = right.recipients();
+        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(b"state")).unwrap();
+        let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
+        let name = handle.block_on(put).unwrap().0;
+        assert_eq!(base.recipients, recipients.names().collect::<Vec<_>>());
+        for keys in [Keys::default(), wrong] {
+            let said = read_all(&archive, handle, &base, &keys).unwrap_err();
+            assert!(matches!(said, ArchiveError::Locked { .. }), "{said}");
+            let said = handle.block_on(archive.segment(&name, &keys)).unwrap_err();
+            assert!(matches!(said, ArchiveError::Locked { .. }), "{said}");
+        }
+        archive.check_base(handle, &base).unwrap();
+        handle.block_on(archive.check_segment(&name)).unwrap();
+    });
+}
+
+#[test]
+fn of_several_clusters_one_has_to_be_named() {
+    blocking(|handle| {
+        let place = Place::in_memory();
+        let find = |wanted| handle.block_on(Archive::find(place.clone(), wanted)).map(|found| found.cluster());
+        let said = find(None).unwrap_err().to_string();
+        assert!(said.contains("there is no archive") && said.contains("which is empty"), "{said}");
+        for cluster in [1, 2] {
+            let archive = Archive::of(place.clone(), cluster);
+            handle.block_on(archive.put_segment(head(0, 1), entries(0, 1), &Recipients::default())).unwrap();
+        }
+        let said = find(None).unwrap_err().to_string();
+        assert!(said.contains("several clusters") && said.contains("--cluster"), "{said}");
+        assert_eq!(find(Some(2)).unwrap(), 2);
+        assert!(find(Some(3)).unwrap_err().to_string().contains("holds no archive of cluster"));
+        let part = Place { prefix: Path::from(names::cluster_dir(1)), ..place.clone() };
+        assert_eq!(handle.block_on(Archive::find(part, None)).unwrap().cluster(), 1);
+    });
+}
+
+#[test]
+fn the_last_try_of_a_restore_is_remembered() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        assert_eq!(handle.block_on(archive.verified()).unwrap(), None);
+        let verified = Verified { at: 1, node: 2, index: 3, revision: 4, wall: 5, fault: Some("damaged".into()) };
+        handle.block_on(archive.note_verified(&verified)).unwrap();
+        assert_eq!(handle.block_on(archive.verified()).unwrap(), Some(verified));
+    });
+}

@@ -1,0 +1,127 @@
+//! The archive of a cluster, beyond its machines: base states and pieces of its log, in an object store or a directory.
+//!
+//! Owns names, manifests, checksums, encryption, which points can be reached and what is kept. Knows nothing of the database, of
+//! Raft, or of what an entry means: a state is a stream of bytes, an entry is bytes at a [`Position`].
+//!
+//! ```text
+//! <prefix>/quorate-<cluster id>/
+//!   base/<index>-<term>-<revision>-<wall>-<node>/manifest.json   written last: without it the base is not there
+//!   base/<index>-<term>-<revision>-<wall>-<node>/state[.age]     the whole state after that entry
+//!   log/<first>-<last>-<revision>-<wall>-<checksum>.log[.age]    entries, one object each
+//!   verified.json                                                the last restore that was tried
+//! ```
+//!
+//! An object is there whole or not at all, and never changes: two nodes that both believe to lead write objects of other names, or
+//! the same bytes. What was archived was committed, so all of them tell one history; [`Position`]s show it, by Raft's log matching:
+//! equal term and index mean equal entries, and equal ones before them.
+
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+#![warn(clippy::print_stdout)]
+
+mod archive;
+mod base;
+mod credentials;
+mod crypt;
+mod location;
+mod names;
+mod plan;
+mod retention;
+mod segment;
+mod stream;
+
+pub use archive::{Archive, Verified};
+pub use base::{BaseManifest, BaseUpload};
+pub use crypt::{Keys, Recipients};
+pub use location::{Location, Place};
+pub use names::{BaseName, SegmentName};
+pub use plan::{Catalogue, Plan, Reach, Target, Unreachable};
+pub use retention::{Retention, Superfluous};
+pub use segment::{After, SEGMENT_BYTES, Segment, SegmentHead};
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970.
+pub type WallMillis = u64;
+
+/// Where an entry stands in the log, and under which leader it came there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Position {
+    /// Term of the leader.
+    pub term: u64,
+    /// The leader.
+    pub node: u64,
+    /// Place in the log.
+    pub index: u64,
+}
+
+/// Why something of an archive could not be read, written or found. A sentence for people, with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// What was asked for makes no sense, or is not there.
+    #[error("{0}")]
+    Refused(String),
+    /// The store did not do it.
+    #[error("{what}: {source}")]
+    Store {
+        /// What was tried, and where.
+        what: String,
+        /// What the store said.
+        source: object_store::Error,
+    },
+    /// Bytes are not those that were written.
+    #[error(
+        "{object} is damaged: {what}. Bring the object back (from a copy or an older version of it), or restore a point before it"
+    )]
+    Damaged {
+        /// The object.
+        object: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It is encrypted, and no key that was given opens it.
+    #[error("{object} {what}")]
+    Locked {
+        /// The object.
+        object: String,
+        /// Why, and what to do.
+        what: String,
+    },
+    /// An object of a newer build.
+    #[error(
+        "{object} has format {found}, and this build reads only {known}: use the version that wrote it, or a newer one"
+    )]
+    UnknownFormat {
+        /// The object.
+        object: String,
+        /// Its format.
+        found: u32,
+        /// What this build knows.
+        known: u32,
+    },
+    /// A file of this machine.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl ArchiveError {
+    fn damaged(object: impl std::fmt::Display, what: impl Into<String>) -> Self {
+        Self::Damaged { object: object.to_string(), what: what.into() }
+    }
+
+    /// An error of the store.
+    fn store(what: impl Into<String>) -> impl FnOnce(object_store::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Store { what, source }
+    }
+
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Store { source: object_store::Error::NotFound { .. }, .. })
+    }
+}

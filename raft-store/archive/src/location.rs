@@ -1,0 +1,271 @@
+//! Where an archive is: an object store or a directory.
+//!
+//! Owns the forms of a location and how the store behind it is opened: credentials come from the environment and the files of the
+//! clouds' own tools, never from a location, which is shown and logged.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use url::Url;
+
+use crate::{ArchiveError, credentials, names};
+
+/// How long a connection may take to come about.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long a store may be silent: an answer to 8 MiB over a slow line takes its time.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// A request that failed for a moment's reason is sent again for so long.
+const RETRY_MAX: Duration = Duration::from_secs(20);
+/// So often at most.
+const RETRIES: usize = 4;
+
+/// Where an archive is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    kind: Kind,
+    /// The part of the name behind the bucket or container.
+    prefix: Path,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    S3(String),
+    Google(String),
+    Azure(String),
+    Directory(PathBuf),
+}
+
+impl FromStr for Location {
+    type Err = ArchiveError;
+
+    /// Reads `s3://BUCKET/PREFIX`, `gs://…`, `az://CONTAINER/PREFIX`, `file:///DIR` or the path of a directory.
+    fn from_str(text: &str) -> Result<Self, ArchiveError> {
+        let Some((scheme, _)) = text.split_once("://") else {
+            return match text {
+                "" => Err(refused("an empty location", "")),
+                path => Ok(Self { kind: Kind::Directory(path.into()), prefix: Path::default() }),
+            };
+        };
+        // What stands before `@`, or behind `?`, may be a secret: it is not repeated.
+        let url = Url::parse(text).map_err(|error| refused("a location that cannot be read", &error.to_string()))?;
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+            return Err(ArchiveError::Refused(
+                "a location names a place and nothing else: credentials come from the environment or the files of the cloud's own \
+                 tools (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME, …)"
+                    .into(),
+            ));
+        }
+        let bucket = url.host_str().unwrap_or_default().to_owned();
+        let kind = match (scheme, bucket.is_empty()) {
+            ("s3", false) => Kind::S3(bucket),
+            ("gs", false) => Kind::Google(bucket),
+            ("az", false) => Kind::Azure(bucket),
+            ("file", true) => {
+                let path =
+                    url.to_file_path().map_err(|()| refused("a file location without an absolute path", text))?;
+                return Ok(Self { kind: Kind::Directory(path), prefix: Path::default() });
+            }
+            _ => return Err(refused("a location of no kind that is known", text)),
+        };
+        let prefix = Path::from_url_path(url.path()).map_err(|error| refused("a bad prefix", &error.to_string()))?;
+        Ok(Self { kind, prefix })
+    }
+}
+
+fn refused(what: &str, detail: &str) -> ArchiveError {
+    let forms = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, file:///DIR or the path of a directory";
+    ArchiveError::Refused(format!("{what}: {detail:?}; say {forms}"))
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, bucket) = match &self.kind {
+            Kind::S3(bucket) => ("s3", bucket),
+            Kind::Google(bucket) => ("gs", bucket),
+            Kind::Azure(container) => ("az", container),
+            Kind::Directory(path) => return write!(f, "{}", path.display()),
+        };
+        write!(f, "{scheme}://{bucket}")?;
+        if self.prefix.as_ref().is_empty() { Ok(()) } else { write!(f, "/{}", self.prefix) }
+    }
+}
+
+impl Location {
+    /// Opens the store, to write to it: a directory is made where it is missing. Nothing is asked of a store yet.
+    ///
+    /// # Errors
+    /// Settings of the environment that make no sense, or a directory that cannot be made.
+    pub fn open(&self) -> Result<Place, ArchiveError> {
+        if let Kind::Directory(path) = &self.kind {
+            std::fs::create_dir_all(path)
+                .map_err(|source| ArchiveError::File { path: path.display().to_string(), source })?;
+        }
+        self.open_existing()
+    }
+
+    /// Opens the store, to read from it.
+    ///
+    /// # Errors
+    /// Settings of the environment that make no sense, or a directory that is not there.
+    pub fn open_existing(&self) -> Result<Place, ArchiveError> {
+        let cannot = || ArchiveError::store(format!("{self} cannot be opened"));
+        let store: Arc<dyn ObjectStore> = match &self.kind {
+            Kind::S3(bucket) => Arc::new(s3(bucket).build().map_err(cannot())?),
+            Kind::Google(bucket) => {
+                let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
+                Arc::new(builder.with_client_options(client()).with_retry(retry()).build().map_err(cannot())?)
+            }
+            Kind::Azure(container) => {
+                let builder = MicrosoftAzureBuilder::from_env().with_container_name(container);
+                Arc::new(builder.with_client_options(client()).with_retry(retry()).build().map_err(cannot())?)
+            }
+            Kind::Directory(path) => {
+                if !path.is_dir() {
+                    let what = format!("{} is no directory: there is no archive", path.display());
+                    return Err(ArchiveError::Refused(what));
+                }
+                Arc::new(LocalFileSystem::new_with_prefix(path).map_err(cannot())?.with_fsync(true))
+            }
+        };
+        Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string() })
+    }
+}
+
+/// S3 as the environment says, and where it says nothing, as the profile does.
+fn s3(bucket: &str) -> AmazonS3Builder {
+    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry());
+    let has_own = [
+        AmazonS3ConfigKey::AccessKeyId,
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+    ]
+    .iter()
+    .any(|key| builder.get_config_value(key).is_some());
+    let profile = credentials::aws_profile();
+    if !has_own && let (Some(id), Some(secret)) = (profile.key_id, profile.secret) {
+        builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+        if let Some(token) = profile.token {
+            builder = builder.with_token(token);
+        }
+    }
+    if builder.get_config_value(&AmazonS3ConfigKey::Region).is_none()
+        && let Some(region) = profile.region
+    {
+        builder = builder.with_region(region);
+    }
+    // A store of one's own without TLS is named as such: http://…; AWS_ALLOW_HTTP has to agree.
+    let allows_http = builder
+        .get_config_value(&AmazonS3ConfigKey::Client(object_store::ClientConfigKey::AllowHttp))
+        .is_some_and(|value| value == "true");
+    builder.with_client_options(client().with_allow_http(allows_http))
+}
+
+fn client() -> ClientOptions {
+    provide_cryptography();
+    ClientOptions::new().with_connect_timeout(CONNECT_MAX).with_read_timeout(SILENCE_MAX).with_timeout_disabled()
+}
+
+fn retry() -> RetryConfig {
+    RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_MAX, ..RetryConfig::default() }
+}
+
+/// The HTTP client asks the process for its cryptography.
+fn provide_cryptography() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have been faster: then there is one.
+        let _is_there = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+/// A store that was opened, and the place in it: parts of several clusters may be there.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) prefix: Path,
+    pub(crate) shown: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+impl Place {
+    /// A place in memory, for tests.
+    pub fn in_memory() -> Self {
+        let store = Arc::new(object_store::memory::InMemory::new());
+        Self { store, prefix: Path::default(), shown: "memory".into() }
+    }
+
+    /// The clusters that archived something here, in order of their ids.
+    ///
+    /// # Errors
+    /// The store cannot be listed.
+    pub async fn clusters(&self) -> Result<Vec<u128>, ArchiveError> {
+        let prefix = (!self.prefix.as_ref().is_empty()).then_some(&self.prefix);
+        let found = self.store.list_with_delimiter(prefix).await;
+        let found = found.map_err(ArchiveError::store(format!("{} cannot be listed", self.shown)))?;
+        let dirs = found.common_prefixes.iter().filter_map(|dir| names::cluster_of(dir.filename()?));
+        Ok(dirs.collect::<std::collections::BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// How many objects are below a name; for messages about what is not there.
+    pub(crate) async fn is_empty(&self) -> bool {
+        let prefix = (!self.prefix.as_ref().is_empty()).then_some(&self.prefix);
+        matches!(self.store.list(prefix).try_next().await, Ok(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_shown_as_they_were_written() {
+        for text in ["s3://bucket", "s3://bucket/a/b", "gs://bucket/a", "az://container/a", "/srv/archive", "archive"] {
+            assert_eq!(text.parse::<Location>().unwrap().to_string(), text);
+        }
+        assert_eq!("file:///srv/a%20b".parse::<Location>().unwrap().to_string(), "/srv/a b");
+        assert_eq!("s3://bucket/a/".parse::<Location>().unwrap().to_string(), "s3://bucket/a");
+    }
+
+    #[test]
+    fn what_is_no_location_is_refused_with_what_would_be() {
+        for text in ["", "ftp://host/a", "s3://", "s3:///a", "file://host/a"] {
+            let refused = text.parse::<Location>().expect_err(text).to_string();
+            assert!(refused.contains("s3://BUCKET/PREFIX"), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn secrets_in_a_location_are_refused_and_not_repeated() {
+        for text in ["s3://AKIA:hunter2@bucket/a", "az://container/a?sig=hunter2", "s3://bucket/a#hunter2"] {
+            let refused = text.parse::<Location>().expect_err(text).to_string();
+            assert!(refused.contains("credentials come from") && !refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_directory_is_made_to_be_written_and_only_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        let location: Location = path.to_str().unwrap().parse().unwrap();
+        let refused = location.open_existing().unwrap_err().to_string();
+        assert!(refused.contains("there is no archive"), "{refused}");
+        assert!(!path.exists());
+        location.open().unwrap();
+        assert!(path.is_dir());
+    }
+}

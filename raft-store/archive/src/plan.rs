@@ -1,0 +1,266 @@
+//! Which points an archive reaches, and what is needed for one of them.
+//!
+//! Owns that judgement, by names alone. Never does I/O, and never believes a name further than to look at what it names.
+
+use std::fmt;
+
+use crate::{BaseName, SegmentName, WallMillis};
+
+/// All that an archive of a cluster holds, by its names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    /// Whole bases, in order of entries.
+    pub bases: Vec<BaseName>,
+    /// Bases without a manifest: begun, or begun to be removed.
+    pub unfinished: Vec<BaseName>,
+    /// Pieces of the log, in order of their first entries.
+    pub segments: Vec<SegmentName>,
+    /// Bytes of the pieces.
+    pub bytes: u64,
+}
+
+/// The point that a restore shall go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// As far as the archive goes.
+    Latest,
+    /// All that was written up to then, by the wall clock of the log, Unix milliseconds.
+    Time(WallMillis),
+    /// All changes up to this revision.
+    Revision(u64),
+}
+
+/// What is needed for a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The base to begin with.
+    pub base: BaseName,
+    /// The pieces to apply to it, in this order. They may overlap.
+    pub segments: Vec<SegmentName>,
+}
+
+/// A stretch of points that can all be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The base at which it begins.
+    pub from: BaseName,
+    /// The last entry.
+    pub index: u64,
+    /// The highest revision that is known to be reached.
+    pub revision: u64,
+    /// Wall clock of the log at its end.
+    pub wall: WallMillis,
+    /// Pieces of the log.
+    pub segments: usize,
+}
+
+/// Why a point cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreachable {
+    /// There is no base.
+    NoBase,
+    /// It is before the oldest base.
+    TooOld(BaseName),
+    /// The archive does not go so far.
+    TooNew(Reach),
+    /// Something between is missing.
+    Gap {
+        /// What can be reached before it.
+        before: Reach,
+        /// The last entry that is missing.
+        to: u64,
+        /// The base from which on points can be reached again, if there is one.
+        after: Option<BaseName>,
+    },
+}
+
+/// For people, with times as Unix milliseconds: whoever shows it knows better forms.
+impl fmt::Display for Unreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBase => f.write_str("no base is there"),
+            Self::TooOld(base) => write!(f, "it is before the oldest base, which is of revision {}", base.revision),
+            Self::TooNew(reach) => write!(f, "the archive ends at revision {}", reach.revision),
+            Self::Gap { before, to, .. } => write!(f, "entries {} to {to} are missing", before.index + 1),
+        }
+    }
+}
+
+impl Catalogue {
+    /// The pieces that follow a base without a gap, and how far that goes.
+    pub fn chain(&self, base: BaseName) -> (Vec<SegmentName>, Reach) {
+        let mut reach = Reach { from: base, index: base.index, revision: base.revision, wall: base.wall, segments: 0 };
+        let mut chain: Vec<SegmentName> = Vec::new();
+        loop {
+            // Of those that go on from here, the one that goes furthest.
+            let end = self.segments.partition_point(|segment| segment.first <= reach.index + 1);
+            let next = self.segments[..end].iter().max_by_key(|segment| segment.last);
+            let Some(next) = next.filter(|segment| segment.last > reach.index) else { break };
+            reach.index = next.last;
+            reach.revision = reach.revision.max(next.revision.unwrap_or(0));
+            reach.wall = reach.wall.max(next.wall);
+            chain.push(next.clone());
+        }
+        reach.segments = chain.len();
+        (chain, reach)
+    }
+
+    /// The stretches of points that can be reached, oldest first. Between two of them there is a gap.
+    pub fn reaches(&self) -> Vec<Reach> {
+        let mut reaches: Vec<Reach> = Vec::new();
+        for base in &self.bases {
+            if reaches.last().is_none_or(|last| last.index < base.index) {
+                reaches.push(self.chain(*base).1);
+            }
+        }
+        reaches
+    }
+
+    /// The pieces at the end that follow one another: the entry before the first, and the piece that goes furthest.
+    pub fn last_run(&self) -> Option<(u64, &SegmentName)> {
+        let mut run: Option<(u64, &SegmentName)> = None;
+        for segment in &self.segments {
+            run = match run {
+                Some((from, last)) if segment.first <= last.last + 1 => {
+                    Some((from, if segment.last > last.last { segment } else { last }))
+                }
+                _ => Some((segment.first.saturating_sub(1), segment)),
+            };
+        }
+        run
+    }
+
+    /// The first entry of those that are there behind a gap, and that no base leads to.
+    pub fn stray(&self) -> Option<u64> {
+        let end = self.reaches().last().map_or(0, |last| last.index);
+        let stray = self.segments.iter().filter(|segment| segment.first > end + 1);
+        stray.map(|segment| segment.first).min()
+    }
+
+    /// What is needed for a point.
+    ///
+    /// # Errors
+    /// Why it cannot be reached.
+    pub fn plan(&self, target: Target) -> Result<Plan, Unreachable> {
+        let reaches = self.reaches();
+        let last = *reaches.last().ok_or(Unreachable::NoBase)?;
+        let is_before = |base: &&BaseName| match target {
+            Target::Latest => base.index <= last.index,
+            Target::Time(wall) => base.wall <= wall,
+            Target::Revision(revision) => base.revision <= revision,
+        };
+        let base = *self.bases.iter().rfind(is_before).ok_or(Unreachable::TooOld(self.bases[0]))?;
+        let (mut chain, reach) = self.chain(base);
+        let is_reached = |wall: WallMillis, revision: u64| match target {
+            Target::Latest => false,
+            Target::Time(wanted) => wanted <= wall,
+            Target::Revision(wanted) => wanted <= revision,
+        };
+        if target != Target::Latest && !is_reached(reach.wall, reach.revision) {
+            let after = self.bases.iter().find(|later| later.index > reach.index);
+            return Err(match (after.copied(), self.stray()) {
+                (Some(after), _) => Unreachable::Gap { before: reach, to: after.index, after: Some(after) },
+                (None, Some(stray)) => Unreachable::Gap { before: reach, to: stray - 1, after: None },
+                (None, None) => Unreachable::TooNew(reach),
+            });
+        }
+        if let (Target::Latest, Some(stray)) = (target, self.stray()) {
+            return Err(Unreachable::Gap { before: reach, to: stray - 1, after: None });
+        }
+        // Entries of the very millisecond may go on in the next piece.
+        let is_beyond = |segment: &SegmentName| match target {
+            Target::Latest => false,
+            Target::Time(wanted) => wanted < segment.wall,
+            Target::Revision(wanted) => segment.revision.is_some_and(|revision| wanted <= revision),
+        };
+        if let Some(place) = chain.iter().position(is_beyond) {
+            chain.truncate(place + 1);
+        }
+        if matches!(target, Target::Revision(revision) if revision == base.revision) {
+            chain.clear();
+        }
+        Ok(Plan { base, segments: chain })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn base(index: u64) -> BaseName {
+        BaseName { index, term: 1, revision: 10 * index, wall: 1_000 * index, node: 1 }
+    }
+
+    pub(crate) fn segment(first: u64, last: u64) -> SegmentName {
+        let (revision, wall) = (Some(10 * last), 1_000 * last);
+        SegmentName { first, last, revision, wall, checksum: last, is_encrypted: false }
+    }
+
+    pub(crate) fn catalogue(bases: &[u64], segments: &[(u64, u64)]) -> Catalogue {
+        let mut segments: Vec<_> = segments.iter().map(|(first, last)| segment(*first, *last)).collect();
+        segments.sort();
+        let bases = bases.iter().map(|index| base(*index)).collect();
+        Catalogue { bases, segments, ..Catalogue::default() }
+    }
+
+    fn needs(catalogue: &Catalogue, target: Target) -> Result<(u64, Vec<(u64, u64)>), Unreachable> {
+        let Plan { base, segments } = catalogue.plan(target)?;
+        Ok((base.index, segments.iter().map(|segment| (segment.first, segment.last)).collect()))
+    }
+
+    #[test]
+    fn a_point_needs_the_newest_base_before_it_and_what_lies_between() {
+        let all = catalogue(&[5, 20], &[(6, 9), (10, 15), (16, 30), (31, 32)]);
+        assert_eq!(needs(&all, Target::Latest), Ok((20, vec![(16, 30), (31, 32)])));
+        assert_eq!(needs(&all, Target::Revision(50)), Ok((5, vec![])));
+        assert_eq!(needs(&all, Target::Revision(51)), Ok((5, vec![(6, 9)])));
+        assert_eq!(needs(&all, Target::Revision(199)), Ok((5, vec![(6, 9), (10, 15), (16, 30)])));
+        assert_eq!(needs(&all, Target::Time(9_500)), Ok((5, vec![(6, 9), (10, 15)])));
+        assert_eq!(needs(&all, Target::Time(9_000)), Ok((5, vec![(6, 9), (10, 15)])), "more of that millisecond");
+        assert_eq!(needs(&all, Target::Time(20_000)), Ok((20, vec![(16, 30)])));
+    }
+
+    #[test]
+    fn of_pieces_that_overlap_as_after_a_failover_those_that_go_furthest_are_taken() {
+        let all = catalogue(&[0], &[(1, 4), (3, 9), (5, 6), (7, 8), (9, 12), (10, 11)]);
+        assert_eq!(needs(&all, Target::Latest), Ok((0, vec![(1, 4), (3, 9), (9, 12)])));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_told_with_what_can() {
+        let all = catalogue(&[5, 20], &[(6, 9), (12, 15), (21, 25)]);
+        let first = Reach { from: base(5), index: 9, revision: 90, wall: 9_000, segments: 1 };
+        let second = Reach { from: base(20), index: 25, revision: 250, wall: 25_000, segments: 1 };
+        assert_eq!(all.reaches(), [first, second]);
+        let gap = Err(Unreachable::Gap { before: first, to: 20, after: Some(base(20)) });
+        assert_eq!(needs(&all, Target::Revision(120)), gap);
+        assert_eq!(needs(&all, Target::Time(12_000)), gap);
+        assert_eq!(needs(&all, Target::Revision(40)), Err(Unreachable::TooOld(base(5))));
+        assert_eq!(needs(&all, Target::Time(4_999)), Err(Unreachable::TooOld(base(5))));
+        assert_eq!(needs(&all, Target::Time(25_001)), Err(Unreachable::TooNew(second)));
+        assert_eq!(needs(&all, Target::Latest), Ok((20, vec![(21, 25)])));
+        assert_eq!(needs(&Catalogue::default(), Target::Latest), Err(Unreachable::NoBase));
+        assert_eq!(needs(&catalogue(&[], &[(0, 5)]), Target::Latest), Err(Unreachable::NoBase));
+    }
+
+    #[test]
+    fn what_stands_behind_a_gap_is_not_passed_over_in_silence() {
+        let all = catalogue(&[5], &[(6, 9), (12, 15), (16, 20)]);
+        let before = all.reaches()[0];
+        assert_eq!((before.index, all.stray()), (9, Some(12)));
+        let gap = Err(Unreachable::Gap { before, to: 11, after: None });
+        assert_eq!(needs(&all, Target::Latest), gap);
+        assert_eq!(needs(&all, Target::Revision(130)), gap);
+        assert_eq!(needs(&all, Target::Revision(90)), Ok((5, vec![(6, 9)])));
+        assert_eq!(catalogue(&[5], &[(6, 9)]).stray(), None);
+        assert_eq!(all.last_run().map(|(from, last)| (from, last.last)), Some((11, 20)));
+        assert_eq!(catalogue(&[], &[]).last_run(), None);
+    }
+
+    #[test]
+    fn a_base_within_a_piece_goes_on_with_it() {
+        let all = catalogue(&[3, 7], &[(4, 9), (10, 12)]);
+        assert_eq!(needs(&all, Target::Latest), Ok((7, vec![(4, 9), (10, 12)])));
+        assert_eq!(all.reaches().len(), 1);
+    }
+}

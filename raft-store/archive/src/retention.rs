@@ -1,0 +1,86 @@
+//! What an archive keeps: all that is needed for the points that are promised, and nothing else.
+//!
+//! Owns that judgement, by names alone. The newest base always stays, and the newest that is known to be good.
+
+use crate::{BaseName, Catalogue, SegmentName, WallMillis};
+
+/// What is promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Every point of the last so many milliseconds can be reached.
+    pub keep_ms: u64,
+    /// So many bases are kept, however old.
+    pub bases_min: usize,
+}
+
+/// What nobody needs any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Superfluous {
+    /// Bases, and what is left of some that were never whole.
+    pub bases: Vec<BaseName>,
+    /// Pieces of the log.
+    pub segments: Vec<SegmentName>,
+}
+
+impl Retention {
+    /// What goes at `now`. `good` is the last entry of the last restore that was tried and succeeded: the newest base before it stays.
+    pub fn superfluous(&self, catalogue: &Catalogue, now: WallMillis, good: Option<u64>) -> Superfluous {
+        let since = now.saturating_sub(self.keep_ms);
+        let bases = &catalogue.bases;
+        // The first base that stays: the newest at the beginning of what is promised, so that all after it can be reached.
+        let by_time = bases.iter().rposition(|base| base.wall <= since).unwrap_or(0);
+        let by_count = bases.len().saturating_sub(self.bases_min.max(1));
+        let by_good = good.and_then(|good| bases.iter().rposition(|base| base.index <= good)).unwrap_or(usize::MAX);
+        let Some(first) = bases.get(by_time.min(by_count).min(by_good)) else { return Superfluous::default() };
+        let mut gone: Vec<_> = bases.iter().filter(|base| base.index < first.index).copied().collect();
+        // One that is being written is after the newest that is whole.
+        gone.extend(catalogue.unfinished.iter().filter(|begun| begun.index < first.index));
+        let segments = catalogue.segments.iter().filter(|segment| segment.last <= first.index);
+        Superfluous { bases: gone, segments: segments.cloned().collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::{base, catalogue, segment};
+
+    fn gone(catalogue: &Catalogue, keep_ms: u64, bases_min: usize, now: u64, good: Option<u64>) -> (Vec<u64>, usize) {
+        let Superfluous { bases, segments } = Retention { keep_ms, bases_min }.superfluous(catalogue, now, good);
+        (bases.iter().map(|base| base.index).collect(), segments.len())
+    }
+
+    #[test]
+    fn every_promised_point_can_still_be_reached() {
+        let all = catalogue(&[0, 10, 20, 30], &[(1, 5), (6, 12), (13, 20), (21, 30), (31, 40)]);
+        // From second 25 on: base 20, and what follows it.
+        assert_eq!(gone(&all, 15_000, 1, 40_000, None), (vec![0, 10], 3));
+        assert_eq!(gone(&all, 15_000, 3, 40_000, None), (vec![0], 1), "so many bases are kept");
+        assert_eq!(gone(&all, 40_000, 1, 40_000, None), (vec![], 0));
+        for keep_ms in 0..45_000 {
+            let mut left = all.clone();
+            let Superfluous { bases, segments } = Retention { keep_ms, bases_min: 1 }.superfluous(&all, 40_000, None);
+            left.bases.retain(|base| !bases.contains(base));
+            left.segments.retain(|segment| !segments.contains(segment));
+            let oldest = 40_000_u64.saturating_sub(keep_ms);
+            assert_eq!(left.plan(crate::Target::Time(oldest)).map(|plan| plan.base.wall <= oldest), Ok(true));
+            assert_eq!(left.plan(crate::Target::Latest), all.plan(crate::Target::Latest));
+        }
+    }
+
+    #[test]
+    fn the_newest_and_the_last_good_base_stay_however_old() {
+        let all = catalogue(&[10, 20], &[(11, 20), (21, 22)]);
+        assert_eq!(gone(&all, 0, 0, u64::MAX, None), (vec![10], 1));
+        assert_eq!(gone(&all, 0, 0, u64::MAX, Some(15)), (vec![], 0));
+        assert_eq!(gone(&Catalogue::default(), 0, 0, 1, None), (vec![], 0));
+        let only = Catalogue { segments: vec![segment(1, 2)], ..Catalogue::default() };
+        assert_eq!(gone(&only, 0, 0, u64::MAX, None), (vec![], 0), "without a base nothing is known to be needless");
+    }
+
+    #[test]
+    fn what_was_begun_and_left_goes_but_not_what_may_be_under_way() {
+        let all = Catalogue { unfinished: vec![base(5), base(25)], ..catalogue(&[10, 20], &[]) };
+        assert_eq!(gone(&all, 0, 1, u64::MAX, None), (vec![10, 5], 0));
+    }
+}
