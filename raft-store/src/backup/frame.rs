@@ -4,7 +4,7 @@
 //!
 //! | part | bytes | what |
 //! |---|---|---|
-//! | head | 8 | [`MAGIC`] |
+//! | head | 8 | [`Content::magic`] |
 //! | | 4 | [`BACKUP_FORMAT`] |
 //! | | 4 | [`crate::codec::FORMAT_VERSION`]: the form of header and rows |
 //! | | 4 | bytes of the header |
@@ -29,12 +29,10 @@
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{BackupEnd, BackupError, BackupHeader};
+use super::{BackupEnd, BackupError, BackupHeader, Content};
 use crate::codec::{self, FORMAT_VERSION};
 use crate::limits;
 
-/// Leads every backup.
-pub const MAGIC: [u8; 8] = *b"\x89QRBKUP\n";
 /// Leads every block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"\x89QRBLCK\n";
 /// Leads the end.
@@ -78,11 +76,11 @@ pub fn is_trailer(bytes: u64, behind: &[u8]) -> bool {
 }
 
 /// The head of a backup.
-pub fn head(header: &BackupHeader) -> Vec<u8> {
+pub fn head(header: &BackupHeader, content: Content) -> Vec<u8> {
     let header = codec::encode(header);
     assert!(header.len() <= HEAD_BYTES_MAX, "the header of a backup has {} bytes", header.len());
     let mut head = Vec::with_capacity(FIXED_HEAD_BYTES + header.len() + 8);
-    head.extend_from_slice(&MAGIC);
+    head.extend_from_slice(&content.magic());
     for number in [BACKUP_FORMAT, u32::from(FORMAT_VERSION), header.len() as u32] {
         head.extend_from_slice(&number.to_le_bytes());
     }
@@ -92,8 +90,8 @@ pub fn head(header: &BackupHeader) -> Vec<u8> {
 }
 
 /// How many bytes of header follow the first [`FIXED_HEAD_BYTES`]; with the checksum 8 more.
-pub fn header_bytes(fixed: &[u8; FIXED_HEAD_BYTES]) -> Result<usize, BackupError> {
-    if fixed[..8] != MAGIC {
+pub fn header_bytes(fixed: &[u8; FIXED_HEAD_BYTES], content: Content) -> Result<usize, BackupError> {
+    if fixed[..8] != content.magic() {
         return Err(BackupError::NotABackup);
     }
     let check = |what, found, known| match found == known {

@@ -7,7 +7,10 @@
 //! too, since a restore has to end them properly. Left out are old versions, audit lines and elections of before, which
 //! nobody can ask for once a new epoch has begun, and the request table: a client of before is told nothing about its
 //! requests by a cluster that may not have them.
+//!
+//! A state to which further log entries shall be applied has to be whole, with all of that: [`Content::Whole`], in the same form.
 
+mod content;
 mod frame;
 mod reader;
 mod take;
@@ -18,12 +21,11 @@ use std::io;
 use bincode::{Decode, Encode};
 
 pub use crate::keyspace::backed_up::is_kept;
+pub use content::Content;
 pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX, sector_rest};
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
 pub use writer::BackupWriter;
-
-pub(crate) use crate::keyspace::backed_up::ranges;
 
 use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_HEAD_BYTES, END_BYTES, END_MAGIC, FIXED_HEAD_BYTES, damaged};
-use super::{BackupEnd, BackupError, BackupHeader, is_kept};
+use super::{BackupEnd, BackupError, BackupHeader, Content};
 use crate::digest::RowHasher;
 
 /// Key and value of a row.
@@ -17,6 +17,7 @@ pub type BackupRow = (Vec<u8>, Vec<u8>);
 /// Reads a backup from a source.
 pub struct BackupReader<R> {
     source: R,
+    content: Content,
     /// Bytes read so far.
     at: u64,
     total: Xxh3,
@@ -30,23 +31,28 @@ pub struct BackupReader<R> {
 
 impl<R: Read> BackupReader<R> {
     /// Reads and checks the head.
-    pub fn open(mut source: R) -> Result<Self, BackupError> {
+    pub fn open(source: R) -> Result<Self, BackupError> {
+        Self::open_of(Content::Lasting, source)
+    }
+
+    /// Reads and checks the head of something with this content.
+    pub fn open_of(content: Content, mut source: R) -> Result<Self, BackupError> {
         let mut fixed = [0; FIXED_HEAD_BYTES];
         let mut at = 0;
         // A short file that begins differently is no backup at all, rather than one that is cut.
         if let Err(error) = fill(&mut source, &mut fixed, &mut at, "its head") {
             let begun = &fixed[..(at as usize).min(8)];
-            return Err(if frame::MAGIC.starts_with(begun) && at > 0 { error } else { refused(error) });
+            return Err(if content.magic().starts_with(begun) && at > 0 { error } else { refused(error) });
         }
         let mut head = fixed.to_vec();
-        head.resize(FIXED_HEAD_BYTES + frame::header_bytes(&fixed)? + 8, 0);
+        head.resize(FIXED_HEAD_BYTES + frame::header_bytes(&fixed, content)? + 8, 0);
         fill(&mut source, &mut head[FIXED_HEAD_BYTES..], &mut at, "its head")?;
         let header = frame::parse_head(&head)?;
         let mut total = Xxh3::new();
         total.update(&head);
         let counted = BackupEnd { rows: 0, row_bytes: 0, blocks: 0, revision: header.vars.revision, digest: 0 };
         let (hasher, last_key) = (RowHasher::default(), Vec::new());
-        Ok(Self { source, at, total, header, hasher, last_key, counted, end: None })
+        Ok(Self { source, content, at, total, header, hasher, last_key, counted, end: None })
     }
 
     /// Where it comes from and what it is of.
@@ -99,7 +105,7 @@ impl<R: Read> BackupReader<R> {
         while !bytes.is_empty() {
             let row = frame::take_row(&mut bytes);
             let (key, value) = row.ok_or_else(|| damaged(at, "a row that does not end in its block".to_owned()))?;
-            if self.last_key.as_slice() >= key || !is_kept(key) {
+            if self.last_key.as_slice() >= key || !self.content.holds(key) {
                 return Err(damaged(at, format!("row {} does not belong here", key.escape_ascii())));
             }
             self.last_key.clear();

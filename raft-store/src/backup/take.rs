@@ -1,12 +1,11 @@
-//! Taking a backup of a running node's state.
+//! Taking a backup, or the whole state, of a running node.
 //!
 //! Owns the walk over the rows of one moment. Holds one block at a time, whatever the size of the state, and keeps what it
 //! reads out of the block cache, so that the reads of clients stay fast. Never stops the apply path.
 
 use std::io::Write;
 
-use super::ranges;
-use super::{BackupEnd, BackupError, BackupHeader, BackupWriter};
+use super::{BackupEnd, BackupError, BackupHeader, BackupWriter, Content};
 use crate::meta::AppliedRecord;
 use crate::state::{Moment, StateFault, StateReader};
 use crate::types::WallMillis;
@@ -24,6 +23,24 @@ pub struct Taker {
     pub now: WallMillis,
 }
 
+/// Writes the rows of one moment to a sink, once.
+pub struct TakeWhole<'m, 'd> {
+    moment: &'m Moment<'d>,
+    header: &'m BackupHeader,
+}
+
+impl TakeWhole<'_, '_> {
+    /// Writes them. Blocks for as long as the sink takes. An error also where they are not those that were applied here.
+    pub fn write(self, sink: impl Write) -> Result<BackupEnd, BackupError> {
+        let (_, end) = write(Content::Whole, self.moment, self.header, sink)?;
+        let (found, expected) = (end.digest, self.header.vars.digest());
+        match found == expected {
+            true => Ok(end),
+            false => Err(StateFault::new(format!("the rows have digest {found:032x}, not {expected:032x}")).into()),
+        }
+    }
+}
+
 impl StateReader {
     /// Writes a backup of the state as of now. Blocks for as long as the sink takes; the moment is kept meanwhile, which
     /// only means that RocksDB cannot merge away what it needs. Tells `begun` what the backup is of before its first byte.
@@ -36,8 +53,21 @@ impl StateReader {
         self.shared.with_moment(|moment| {
             let header = header(taker, moment.record.clone());
             begun(&header);
-            Ok(write(moment, &header, sink))
+            Ok(write(Content::Lasting, moment, &header, sink))
         })?
+    }
+
+    /// Takes every row of the state as of now, for whoever goes on from it with the log: `take` is told what it is of and makes the
+    /// sink. Otherwise as [`Self::back_up`].
+    pub fn take_whole<T>(
+        &self,
+        taker: Taker,
+        take: impl FnOnce(&BackupHeader, TakeWhole<'_, '_>) -> T,
+    ) -> Result<T, StateFault> {
+        self.shared.with_moment(|moment| {
+            let header = header(taker, moment.record.clone());
+            Ok(take(&header, TakeWhole { moment, header: &header }))
+        })
     }
 }
 
@@ -47,9 +77,14 @@ fn header(taker: Taker, record: AppliedRecord) -> BackupHeader {
     BackupHeader { cluster_id, node_id, node_version, taken_at, log_id, membership, vars }
 }
 
-fn write<W: Write>(moment: &Moment<'_>, header: &BackupHeader, sink: W) -> Result<(W, BackupEnd), BackupError> {
-    let mut writer = BackupWriter::new(sink, header)?;
-    for (start, end) in ranges() {
+fn write<W: Write>(
+    content: Content,
+    moment: &Moment<'_>,
+    header: &BackupHeader,
+    sink: W,
+) -> Result<(W, BackupEnd), BackupError> {
+    let mut writer = BackupWriter::of(content, sink, header)?;
+    for (start, end) in content.ranges() {
         let mut rows = moment.rows_once(&start, &end);
         rows.seek_to_first();
         while let Some((key, value)) = rows.item() {

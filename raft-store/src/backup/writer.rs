@@ -7,12 +7,13 @@ use std::io::Write;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_BYTES};
-use super::{BackupEnd, BackupError, BackupHeader, is_kept};
+use super::{BackupEnd, BackupError, BackupHeader, Content};
 use crate::digest::RowHasher;
 
 /// Writes a backup to a sink.
 pub struct BackupWriter<W> {
     sink: W,
+    content: Content,
     total: Xxh3,
     hasher: RowHasher,
     block: Vec<u8>,
@@ -23,13 +24,19 @@ pub struct BackupWriter<W> {
 
 impl<W: Write> BackupWriter<W> {
     /// Writes the head.
-    pub fn new(mut sink: W, header: &BackupHeader) -> Result<Self, BackupError> {
-        let (head, mut total) = (frame::head(header), Xxh3::new());
+    pub fn new(sink: W, header: &BackupHeader) -> Result<Self, BackupError> {
+        Self::of(Content::Lasting, sink, header)
+    }
+
+    /// Writes the head of something with this content.
+    pub fn of(content: Content, mut sink: W, header: &BackupHeader) -> Result<Self, BackupError> {
+        let (head, mut total) = (frame::head(header, content), Xxh3::new());
         sink.write_all(&head)?;
         total.update(&head);
         let end = BackupEnd { rows: 0, row_bytes: 0, blocks: 0, revision: header.vars.revision, digest: 0 };
         let (hasher, last_key) = (RowHasher::default(), Vec::new());
-        Ok(Self { sink, total, hasher, block: Vec::with_capacity(BLOCK_BYTES), block_rows: 0, last_key, end })
+        let block = Vec::with_capacity(BLOCK_BYTES);
+        Ok(Self { sink, content, total, hasher, block, block_rows: 0, last_key, end })
     }
 
     /// Takes the next row.
@@ -38,7 +45,7 @@ impl<W: Write> BackupWriter<W> {
     /// Where it does not follow the last one, or does not belong in a backup.
     pub fn row(&mut self, key: &[u8], value: &[u8]) -> Result<(), BackupError> {
         assert!(self.last_key.as_slice() < key, "row {} out of order", key.escape_ascii());
-        assert!(is_kept(key), "row {} in a backup", key.escape_ascii());
+        assert!(self.content.holds(key), "row {} in a backup", key.escape_ascii());
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         self.end.rows += 1;

@@ -72,6 +72,7 @@ mod recover;
 mod segment;
 mod spare;
 mod stats;
+mod stretch;
 mod tail;
 mod view;
 mod walk;
@@ -82,6 +83,7 @@ pub use open_error::LogOpenError;
 pub use options::{LogOptions, SimulatedDisk};
 pub use recover::LOG_DIR;
 pub use stats::LogStats;
+pub use stretch::Stretch;
 
 use chores::Chores;
 use index::Content;

@@ -1,6 +1,6 @@
-//! What is done to a data directory while no node runs on it: restore, recovery, check.
+//! What is done to a data directory while no node runs on it: restore, replay, recovery, check.
 //!
-//! Owns the steps and their order. Never runs inside a node. What it makes is built aside and exchanged at the end
+//! Owns the steps and their order. Never works on the directory of a running node. What it makes is built aside and exchanged at the end
 //! ([`staging`]), so that whatever happens meanwhile, the directory is as it was or as it shall be.
 
 mod build;
@@ -9,6 +9,7 @@ mod check_rows;
 mod check_state;
 mod position;
 mod recover;
+mod replay;
 mod restore;
 mod staging;
 
@@ -18,7 +19,8 @@ use std::path::{Path, PathBuf};
 pub use check::{CheckReport, check};
 pub use check_rows::decode as decode_row;
 pub use recover::{RecoverOptions, Recovered, Survivor, recover, survivor};
-pub use restore::{RestoreOptions, Restored, restore};
+pub use replay::{Replay, ReplayError, Replayed, Until};
+pub use restore::{RestoreOptions, Restored, refuse_occupied, restore, restore_made};
 pub use staging::is_interrupted;
 
 use crate::backup::BackupError;

@@ -11,7 +11,7 @@ use super::OfflineError;
 use super::build::{Beginning, build};
 use super::position::make_log;
 use super::staging::{self, Staging};
-use crate::backup::ranges;
+use crate::backup::Content;
 use crate::identity::{self, Identity};
 use crate::log::{LogStore, mark};
 use crate::machine::Vars;
@@ -230,7 +230,7 @@ struct Pieces<'m> {
 
 impl<'m> Pieces<'m> {
     fn of(moment: &'m Moment<'m>) -> Self {
-        let mut ranges = ranges();
+        let mut ranges = Content::Lasting.ranges();
         ranges.reverse();
         Self { moment, ranges }
     }

@@ -57,35 +57,56 @@ pub struct Restored {
 }
 
 /// Restores. `progress` is told the bytes of the backup that were read so far, and how many there are.
-pub fn restore(options: &RestoreOptions, mut progress: impl FnMut(u64, u64)) -> Result<Restored, OfflineError> {
-    let in_file = |source| OfflineError::Backup { path: options.from.clone(), source };
-    let file = File::open(&options.from).map_err(OfflineError::at(&options.from))?;
-    let length = file.metadata().map_err(OfflineError::at(&options.from))?.len();
-    let mut reader = BackupReader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(in_file)?;
-    if staging::is_interrupted(&options.data_dir) {
-        return Err(OfflineError::Refused(format!(
-            "{} holds a restore that was complete and only has to be put in its place: run `quorate-node recover` on it, or \
-             empty the directory and restore anew",
-            options.data_dir.display()
-        )));
-    }
+pub fn restore(options: &RestoreOptions, progress: impl FnMut(u64, u64)) -> Result<Restored, OfflineError> {
+    // What is no backup is refused before a directory is made for it.
+    open(&options.from)?;
+    restore_made(options, |_| Ok(options.from.clone()), progress)
+}
+
+/// Restores from a backup that `make` makes first, on the disk of the new directory: it is given a directory for it, which is removed
+/// at the end. `options.from` is not looked at.
+pub fn restore_made<E: From<OfflineError>>(
+    options: &RestoreOptions,
+    make: impl FnOnce(&Path) -> Result<PathBuf, E>,
+    progress: impl FnMut(u64, u64),
+) -> Result<Restored, E> {
     refuse_occupied(&options.data_dir)?;
-    let header = reader.header().clone();
     let staging = Staging::begin(&options.data_dir)?;
-    let made = make(options, &staging.new_dir(), &header, || {
-        let block = reader.next_block().map_err(|source: BackupError| in_file(source))?;
-        progress(reader.bytes_read(), length);
-        Ok(block)
-    });
-    let vars = match made {
-        Ok(vars) => vars,
+    let built = make(&staging.scratch()).and_then(|from| Ok(build_of(&from, options, &staging.new_dir(), progress)?));
+    let restored = match built {
+        Ok(restored) => restored,
         Err(error) => {
             staging.abandon();
             return Err(error);
         }
     };
-    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
+    staging.seal(&format!("before-epoch-{}", restored.epoch))?;
     staging.exchange()?;
+    Ok(restored)
+}
+
+fn open(from: &Path) -> Result<(BackupReader<BufReader<File>>, u64), OfflineError> {
+    let file = File::open(from).map_err(OfflineError::at(from))?;
+    let length = file.metadata().map_err(OfflineError::at(from))?.len();
+    let reader = BackupReader::open(BufReader::with_capacity(READ_BYTES, file));
+    Ok((reader.map_err(|source| OfflineError::Backup { path: from.to_owned(), source })?, length))
+}
+
+/// Makes the whole directory out of a backup.
+fn build_of(
+    from: &Path,
+    options: &RestoreOptions,
+    new_dir: &Path,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Restored, OfflineError> {
+    let (mut reader, length) = open(from)?;
+    let header = reader.header().clone();
+    let vars = make(options, new_dir, &header, || {
+        let in_file = |source: BackupError| OfflineError::Backup { path: from.to_owned(), source };
+        let block = reader.next_block().map_err(in_file)?;
+        progress(reader.bytes_read(), length);
+        Ok(block)
+    })?;
     Ok(Restored { header, end: reader.counted(), revision: vars.revision, epoch: vars.epoch })
 }
 
@@ -117,8 +138,15 @@ fn make(
     Ok(vars)
 }
 
-/// A restore never writes over anything: what is there may be all that is left of something.
-fn refuse_occupied(data_dir: &Path) -> Result<(), OfflineError> {
+/// A restore never writes over anything: what is there may be all that is left of something. Makes the directory where it is missing.
+pub fn refuse_occupied(data_dir: &Path) -> Result<(), OfflineError> {
+    if staging::is_interrupted(data_dir) {
+        return Err(OfflineError::Refused(format!(
+            "{} holds a restore that was complete and only has to be put in its place: run `quorate-node recover` on it, or \
+             empty the directory and restore anew",
+            data_dir.display()
+        )));
+    }
     durable::create_dir(data_dir).map_err(OfflineError::at(data_dir))?;
     for entry in fs::read_dir(data_dir).map_err(OfflineError::at(data_dir))? {
         let name = entry.map_err(OfflineError::at(data_dir))?.file_name();

@@ -67,6 +67,11 @@ impl Committer {
         self.record.log_id.map_or(0, |id| id.index)
     }
 
+    /// What was applied, or decided and not written yet.
+    pub(crate) fn record(&self) -> &AppliedRecord {
+        &self.record
+    }
+
     /// Decides entries and writes them. When it returns they are visible to all readers. The rest as [`Self::decide`].
     pub(crate) fn apply<'e>(
         &mut self,
