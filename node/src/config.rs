@@ -1,9 +1,10 @@
 //! What a node is told at start: flags, environment and a TOML file become one validated [`Config`].
 //!
 //! Owns the names, units, defaults and ranges of all settings. Nothing is bound or written before the whole configuration
-//! passed, and nothing read but the files of TLS; every fault is reported at once, each with the field and what to do. Never
+//! passed, and nothing read but the files of TLS and the key of an archive; every fault is reported at once, each with the field and what to do. Never
 //! read again later.
 
+mod archive;
 mod args;
 mod check;
 mod data_dir;
@@ -23,6 +24,7 @@ pub use data_dir::{DataDir, OpenDataDir};
 
 use tracing_subscriber::filter::Targets;
 
+use crate::app::archive::ArchiveSettings;
 use crate::app::backup_schedule::BackupSchedule;
 use crate::client_port::ServeSettings;
 use crate::gateway::admission::accounts::AccountLimits;
@@ -142,6 +144,8 @@ pub struct Config {
     pub ballast_bytes: u64,
     /// Free disk space below which writes are refused, bytes.
     pub min_free_bytes: u64,
+    /// Where the cluster is archived and how, if it is.
+    pub archive: Option<ArchiveSettings>,
     /// Where and how often this node backs its state up, if it does.
     pub backups: Option<BackupSchedule>,
     /// Whether browsers find the console here.

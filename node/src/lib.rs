@@ -24,6 +24,7 @@ mod millis;
 pub mod net;
 pub mod peer;
 pub mod raft_config;
+pub mod rebuild;
 pub mod server;
 pub mod slow;
 pub mod timings;

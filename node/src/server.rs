@@ -25,9 +25,11 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use crate::app::backup::{BackupLedger, BackupSamples};
 use crate::app::bootstrap::{self, Refused};
 use crate::app::integrity::{self, Integrity};
+use crate::app::log_trimmer::LogBounds;
 use crate::app::maintenance::Retention;
 use crate::app::quota::Quota;
 use crate::app::renewals::{self, Renewals};
@@ -35,7 +37,7 @@ use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
     App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
-    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
+    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, wall_now,
 };
 use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
@@ -246,7 +248,7 @@ async fn stand_from(raft: Raft, from: Instant) {
 }
 
 /// Starts the work that a node does by itself, at its own pace. It ends with `tasks`.
-fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, tasks: &mut JoinSet<()>) {
+fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, log: &LogStore, tasks: &mut JoinSet<()>) {
     let retention = Retention {
         keep_ms: millis(config.history_keep),
         keep_revisions: config.history_keep_revisions,
@@ -255,10 +257,14 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, tasks: &mut
     tasks.spawn(keep_ballast(app.clone()));
     tasks.spawn(integrity::run(app.clone()));
     tasks.spawn(levels::run(parts.clone(), config.feature_level_max));
-    tasks.spawn(maintenance::run(parts, retention));
+    tasks.spawn(maintenance::run(parts.clone(), retention));
     tasks.spawn(members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {
         tasks.spawn(backup_schedule::run(app.clone(), schedule));
+    }
+    if let (Some(settings), Some(ledger)) = (config.archive.clone(), app.archive()) {
+        tasks.spawn(archive::verify(app.clone(), settings.clone(), ledger.clone()));
+        tasks.spawn(archive::run(app.clone(), parts, log.reader(), settings, ledger.clone()));
     }
 }
 
@@ -389,6 +395,10 @@ impl Node {
         let (waiting, lock_queues) = (WaitingCount::default(), LockQueues::default());
         let backups = Arc::new(BackupLedger::default());
         metrics.add_source(BackupSamples(backups.clone()));
+        let interval = config.archive.as_ref().map_or(Duration::ZERO, |settings| settings.interval);
+        let ledger = Arc::new(ArchiveLedger::new(wall_now(), interval));
+        metrics.add_source(ArchiveSamples { ledger: ledger.clone(), is_expected: config.archive.is_some() });
+        let archive = config.archive.is_some().then_some(ledger);
         metrics.add_source(NodeSamples {
             log: log.clone(),
             state: state.clone(),
@@ -425,6 +435,7 @@ impl Node {
             integrity,
             halt: halt.clone(),
             snapshot_request: request,
+            archive,
             backups,
             tls: tls.ports(),
             recovered: AtomicBool::new(is_whole),
@@ -448,10 +459,15 @@ impl Node {
         tasks.spawn(follow(raft.clone(), view, peers));
         let recovering = app.clone();
         tasks.spawn(async move { recovering.recover().await });
-        tasks.spawn(log_trimmer::run(app.clone(), log.clone(), config.log_bytes_max));
+        let bounds = LogBounds {
+            bytes_max: config.log_bytes_max,
+            keep_entries: config.keep_log_entries,
+            hold_bytes: config.archive.as_ref().map(|settings| settings.hold_bytes),
+        };
+        tasks.spawn(log_trimmer::run(app.clone(), log.clone(), bounds));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
-        keep_house(config, &app, parts, &mut tasks);
+        keep_house(config, &app, parts, &log, &mut tasks);
         let traces = traces_of(config, &metrics)?;
         let ports = tls.ports();
         if !ports.is_empty() {

@@ -3,12 +3,13 @@
 //! Owns the numbers of all backups of this node, whoever asked for them. Never opens a file or a socket: the caller's sink
 //! takes the bytes.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorate_store::backup::{BackupEnd, BackupError, Taker};
+use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, Taker};
+use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, WallMillis};
 
 use super::pace::Pace;
@@ -24,16 +25,18 @@ pub enum BackupFor {
     Client,
     /// The directory for scheduled ones.
     Directory,
+    /// The archive, as a base.
+    Archive,
 }
 
-const NAMES: [&str; 2] = ["stream", "scheduled"];
+const NAMES: [&str; 3] = ["stream", "scheduled", "archive"];
 
 /// What became of the backups of this node since its start.
 #[derive(Debug, Default)]
 pub struct BackupLedger {
-    completed: [AtomicU64; 2],
-    failed: [AtomicU64; 2],
-    bytes: [AtomicU64; 2],
+    completed: [AtomicU64; 3],
+    failed: [AtomicU64; 3],
+    bytes: [AtomicU64; 3],
     running: AtomicU64,
     /// Wall clock of the last good scheduled one, this process's or an earlier one's; 0 for none.
     last_good: AtomicU64,
@@ -147,17 +150,40 @@ impl App {
         sink: &mut dyn Write,
         begun: &mut dyn FnMut(Revision),
     ) -> Result<BackupEnd, BackupError> {
-        let (identity, ledger) = (self.inner.identity.load(), &self.inner.backups);
-        let taker = Taker {
+        let counted = self.counted(whose, sink);
+        let (_, end) = self.state().back_up(self.taker(), counted, |header| begun(header.vars.revision))?;
+        Ok(end)
+    }
+
+    /// Writes all of the state as of now: `take` is told what it is of, makes a sink, and has it filled. Otherwise as [`Self::back_up`].
+    pub fn take_whole<T>(
+        &self,
+        whose: BackupFor,
+        take: impl FnOnce(&BackupHeader, &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> T,
+    ) -> Result<T, StateFault> {
+        self.state().take_whole(self.taker(), |header, whole| {
+            let mut whole = Some(whole);
+            take(header, &mut |sink| match whole.take() {
+                Some(whole) => whole.write(self.counted(whose, sink)).map(drop).map_err(io::Error::other),
+                None => Err(io::Error::other("a state is taken once")),
+            })
+        })
+    }
+
+    fn taker(&self) -> Taker {
+        let identity = self.inner.identity.load();
+        Taker {
             cluster_id: identity.cluster_id.unwrap_or_default(),
             node_id: identity.node_id,
             node_version: env!("CARGO_PKG_VERSION").to_owned(),
             now: wall_now(),
-        };
+        }
+    }
+
+    fn counted<'a>(&'a self, whose: BackupFor, sink: &'a mut dyn Write) -> Counted<'a> {
+        let ledger = &self.inner.backups;
         ledger.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted { sink, ledger, whose, pace: Pace::begin(self.state().clone()) };
-        let (_, end) = self.state().back_up(taker, counted, |header| begun(header.vars.revision))?;
-        Ok(end)
+        Counted { sink, ledger, whose, pace: Pace::begin(self.state().clone()) }
     }
 
     /// The numbers of this node's backups.

@@ -1,6 +1,6 @@
 //! What a node does by itself when its data disk runs full, or its log grows too long: it lets its log go.
 //!
-//! Owns when that is worth a snapshot, and how far the log is purged after it. Never refuses a write (callers of the
+//! Owns when that is worth a snapshot, how far the log is purged after it, and that it waits for the archive where there is one. Never refuses a write (callers of the
 //! space guard do), and never gives up an entry that no snapshot covers.
 
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use quorate_store::state::StateReader;
 use super::App;
 use super::snapshot::index;
 
+/// A purge is a record of the log like any other: not one for each entry.
+const PURGE_ENTRIES_MIN: u64 = 64;
 /// How often the node looks how full its disk is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The log has something to give from this many entries on. Each may be a batch of a quarter megabyte, or one command.
@@ -38,9 +40,20 @@ const FAR_TOO_LONG: u64 = 2;
 
 type Metrics = openraft::RaftMetrics<TypeConfig>;
 
+/// How long the log may be, and what it is kept for.
+#[derive(Debug, Clone, Copy)]
+pub struct LogBounds {
+    /// Bytes on disk above which it is purged sooner.
+    pub bytes_max: u64,
+    /// Entries kept behind a snapshot for slow followers; openraft sees to it where there is no archive.
+    pub keep_entries: u64,
+    /// Bytes on disk up to which it waits for the archive, where there is one.
+    pub hold_bytes: Option<u64>,
+}
+
 /// Runs until openraft stops.
-pub async fn run(app: App, log: LogStore, log_bytes_max: u64) {
-    let mut trimmer = Trimmer { app, log, log_bytes_max, last_try: None };
+pub async fn run(app: App, log: LogStore, bounds: LogBounds) {
+    let mut trimmer = Trimmer { app, log, bounds, last_try: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Err(fatal) = trimmer.tick().await {
@@ -67,7 +80,7 @@ enum TrimReason {
 struct Trimmer {
     app: App,
     log: LogStore,
-    log_bytes_max: u64,
+    bounds: LogBounds,
     /// The last try of this episode; `None` while there is enough room.
     last_try: Option<Try>,
 }
@@ -94,6 +107,7 @@ impl Try {
 
 impl Trimmer {
     async fn tick(&mut self) -> Result<(), Fatal<TypeConfig>> {
+        self.purge_archived().await?;
         let Some(need) = self.need() else {
             self.last_try = None;
             return Ok(());
@@ -101,6 +115,10 @@ impl Trimmer {
         let metrics = self.app.raft().metrics().borrow_watched().clone();
         let purged = index(&metrics.purged);
         if !is_worth_it(&metrics) || self.last_try.is_some_and(|last| last.is_too_fresh(need, purged)) {
+            return Ok(());
+        }
+        // A snapshot is of no use to a log that waits for its archive.
+        if self.held(u64::MAX) < purged.saturating_add(WORTH_ENTRIES) {
             return Ok(());
         }
         self.last_try = Some(Try { at: Instant::now(), purged });
@@ -111,9 +129,43 @@ impl Trimmer {
         }
         match need {
             TrimReason::Disk => tracing::warn!(free, "the data disk is nearly full: purging the log"),
-            TrimReason::Log { bytes, .. } => tracing::info!(bytes, max = self.log_bytes_max, "purging a long log"),
+            TrimReason::Log { bytes, .. } => tracing::info!(bytes, max = self.bounds.bytes_max, "purging a long log"),
         }
         self.let_the_log_go(need).await
+    }
+
+    /// What openraft does where there is no archive: the log goes behind a snapshot, but for what is kept for slow followers; and here
+    /// only what is in the archive.
+    async fn purge_archived(&self) -> Result<(), Fatal<TypeConfig>> {
+        if self.bounds.hold_bytes.is_none() {
+            return Ok(());
+        }
+        let metrics = self.app.raft().metrics();
+        let (snapshot, purged) = {
+            let now = metrics.borrow_watched();
+            (index(&now.snapshot), index(&now.purged))
+        };
+        let upto = self.held(snapshot.saturating_sub(self.bounds.keep_entries));
+        if upto >= purged.saturating_add(PURGE_ENTRIES_MIN.min(self.bounds.keep_entries.max(1))) {
+            self.app.raft().trigger().purge_log(upto).await?;
+        }
+        Ok(())
+    }
+
+    /// How far the log may be purged of what shall be: what is not archived waits, unless it is too much or the disk is full.
+    fn held(&self, upto: u64) -> u64 {
+        let (Some(hold_bytes), Some(archive)) = (self.bounds.hold_bytes, self.app.archive()) else { return upto };
+        let archived = archive.archived().unwrap_or(0);
+        let gives_up =
+            matches!(self.app.inner.space.state(), Space::Low { .. }) || self.log.stats().disk_bytes > hold_bytes;
+        if gives_up && archived < upto && upto != u64::MAX {
+            tracing::warn!(
+                archived,
+                upto,
+                "the log waits for the archive no longer; entries between will be missing in it"
+            );
+        }
+        held_by_archive(upto, archived, gives_up)
     }
 
     /// Why the log should go, if it should.
@@ -122,8 +174,8 @@ impl Trimmer {
             return Some(TrimReason::Disk);
         }
         let bytes = self.log.stats().disk_bytes;
-        let is_far_too_long = bytes > self.log_bytes_max.saturating_mul(FAR_TOO_LONG);
-        (bytes > self.log_bytes_max).then_some(TrimReason::Log { bytes, is_far_too_long })
+        let is_far_too_long = bytes > self.bounds.bytes_max.saturating_mul(FAR_TOO_LONG);
+        (bytes > self.bounds.bytes_max).then_some(TrimReason::Log { bytes, is_far_too_long })
     }
 
     async fn let_the_log_go(&self, need: TrimReason) -> Result<(), Fatal<TypeConfig>> {
@@ -137,9 +189,15 @@ impl Trimmer {
             TrimReason::Log { is_far_too_long: true, .. } => index(&raft.metrics().borrow_watched().snapshot),
             TrimReason::Disk | TrimReason::Log { .. } => purge_to(&raft.metrics().borrow_watched()),
         };
+        let upto = self.held(upto);
         tracing::info!(upto, "purging the log");
         raft.trigger().purge_log(upto).await
     }
+}
+
+/// How far a log may be purged of which an archive has so much.
+fn held_by_archive(upto: u64, archived: u64, gives_up: bool) -> u64 {
+    if gives_up { upto } else { upto.min(archived) }
 }
 
 /// Whether the log holds enough that a snapshot would make superfluous.
@@ -175,6 +233,13 @@ mod tests {
     use super::*;
 
     const LONG: TrimReason = TrimReason::Log { bytes: 2, is_far_too_long: false };
+
+    #[test]
+    fn a_log_waits_for_its_archive_until_it_is_too_much() {
+        assert_eq!(held_by_archive(90, 50, false), 50);
+        assert_eq!(held_by_archive(90, 95, false), 90);
+        assert_eq!(held_by_archive(90, 50, true), 90);
+    }
 
     #[test]
     fn a_log_that_was_let_go_and_is_long_again_is_let_go_at_once() {

@@ -31,6 +31,7 @@ use integrity::Integrity;
 use quota::Quota;
 use renewals::{Renewals, Renewed};
 
+pub mod archive;
 mod awake;
 pub mod backup;
 pub mod backup_schedule;
@@ -243,6 +244,8 @@ pub struct Inner {
     pub halt: Halt,
     /// For snapshots out of turn.
     pub snapshot_request: SnapshotRequest,
+    /// How far the archive is, where there is one.
+    pub archive: Option<Arc<archive::ArchiveLedger>>,
     /// Numbers of its backups.
     pub backups: Arc<backup::BackupLedger>,
     /// TLS of its ports; empty where both are plain.
@@ -436,6 +439,11 @@ impl App {
                 Ok(None) | Err(_) => return Err(self.no_leader_error()),
             }
         }
+    }
+
+    /// How far the archive is, where there is one.
+    pub fn archive(&self) -> Option<&Arc<archive::ArchiveLedger>> {
+        self.inner.archive.as_ref()
     }
 
     /// The state to read from, after [`Self::read_barrier`].

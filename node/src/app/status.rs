@@ -76,7 +76,8 @@ impl App {
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
         let own = unready.into_iter().chain(self.space_warning()).chain(faults);
-        own.chain(quota).chain(backups).chain(certificates).collect()
+        let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(super::wall_now()));
+        own.chain(quota).chain(backups).chain(archive).chain(certificates).collect()
     }
 
     /// That something faulted, as long as somebody can do something about it.

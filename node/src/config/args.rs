@@ -218,6 +218,46 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
     pub backup_keep: Option<usize>,
 
+    /// Where the cluster is archived, the same on all nodes: s3://BUCKET/PREFIX, gs://…, az://CONTAINER/PREFIX or a directory that all of
+    /// them share; credentials come from the environment or the files of the cloud's own tools [default: none]
+    #[arg(long, env = "QUORATE_ARCHIVE", value_name = "LOCATION")]
+    pub archive: Option<String>,
+
+    /// Milliseconds after which what was written is in the archive: what a disaster takes at most [default: 5000]
+    #[arg(long, env = "QUORATE_ARCHIVE_INTERVAL_MS", value_name = "MS")]
+    pub archive_interval_ms: Option<u64>,
+
+    /// Milliseconds from one base in the archive to the next; a restore applies all that was written since one [default: 86400000, a day]
+    #[arg(long, env = "QUORATE_ARCHIVE_BASE_EVERY_MS", value_name = "MS")]
+    pub archive_base_every_ms: Option<u64>,
+
+    /// Milliseconds for which every point in time can be restored from the archive [default: 604800000, seven days]
+    #[arg(long, env = "QUORATE_ARCHIVE_KEEP_MS", value_name = "MS")]
+    pub archive_keep_ms: Option<u64>,
+
+    /// Bases that the archive keeps at least, however old [default: 2]
+    #[arg(long, env = "QUORATE_ARCHIVE_KEEP_BASES", value_name = "N")]
+    pub archive_keep_bases: Option<usize>,
+
+    /// For whom the archive is encrypted: public keys of age, age1…, separated by commas [default: those of archive-key; without one it
+    /// is not encrypted]
+    #[arg(long, env = "QUORATE_ARCHIVE_RECIPIENTS", value_name = "LIST")]
+    pub archive_recipients: Option<String>,
+
+    /// File with a key of age, as `age-keygen` writes it, which opens the archive: with it a node can try restores [default: none]
+    #[arg(long, env = "QUORATE_ARCHIVE_KEY", value_name = "FILE")]
+    pub archive_key: Option<PathBuf>,
+
+    /// Bytes of log that a node keeps for an archive that cannot be reached; beyond them the archive gets a gap, and then a new base
+    /// [default: 4294967296]
+    #[arg(long, env = "QUORATE_ARCHIVE_HOLD_BYTES", value_name = "BYTES")]
+    pub archive_hold_bytes: Option<u64>,
+
+    /// Milliseconds from one restore of the archive that the leader tries, into a directory that it removes again, to the next; 0 for
+    /// never [default: 86400000, a day]
+    #[arg(long, env = "QUORATE_ARCHIVE_VERIFY_EVERY_MS", value_name = "MS")]
+    pub archive_verify_every_ms: Option<u64>,
+
     /// Serve no console: without it, browsers find one at /console/
     #[arg(long, env = "QUORATE_NO_CONSOLE", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub no_console: Option<bool>,
@@ -304,7 +344,8 @@ impl Args {
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
-            min_free_bytes backup_dir backup_every_ms backup_keep no_console cors_origins etcd_version tls_cert tls_key tls_client_ca
+            min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
+            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins etcd_version tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }
 }

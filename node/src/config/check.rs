@@ -1,6 +1,6 @@
 //! Defaults and judgement: arguments become a [`Config`], or a list of everything that is wrong with them.
 //!
-//! Owns every default and range. Opens nothing; the only files read are those of TLS.
+//! Owns every default and range. Opens nothing; the only files read are those of TLS and the key of an archive.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,7 +13,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
 use super::tls::Security;
-use super::{Args, ClientSocket, Config, ConfigError, DataDir};
+use super::{Args, ClientSocket, Config, ConfigError, DataDir, archive};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::versions::EtcdVersion;
@@ -33,9 +33,9 @@ pub fn resolve(args: Args) -> Result<Config, ConfigError> {
 pub const DEV_CLIENT_LISTEN: &str = "127.0.0.1:7101";
 
 /// A day: no interval of a running server is longer.
-const DAY_MS: u64 = 24 * 3600 * 1000;
+pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
 /// Where a number has no upper bound of its own.
-const HUGE: u64 = 1 << 50;
+pub(super) const HUGE: u64 = 1 << 50;
 
 fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let dev = args.dev.unwrap_or(false);
@@ -51,6 +51,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     if !insecure {
         security.judge_listeners(client_listen, peer_listen, faults);
     }
+    let archive = archive::settings(&mut args, faults);
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
@@ -150,6 +151,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             0,
             HUGE,
         ),
+        archive,
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
         console: !args.no_console.unwrap_or(false),
         cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),

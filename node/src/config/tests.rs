@@ -267,3 +267,47 @@ fn files_of_tls_that_do_not_fit_are_refused_with_what_to_do() {
     let line = secret.lines().nth(1).expect("base64");
     assert!(!format!("{config:?}").contains(line));
 }
+
+#[test]
+fn an_archive_has_a_place_and_its_settings_have_an_archive() {
+    let config = with(&["--archive", "s3://backups/prod"]).expect("good");
+    let archive = config.archive.expect("it is named");
+    assert_eq!(archive.location.to_string(), "s3://backups/prod");
+    assert_eq!((archive.interval, archive.base_every), (Duration::from_secs(5), Duration::from_secs(86_400)));
+    assert_eq!((archive.retention.keep_ms, archive.retention.bases_min), (7 * 86_400_000, 2));
+    assert!(archive.recipients.is_none() && archive.can_read() && archive.verify_every.is_some());
+    assert_eq!(with(&[]).expect("good").archive, None);
+    for flag in ["--archive-interval-ms", "--archive-keep-ms", "--archive-verify-every-ms"] {
+        let error = with(&[flag, "1000"]).expect_err("no archive").to_string();
+        assert!(error.contains("say --archive LOCATION too"), "{error}");
+    }
+    for (given, words) in [
+        (["--archive", "ftp://host/dir"], "s3://BUCKET/PREFIX"),
+        (["--archive", "s3://AKIA:hunter2@bucket"], "credentials come from the environment"),
+    ] {
+        let error = with(&given).expect_err("bad").to_string();
+        assert!(error.contains(words) && !error.contains("hunter2"), "{error}");
+    }
+    let error = with(&["--archive", "d", "--archive-interval-ms", "1"]).expect_err("too short").to_string();
+    assert!(error.contains("archive_interval_ms: 1 is out of range"), "{error}");
+}
+
+#[test]
+fn an_archive_that_a_node_cannot_read_is_not_tried() {
+    let recipient = "age1pv9n30e62nv8dk6damd4lev7yquy3lhcpq5h7v49xccgjr2csqgqca29hk";
+    let config = with(&["--archive", "d", "--archive-recipients", recipient]).expect("good");
+    let archive = config.archive.expect("it is named");
+    assert!(!archive.can_read() && archive.to_string().ends_with("no restore is tried, since this node has no key"));
+    let error = with(&["--archive", "d", "--archive-recipients", "age1wrong"]).expect_err("bad").to_string();
+    assert!(error.contains("archive_recipients") && error.contains("age1wrong"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    let (key, missing) = (dir.path().join("key"), dir.path().join("missing"));
+    let secret = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U";
+    std::fs::write(&key, format!("{secret}\n")).unwrap();
+    let config = with(&["--archive", "d", "--archive-key", key.to_str().unwrap()]).expect("good");
+    let archive = config.archive.expect("it is named");
+    assert_eq!(archive.recipients.names().collect::<Vec<_>>(), [recipient], "it is for its own key");
+    assert!(archive.can_read() && !format!("{archive:?}").contains(secret));
+    let error = with(&["--archive", "d", "--archive-key", missing.to_str().unwrap()]).expect_err("bad").to_string();
+    assert!(error.contains("archive_key") && error.contains("missing"), "{error}");
+}

@@ -1,0 +1,69 @@
+//! The settings of an archive.
+//!
+//! Owns their defaults and ranges, and the reading of its key.
+
+use std::time::Duration;
+
+use quorate_archive::{ArchiveError, Keys, Location, Recipients, Retention};
+
+use super::Args;
+use super::check::{DAY_MS, HUGE};
+use super::faults::Faults;
+use crate::app::archive::ArchiveSettings;
+
+/// The settings, where an archive is named.
+pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSettings> {
+    let interval = faults.millis("archive_interval_ms", args.archive_interval_ms.unwrap_or(5_000), 100, DAY_MS);
+    let base_every_ms = args.archive_base_every_ms.unwrap_or(DAY_MS);
+    let base_every = faults.millis("archive_base_every_ms", base_every_ms, 1_000, 365 * DAY_MS);
+    let keep_ms = faults.within("archive_keep_ms", args.archive_keep_ms.unwrap_or(7 * DAY_MS), 0, 36_500 * DAY_MS);
+    let bases_min = faults.size("archive_keep_bases", args.archive_keep_bases.unwrap_or(2), 1, 1_000_000);
+    let hold_bytes = faults.within("archive_hold_bytes", args.archive_hold_bytes.unwrap_or(4 << 30), 64 << 20, HUGE);
+    let verify_every_ms =
+        faults.within("archive_verify_every_ms", args.archive_verify_every_ms.unwrap_or(DAY_MS), 0, 365 * DAY_MS);
+    let Some(location) = args.archive.take() else {
+        refuse_lone(args, faults);
+        return None;
+    };
+    let location = noted("archive", location.parse::<Location>(), faults);
+    let keys = args.archive_key.take().map(|path| noted("archive_key", Keys::read(&path), faults));
+    let keys = match keys {
+        Some(read) => read?,
+        None => Keys::default(),
+    };
+    let recipients = match args.archive_recipients.take() {
+        Some(list) => noted("archive_recipients", Recipients::parse(list.split(',')), faults)?,
+        None => keys.recipients(),
+    };
+    Some(ArchiveSettings {
+        location: location?,
+        interval,
+        base_every,
+        retention: Retention { keep_ms, bases_min },
+        recipients,
+        keys,
+        hold_bytes,
+        verify_every: (verify_every_ms > 0).then(|| Duration::from_millis(verify_every_ms)),
+    })
+}
+
+fn noted<T>(field: &'static str, read: Result<T, ArchiveError>, faults: &mut Faults) -> Option<T> {
+    read.map_err(|error| faults.add(field, error.to_string())).ok()
+}
+
+/// A setting of an archive that is not there is a mistake.
+fn refuse_lone(args: &Args, faults: &mut Faults) {
+    let given = [
+        ("archive_interval_ms", args.archive_interval_ms.is_some()),
+        ("archive_base_every_ms", args.archive_base_every_ms.is_some()),
+        ("archive_keep_ms", args.archive_keep_ms.is_some()),
+        ("archive_keep_bases", args.archive_keep_bases.is_some()),
+        ("archive_recipients", args.archive_recipients.is_some()),
+        ("archive_key", args.archive_key.is_some()),
+        ("archive_hold_bytes", args.archive_hold_bytes.is_some()),
+        ("archive_verify_every_ms", args.archive_verify_every_ms.is_some()),
+    ];
+    for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+        faults.add(field, "nothing is archived without a place for it; say --archive LOCATION too");
+    }
+}
