@@ -12,6 +12,7 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::commands::say(format_args!($($words)*)) };
 }
 
+mod archive;
 mod backup;
 mod backup_rows;
 mod check;
@@ -21,10 +22,12 @@ mod recover;
 mod restore;
 
 use clap::Subcommand;
+use quorate_archive::ArchiveError;
 use quorate_store::offline::OfflineError;
 
 use crate::app::wall_now;
 use crate::config::{Args, Auth, Config};
+use crate::rebuild::{self, RebuildError};
 
 /// Whoever reads may have seen enough and gone (`| head -1`): what was asked for is done all the same.
 fn say(line: fmt::Arguments<'_>) {
@@ -40,7 +43,10 @@ pub enum Command {
     /// Looks at backups
     #[command(subcommand)]
     Backup(backup::BackupCommand),
-    /// Makes the data directory of the first node of a new cluster out of a backup
+    /// Looks at archives, and what can be restored of them
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
+    /// Makes the data directory of the first node of a new cluster out of a backup, or of any point of an archive
     Restore(Box<restore::RestoreArgs>),
     /// Makes a cluster of one node out of a survivor, after the others were lost for good
     Recover(recover::RecoverArgs),
@@ -75,6 +81,32 @@ pub enum CommandError {
     Failed(String),
 }
 
+impl From<RebuildError> for CommandError {
+    fn from(error: RebuildError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<ArchiveError> for CommandError {
+    fn from(error: ArchiveError) -> Self {
+        Self::Failed(with_causes(&error))
+    }
+}
+
+/// An error with what caused it, for people.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 impl From<OfflineError> for CommandError {
     fn from(error: OfflineError) -> Self {
         Self::Failed(error.to_string())
@@ -86,6 +118,7 @@ pub fn run(command: Command, program: clap::Command) -> Result<(), CommandError>
     match command {
         Command::Config(ConfigCommand::Check(args)) => check_config(*args),
         Command::Backup(command) => backup::run(command),
+        Command::Archive(command) => archive::run(command),
         Command::Restore(args) => restore::run(*args),
         Command::Recover(args) => recover::run(&args),
         Command::Check(args) => check::run(&args),
@@ -122,6 +155,9 @@ fn check_config(args: Args) -> Result<(), CommandError> {
         Some(schedule) => say!("  write a backup {schedule}"),
         None => say!("  write no backups by itself"),
     }
+    if let Some(settings) = &config.archive {
+        say!("  archive {settings}");
+    }
     Ok(())
 }
 
@@ -154,8 +190,7 @@ fn say_doors(config: &Config) {
 
 /// A time of a wall clock, for people.
 fn time(millis: u64) -> String {
-    let known = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
-    known.map_or_else(|| format!("{millis} ms"), |time| time.to_string())
+    rebuild::time(millis)
 }
 
 /// Where the revisions of a new epoch begin at least: microseconds since 1970, which grow faster than any cluster writes, and a

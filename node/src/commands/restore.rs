@@ -1,9 +1,11 @@
-//! `quorate-node restore`: the first node of a new cluster, out of a backup.
+//! `quorate-node restore`: the first node of a new cluster, out of a backup or of a point of an archive.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::Path;
 
 use quorate_store::offline::{self, RestoreOptions, Restored};
 
+use super::archive::{self, OpenedArgs, PointArgs};
 use super::progress::Progress;
 use super::{CommandError, backup};
 use crate::config::{Args, Config, DataDir};
@@ -11,9 +13,13 @@ use crate::config::{Args, Config, DataDir};
 /// What to restore, and for which node. The settings are those that the node will be started with.
 #[derive(Debug, clap::Args)]
 pub struct RestoreArgs {
-    /// The backup
-    #[arg(long, value_name = "FILE")]
-    from: PathBuf,
+    /// The backup, or where an archive is: s3://BUCKET/PREFIX, gs://…, az://CONTAINER/PREFIX or a directory
+    #[arg(long, value_name = "FILE|LOCATION")]
+    from: String,
+    #[command(flatten)]
+    point: PointArgs,
+    #[command(flatten)]
+    opened: OpenedArgs,
     #[command(flatten)]
     settings: Args,
 }
@@ -26,7 +32,7 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
     };
     let cluster_id = rand::random();
     let options = RestoreOptions {
-        from: args.from,
+        from: args.from.clone().into(),
         data_dir,
         node_id: config.node_id,
         peer_addr: config.peer_advertise,
@@ -35,12 +41,55 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
         revision_floor: super::revision_floor(cluster_id),
         incarnation: rand::random(),
     };
-    let mut progress = Progress::new("restoring");
-    let Restored { header, end, revision, epoch } = offline::restore(&options, |done, of| progress.at(done, of))?;
-    drop(progress);
-    say!("Restored {} rows into {}. The backup:", end.rows, options.data_dir.display());
+    let (restored, what) = match is_archive(&args.from) {
+        true => of_archive(&args.from, &args.point, &args.opened, &options)?,
+        false if args.point.is_named() || args.opened.is_named() => {
+            return Err(CommandError::Usage(
+                "--at, --revision, --latest, --cluster and --key are about an archive, and a backup is of one point alone; \
+                 leave them out, or name the archive by --from"
+                    .into(),
+            ));
+        }
+        false => {
+            let mut progress = Progress::new("restoring");
+            (offline::restore(&options, |done, of| progress.at(done, of))?, String::new())
+        }
+    };
+    let Restored { header, end, revision, epoch } = restored;
+    say!("Restored {} rows into {}{what}. The backup:", end.rows, options.data_dir.display());
     backup::show(&header);
     say!("The new cluster {:032x} is in epoch {epoch} and begins at revision {revision}.", options.cluster_id);
     say!("Start node {} with these settings, then the others of its join list on empty directories.", options.node_id);
     Ok(())
+}
+
+/// Whether it is a place where an archive is, rather than a file.
+fn is_archive(from: &str) -> bool {
+    from.contains("://") || Path::new(from).is_dir()
+}
+
+fn of_archive(
+    from: &str,
+    point: &PointArgs,
+    opened: &OpenedArgs,
+    options: &RestoreOptions,
+) -> Result<(Restored, String), CommandError> {
+    let target = point.target()?;
+    let opened = opened.open(from)?;
+    let wanted = opened.source.want(target)?;
+    let mut progress = Progress::new("restoring");
+    let made = offline::restore_made::<CommandError>(
+        options,
+        |scratch| {
+            let (replay, backup) = (scratch.join("replay"), scratch.join("backup"));
+            let at_replay = |error| CommandError::Failed(format!("{}: {error}", replay.display()));
+            fs::create_dir(&replay).map_err(at_replay)?;
+            archive::make_backup(&opened.source, &wanted, &replay, &backup)?;
+            // Its room may be needed for what is made of it.
+            fs::remove_dir_all(&replay).map_err(at_replay)?;
+            Ok(backup)
+        },
+        |done, of| progress.at(done, of),
+    );
+    Ok((made?, format!(", {}", archive::what_it_is(&wanted))))
 }

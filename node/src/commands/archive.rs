@@ -1,0 +1,401 @@
+//! `quorate-node archive`: what an archive holds, whether it is sound, and what of it is needed.
+//!
+//! Owns the verbs, and what an archive and a point of it are called on the command line.
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use quorate_archive::{Archive, Catalogue, Keys, Location, Reach, Retention, Target};
+use tokio::runtime::Runtime;
+
+use super::progress::Progress;
+use super::{CommandError, time};
+use crate::app::wall_now;
+use crate::rebuild::{Source, Wanted, Watcher};
+
+/// Written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// About archives.
+#[derive(Debug, Subcommand)]
+pub enum ArchiveCommand {
+    /// Lists the bases of an archive, and the points that can be restored, with the gaps between them
+    List {
+        #[command(flatten)]
+        archive: ArchiveArgs,
+    },
+    /// Reads all of an archive and says whether it is sound; with --restore also whether the state at its end can be restored
+    Verify {
+        #[command(flatten)]
+        archive: ArchiveArgs,
+        /// Restore the newest point into a directory that is removed again
+        #[arg(long)]
+        restore: bool,
+        /// Where that directory is made; needs room for the state twice [default: that for temporary files]
+        #[arg(long, value_name = "DIR", requires = "restore")]
+        scratch: Option<PathBuf>,
+    },
+    /// Makes a backup of a point of an archive, for `quorate-node backup show`, `list`, `find`, `export` and `restore`
+    #[command(after_help = "\
+Example:
+  quorate-node archive backup --from s3://backups/prod --at 2026-01-31T12:00:00Z before.backup")]
+    Backup {
+        #[command(flatten)]
+        archive: ArchiveArgs,
+        #[command(flatten)]
+        point: PointArgs,
+        /// Where it is worked on; needs room for the state twice [default: that for temporary files]
+        #[arg(long, value_name = "DIR")]
+        scratch: Option<PathBuf>,
+        /// The backup
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Removes what is not needed for the points that are kept; nodes that archive do it by themselves
+    Prune {
+        #[command(flatten)]
+        archive: ArchiveArgs,
+        /// Milliseconds for which each point is kept
+        #[arg(long, value_name = "MS")]
+        keep_ms: u64,
+        /// Bases that are kept at least
+        #[arg(long, value_name = "N", default_value_t = 2)]
+        keep_bases: usize,
+        /// Do it: without this it is only said what would go
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// Which archive.
+#[derive(Debug, clap::Args)]
+pub struct ArchiveArgs {
+    /// Where it is: s3://BUCKET/PREFIX, gs://…, az://CONTAINER/PREFIX or a directory
+    #[arg(long, value_name = "LOCATION")]
+    from: String,
+    #[command(flatten)]
+    opened: OpenedArgs,
+}
+
+/// What it takes to read one.
+#[derive(Debug, clap::Args)]
+pub struct OpenedArgs {
+    /// The cluster, 32 hexadecimal digits, where archives of several are there
+    #[arg(long, value_name = "ID")]
+    cluster: Option<String>,
+    /// File with the key of age that opens it, where it is encrypted
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+/// Which point of it.
+#[derive(Debug, Default, clap::Args)]
+pub struct PointArgs {
+    /// All that was written up to this time of the log's clock, like 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["revision", "latest"])]
+    at: Option<String>,
+    /// All changes up to this revision
+    #[arg(long, value_name = "N", conflicts_with = "latest")]
+    revision: Option<u64>,
+    /// As far as the archive goes, which is also what is taken where no point is named
+    #[arg(long)]
+    latest: bool,
+}
+
+impl PointArgs {
+    /// Whether one was named.
+    pub fn is_named(&self) -> bool {
+        self.at.is_some() || self.revision.is_some() || self.latest
+    }
+
+    /// The point.
+    pub fn target(&self) -> Result<Target, CommandError> {
+        if let Some(text) = &self.at {
+            let parsed: Result<jiff::Timestamp, _> = text.parse();
+            let millis = parsed.ok().and_then(|time| u64::try_from(time.as_millisecond()).ok());
+            let how = "write it with date, time and zone, like 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00";
+            return millis
+                .map(Target::Time)
+                .ok_or_else(|| CommandError::Usage(format!("--at {text} is no time; {how}")));
+        }
+        Ok(self.revision.map_or(Target::Latest, Target::Revision))
+    }
+}
+
+/// An archive that was opened, and the runtime that reads it.
+pub struct OpenedArchive {
+    runtime: Runtime,
+    /// The archive.
+    pub source: Source,
+}
+
+impl OpenedArgs {
+    /// Whether something was said.
+    pub fn is_named(&self) -> bool {
+        self.cluster.is_some() || self.key.is_some()
+    }
+
+    /// Opens it, and looks whether it is there.
+    pub fn open(&self, from: &str) -> Result<OpenedArchive, CommandError> {
+        let cluster = self.cluster.as_deref().map(cluster_id).transpose()?;
+        let location: Location = from.parse().map_err(|error| CommandError::Usage(format!("--from: {error}")))?;
+        let keys = self.key.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
+        // One thread for the sockets; this one waits for it.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| CommandError::Failed(format!("no thread can be started: {error}")))?;
+        let place = location.open_existing()?;
+        let archive = runtime.block_on(Archive::find(place, cluster))?;
+        let source = Source { archive, keys, handle: runtime.handle().clone() };
+        Ok(OpenedArchive { runtime, source })
+    }
+}
+
+fn cluster_id(text: &str) -> Result<u128, CommandError> {
+    let read = u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 32);
+    read.ok_or_else(|| {
+        CommandError::Usage(format!("--cluster {text} is no id of a cluster: it has 32 hexadecimal digits"))
+    })
+}
+
+/// Runs the verb.
+pub fn run(command: ArchiveCommand) -> Result<(), CommandError> {
+    match command {
+        ArchiveCommand::List { archive } => list(&archive.opened.open(&archive.from)?),
+        ArchiveCommand::Verify { archive, restore, scratch } => {
+            verify(&archive.opened.open(&archive.from)?, restore.then_some(scratch))
+        }
+        ArchiveCommand::Backup { archive, point, scratch, file } => {
+            back_up(&archive.opened.open(&archive.from)?, point.target()?, scratch, &file)
+        }
+        ArchiveCommand::Prune { archive, keep_ms, keep_bases, yes } => {
+            let retention = Retention { keep_ms, bases_min: keep_bases };
+            prune(&archive.opened.open(&archive.from)?, retention, yes)
+        }
+    }
+}
+
+fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), CommandError> {
+    let archive = &source.archive;
+    let catalogue = runtime.block_on(archive.catalogue())?;
+    say!("The archive of cluster {:032x}: {archive}", archive.cluster());
+    let (pieces, bytes) = (catalogue.segments.len(), catalogue.bytes);
+    say!("  {} bases, {pieces} pieces of the log of {bytes} bytes", catalogue.bases.len());
+    for name in &catalogue.bases {
+        let manifest = runtime.block_on(archive.manifest(name))?;
+        let sealed = match manifest.is_encrypted() {
+            true => format!(", encrypted for {}", manifest.recipients.join(", ")),
+            false => String::new(),
+        };
+        let (wall, revision, index) = (time(name.wall), name.revision, name.index);
+        say!(
+            "  base of {wall}, revision {revision}, entry {index}: {} bytes by node {}{sealed}",
+            manifest.bytes,
+            name.node
+        );
+    }
+    let reaches = catalogue.reaches();
+    if reaches.is_empty() {
+        say!("No point can be restored: there is no whole base.");
+    }
+    for (place, reach) in reaches.iter().enumerate() {
+        if let Some(before) = place.checked_sub(1).map(|place| reaches[place]) {
+            say!("  gap: entries {} to {} of the log are missing", before.index + 1, reach.from.index);
+        }
+        say!("Every point can be restored {}", stretch(reach));
+    }
+    if let (Some(stray), Some(last)) = (catalogue.stray(), reaches.last()) {
+        say!(
+            "  gap: entries {} to {} of the log are missing; what is behind them cannot be restored",
+            last.index + 1,
+            stray - 1
+        );
+    }
+    match runtime.block_on(archive.verified())? {
+        None => say!("No node has tried a restore yet."),
+        Some(tried) => match tried.fault {
+            None => say!(
+                "A restore was tried by node {} at {}, up to revision {}: it is to be had.",
+                tried.node,
+                time(tried.at),
+                tried.revision
+            ),
+            Some(fault) => say!("A restore was tried by node {} at {}: {fault}", tried.node, time(tried.at)),
+        },
+    }
+    Ok(())
+}
+
+fn stretch(Reach { from, revision, wall, .. }: &Reach) -> String {
+    format!("from {}, revision {}, to {}, revision {revision}", time(from.wall), from.revision, time(*wall))
+}
+
+fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<(), CommandError> {
+    let OpenedArchive { runtime, source } = opened;
+    let archive = &source.archive;
+    let catalogue = runtime.block_on(archive.catalogue())?;
+    let mut faults = Vec::new();
+    let mut progress = Progress::new("verifying");
+    for (done, name) in catalogue.bases.iter().enumerate() {
+        progress.counted("bases", done as u64);
+        let manifest = runtime.block_on(archive.manifest(name));
+        let checked = manifest.and_then(|manifest| archive.check_base(&source.handle, &manifest));
+        faults.extend(checked.err().map(|error| super::with_causes(&error)));
+    }
+    for (done, name) in catalogue.segments.iter().enumerate() {
+        progress.counted("pieces of the log", done as u64);
+        faults.extend(runtime.block_on(archive.check_segment(name)).err().map(|error| super::with_causes(&error)));
+    }
+    drop(progress);
+    faults.extend(gaps(&catalogue));
+    faults.iter().for_each(|fault| say!("  {fault}"));
+    if !faults.is_empty() {
+        let what = format!("{archive} has {} faults; points beyond them can be restored all the same", faults.len());
+        return Err(CommandError::Failed(what));
+    }
+    say!(
+        "All {} bases and {} pieces of the log are as they were written.",
+        catalogue.bases.len(),
+        catalogue.segments.len()
+    );
+    if let Some(scratch) = restore {
+        let wanted = source.want(Target::Latest)?;
+        let dir = temporary(scratch.as_deref())?;
+        let replay = source.rebuild(&wanted, dir.path(), &mut Shown::new("restoring"))?;
+        let at = replay.at();
+        say!(
+            "The state at its end can be restored: revision {}, {}, digest {:032x}",
+            at.revision,
+            time(at.wall),
+            at.digest
+        );
+    }
+    Ok(())
+}
+
+fn gaps(catalogue: &Catalogue) -> Vec<String> {
+    let reaches = catalogue.reaches();
+    if reaches.is_empty() {
+        return vec!["there is no whole base, so nothing can be restored".to_owned()];
+    }
+    let gap =
+        |pair: &[Reach]| format!("entries {} to {} of the log are missing", pair[0].index + 1, pair[1].from.index);
+    let stray = catalogue.stray().zip(reaches.last());
+    let stray =
+        stray.map(|(stray, last)| format!("entries {} to {} of the log are missing", last.index + 1, stray - 1));
+    reaches.windows(2).map(gap).chain(stray).collect()
+}
+
+/// A directory that goes when it is dropped.
+fn temporary(scratch: Option<&Path>) -> Result<TemporaryDir, CommandError> {
+    let home = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let path = home.join(format!("quorate-archive-{:016x}", rand::random::<u64>()));
+    let made = fs::create_dir_all(&home).and_then(|()| fs::create_dir(&path));
+    made.map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))?;
+    Ok(TemporaryDir(path))
+}
+
+struct TemporaryDir(PathBuf);
+
+impl TemporaryDir {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryDir {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            Progress::new("").step(&format!("{} could not be removed: {error}", self.0.display()));
+        }
+    }
+}
+
+fn back_up(opened: &OpenedArchive, target: Target, scratch: Option<PathBuf>, file: &Path) -> Result<(), CommandError> {
+    if file.exists() {
+        return Err(CommandError::Usage(format!("{} is there already; name another file", file.display())));
+    }
+    let wanted = opened.source.want(target)?;
+    let dir = temporary(scratch.as_deref())?;
+    make_backup(&opened.source, &wanted, dir.path(), file)?;
+    say!("{}: {}", file.display(), what_it_is(&wanted));
+    Ok(())
+}
+
+/// What a point of an archive is, for people.
+pub fn what_it_is(Wanted { manifest, plan, .. }: &Wanted) -> String {
+    let pieces = plan.segments.len();
+    format!("out of the base of {} and {pieces} pieces of the log behind it", time(manifest.wall))
+}
+
+/// Makes a backup of a point, working in `dir`, which is empty.
+pub fn make_backup(source: &Source, wanted: &Wanted, dir: &Path, file: &Path) -> Result<(), CommandError> {
+    let at_file = |error: std::io::Error| CommandError::Failed(format!("{}: {error}", file.display()));
+    let replay = source.rebuild(wanted, dir, &mut Shown::new("reading the archive"))?;
+    // All of a cluster is in it.
+    let sink = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(at_file)?;
+    let mut sink = BufWriter::with_capacity(PIECE_BYTES, sink);
+    let written = replay.back_up(env!("CARGO_PKG_VERSION"), &mut sink);
+    written.map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))?;
+    sink.flush().and_then(|()| sink.get_ref().sync_all()).map_err(at_file)?;
+    let at = replay.at();
+    if let Target::Revision(revision) = wanted.target
+        && at.revision < revision
+    {
+        say!(
+            "Revision {revision} lies within one change of several revisions; what is restored ends before it, at {}.",
+            at.revision
+        );
+    }
+    Ok(())
+}
+
+/// Tells how far it is.
+struct Shown(Progress);
+
+impl Shown {
+    fn new(what: &'static str) -> Self {
+        Self(Progress::new(what))
+    }
+}
+
+impl Watcher for Shown {
+    fn on_base(&mut self, bytes: u64) -> Result<(), String> {
+        self.0.counted("bytes of the base", bytes);
+        Ok(())
+    }
+
+    fn on_segment(&mut self, done: usize, of: usize) -> Result<(), String> {
+        self.0.counted(&format!("of {of} pieces of the log"), done as u64);
+        Ok(())
+    }
+}
+
+fn prune(opened: &OpenedArchive, retention: Retention, yes: bool) -> Result<(), CommandError> {
+    let OpenedArchive { runtime, source } = opened;
+    let archive = &source.archive;
+    let verified = runtime.block_on(archive.verified())?;
+    if let Some(fault) = verified.as_ref().and_then(|tried| tried.fault.as_ref()) {
+        return Err(CommandError::Failed(format!(
+            "nothing is removed, since a restore was tried and is not to be had: {fault}. Mend that first; a new try clears it"
+        )));
+    }
+    let catalogue = runtime.block_on(archive.catalogue())?;
+    let gone = retention.superfluous(&catalogue, wall_now(), verified.map(|tried| tried.index));
+    gone.bases.iter().for_each(|base| say!("  base of {}, revision {}", time(base.wall), base.revision));
+    let (bases, segments) = (gone.bases.len(), gone.segments.len());
+    if !yes {
+        say!("{bases} bases and {segments} pieces of the log are not needed; say --yes to remove them");
+        return Ok(());
+    }
+    for base in &gone.bases {
+        runtime.block_on(archive.remove_base(base))?;
+    }
+    for segment in &gone.segments {
+        runtime.block_on(archive.remove_segment(segment))?;
+    }
+    say!("Removed {bases} bases and {segments} pieces of the log.");
+    Ok(())
+}
