@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster_tests::{Cluster, PATIENCE, eventually};
+use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
 
 use crate::agents::TUTORIAL as AGENTS;
 
@@ -170,16 +170,21 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
 
 /// Runs the shell blocks of a guide on a cluster, and compares what they print.
 async fn try_all(cluster: &Cluster, blocks: &[Block]) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    try_all_in(home.path(), cluster, blocks).await;
+}
+
+/// The same, in a directory.
+async fn try_all_in(home: &Path, cluster: &Cluster, blocks: &[Block]) {
     let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
     let addresses = addresses(cluster);
-    let home = tempfile::tempdir().expect("a temporary directory");
-    let file = home.path().join("guide.sh");
+    let file = home.join("guide.sh");
     std::fs::write(&file, script(&shell, &addresses)).expect("the script can be written");
     let mut command = limited(Path::new("bash"));
     let path = std::env::var("PATH").expect("there is a PATH");
     let programs = built("quorate");
     let programs = programs.parent().expect("a program is in a directory").display();
-    command.arg(&file).current_dir(home.path()).env("PATH", format!("{programs}:{path}"));
+    command.arg(&file).current_dir(home).env("PATH", format!("{programs}:{path}"));
     let (_, printed) = run(command, addresses.join(",")).await;
     let faults = outputs(&printed, shell.len()).into_iter().zip(&shell).filter_map(|((output, code), block)| {
         let at = blocks.iter().position(|other| other.line == block.line).expect("it is one of them");
@@ -199,13 +204,18 @@ async fn every_example_of_the_guide_does_what_it_shows() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_of_the_operators_guide_does_what_it_shows() {
-    let mut cluster = Cluster::start().await;
+    // Where the shell is, so that the guide can say `archive`.
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let archive = home.path().join("archive");
+    let archive = archive.to_str().expect("a path of ours is text");
+    let settings = Settings::default().flag("--archive", archive).flag("--archive-interval-ms", 100);
+    let mut cluster = Cluster::start_with(settings).await;
     eventually("the feature level is raised", PATIENCE, async || {
         let status = cluster.status(1).await?;
         if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
     })
     .await;
-    try_all(&cluster, &blocks("docs/operations.md", OPERATIONS)).await;
+    try_all_in(home.path(), &cluster, &blocks("docs/operations.md", OPERATIONS)).await;
     cluster.assert_agreement().await;
 }
 
