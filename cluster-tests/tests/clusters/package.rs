@@ -2,23 +2,75 @@
 //!
 //! Packs the programs that were built for the tests, so it says nothing about how a release is compiled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use super::guide::built;
 
 /// Packs into a directory as somebody with this umask and in this time zone would.
-fn packed(umask: &str, zone: &str) -> tempfile::TempDir {
+fn packed(umask: &str, zone: &str, more: &[&str]) -> tempfile::TempDir {
     let out = tempfile::tempdir().expect("a temporary directory");
+    let done = pack_into(out.path(), umask, zone, more);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    out
+}
+
+fn pack_into(out: &Path, umask: &str, zone: &str, more: &[&str]) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/package");
     let mut command = Command::new("sh");
     command.args(["-c", "umask $1; shift; exec \"$@\"", "sh", umask]).arg(script);
-    command.arg("--out").arg(out.path()).arg("--programs").arg(built("quorate").parent().expect("a directory"));
+    command.arg("--out").arg(out).arg("--programs").arg(built("quorate").parent().expect("a directory")).args(more);
     command.env("TZ", zone).env("SOURCE_DATE_EPOCH", "1700000000");
-    let done = command.output().expect("there is a shell");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    out
+    command.output().expect("there is a shell")
+}
+
+/// A key to sign with, and how those who verify know it; nothing where there is no ssh-keygen.
+fn signing_key(dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let (key, signers) = (dir.join("key"), dir.join("allowed_signers"));
+    let mut make = Command::new("ssh-keygen");
+    make.args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]).arg(&key);
+    if !make.output().ok()?.status.success() {
+        return None;
+    }
+    let public = std::fs::read_to_string(key.with_extension("pub")).expect("it was made");
+    std::fs::write(&signers, format!("releases@quorate {public}")).expect("it can be written");
+    Some((key, signers))
+}
+
+/// Whether the sums in a directory are signed, as docs/install.md has it verified.
+fn is_signed(dir: &Path, signers: &Path) -> bool {
+    let sums = std::fs::File::open(dir.join("SHA256SUMS")).expect("there are sums");
+    let mut verify = Command::new("ssh-keygen");
+    verify.args(["-Y", "verify", "-n", "quorate-release", "-I", "releases@quorate", "-f"]).arg(signers);
+    verify.args(["-s", "SHA256SUMS.sig"]).current_dir(dir).stdin(sums);
+    verify.output().expect("ssh-keygen").status.success()
+}
+
+/// A bill of materials names what the licences name, each with its checksum, and nothing that it does not have.
+fn assert_is_bill(text: &str, third_party: &str) {
+    let bill: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    assert_eq!((bill["bomFormat"].as_str(), bill["specVersion"].as_str()), (Some("CycloneDX"), Some("1.6")));
+    let components = bill["components"].as_array().expect("a list");
+    let refs: BTreeSet<_> = components.iter().filter_map(|each| each["bom-ref"].as_str()).collect();
+    assert_eq!(refs.len(), components.len(), "each stands there once");
+    for name in ["pkg:cargo/rocksdb@", "pkg:cargo/openraft@", "pkg:cargo/quorate-node@", "pkg:npm/preact@"] {
+        assert!(refs.iter().any(|each| each.starts_with(name)), "{name} is missing");
+    }
+    let of_others =
+        components.iter().filter(|each| !each["name"].as_str().is_some_and(|name| name.starts_with("quorate")));
+    let of_others: Vec<_> = of_others.collect();
+    assert!(of_others.iter().all(|each| each["hashes"][0]["content"].is_string()), "each has a checksum");
+    let crates =
+        of_others.iter().filter(|each| each["purl"].as_str().is_some_and(|purl| purl.starts_with("pkg:cargo")));
+    for each in crates {
+        let line = format!("\n{} {}: ", each["name"].as_str().expect("a name"), each["version"].as_str().expect("one"));
+        assert!(third_party.contains(&line), "the licences do not know {line}");
+    }
+    for link in bill["dependencies"].as_array().expect("a list") {
+        let on = link["dependsOn"].as_array().expect("a list");
+        assert!(on.iter().all(|each| refs.contains(each.as_str().expect("a name"))), "{link} leads nowhere");
+    }
 }
 
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -42,12 +94,13 @@ fn with_end(dir: &Path, end: &str) -> Option<PathBuf> {
     Some(dir.join(name))
 }
 
-const IN_BOTH: [&str; 13] = [
+const IN_BOTH: [&str; 14] = [
     "bin/quorate",
     "bin/quorate-node",
     "lib/systemd/system/quorate-node.service",
     "share/bash-completion/completions/quorate",
     "share/doc/quorate/README.md",
+    "share/doc/quorate/bill-of-materials.cdx.json",
     "share/doc/quorate/docs/guide.md",
     "share/doc/quorate/docs/install.md",
     "share/doc/quorate/docs/operations.md",
@@ -102,9 +155,39 @@ fn assert_unit_names_a_document(unit: &str, prefix: &str, files: &Path) {
     assert!(files.join(name).is_file(), "the unit names {named}, which is not in the package");
 }
 
+/// Another archive is found, and named down to the member that differs.
+fn assert_says_what_differs(one: &Path, scratch: &Path) {
+    let (changed, out) = (scratch.join("changed"), scratch.join("out"));
+    std::fs::create_dir(&changed).expect("it can be made");
+    for (name, bytes) in contents(one) {
+        let bytes = if name.ends_with(".cdx.json") { b"{}".to_vec() } else { bytes };
+        std::fs::write(changed.join(name), bytes).expect("it can be written");
+    }
+    let done = pack_into(&out, "022", "UTC", &["--compare", changed.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains(".cdx.json differs") && !said.contains("tar.gz differs"), "{said}");
+}
+
 #[test]
 fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
-    let (one, other) = (packed("022", "UTC"), packed("077", "Asia/Tokyo"));
+    let keys = tempfile::tempdir().expect("a temporary directory");
+    let key = signing_key(keys.path());
+    let one = packed("022", "UTC", &[]);
+    let mut more = vec!["--compare", one.path().to_str().expect("UTF-8")];
+    more.extend(key.iter().flat_map(|(key, _)| ["--sign", key.to_str().expect("UTF-8")]));
+    let other = packed("077", "Asia/Tokyo", &more);
+    if let Some((_, signers)) = &key {
+        assert!(is_signed(other.path(), signers), "signed by the key");
+        let another = tempfile::tempdir().expect("a temporary directory");
+        let (_, others) = signing_key(another.path()).expect("there is ssh-keygen");
+        assert!(!is_signed(other.path(), &others), "by that key alone");
+        let sums = std::fs::read_to_string(other.path().join("SHA256SUMS")).expect("sums");
+        std::fs::write(other.path().join("SHA256SUMS"), sums.replace('a', "b")).expect("written");
+        assert!(!is_signed(other.path(), signers), "for those sums alone");
+        std::fs::write(other.path().join("SHA256SUMS"), sums).expect("written");
+        std::fs::remove_file(other.path().join("SHA256SUMS.sig")).expect("it was there");
+    }
     let (first, second) = (contents(one.path()), contents(other.path()));
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
     for (name, bytes) in &first {
@@ -123,6 +206,13 @@ fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(place.path()));
     let files = place.path().join(&root);
     assert_documents_lead_somewhere(&files);
+    let text =
+        |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let bill = text(&files.join("share/doc/quorate/bill-of-materials.cdx.json"));
+    assert_is_bill(&bill, &text(&files.join("share/doc/quorate/THIRD-PARTY")));
+    let beside = format!("quorate-{}.cdx.json", env!("CARGO_PKG_VERSION"));
+    assert_eq!(bill, text(&one.path().join(beside)), "the same beside the packages");
+    assert_says_what_differs(one.path(), place.path());
     let unit = std::fs::read_to_string(files.join("lib/systemd/system/quorate-node.service")).expect("a unit");
     assert_unit_names_a_document(&unit, "/usr/local/", &files);
 
