@@ -1,7 +1,9 @@
 //! Commands on the cluster as a whole.
 
+use std::time::{Duration, Instant};
+
 use clap::Subcommand;
-use quorate_client::{MemberStatus, NodeStatus};
+use quorate_client::{Error, MemberStatus, NodeStatus};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -29,6 +31,9 @@ pub enum Command {
         /// One of the endpoints is enough.
         #[arg(long)]
         any: bool,
+        /// That a node answers is enough, whatever it says: for those who ask whether its process lives, not whether it serves.
+        #[arg(long)]
+        live: bool,
     },
 }
 
@@ -37,7 +42,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
         Command::Member { command } => members::run(context, command).await,
         Command::Leader { command } => members::run_leader(context, command).await,
-        Command::WaitReady { any } => wait_ready(context, any).await,
+        Command::WaitReady { any, live: false } => wait_ready(context, any).await,
+        Command::WaitReady { any, live: true } => wait_live(context, any).await,
     }
 }
 
@@ -59,4 +65,24 @@ async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
     let all = nodes.len();
     show(nodes, context.shared.output)?;
     Err(Failed::other(format!("only {ready} of {all} nodes are ready after {wait:?}")))
+}
+
+/// Between two looks whether the nodes answer.
+const LIVE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits until the nodes answer: a refusal is an answer.
+async fn wait_live(context: &Context, any: bool) -> Result<(), Failed> {
+    let (wait, started) = (context.shared.timeout, Instant::now());
+    loop {
+        let nodes = context.client.status_of_all().await?;
+        let answers = |node: &&NodeStatus| matches!(node.status, Ok(_) | Err(Error::Rejected(_)));
+        let (live, all) = (nodes.iter().filter(answers).count(), nodes.len());
+        if live == all || (any && live > 0) {
+            return output::line(format!("live: {live} of {all} nodes"));
+        }
+        if started.elapsed() >= wait {
+            return Err(Failed::other(format!("only {live} of {all} nodes answer after {wait:?}")));
+        }
+        tokio::time::sleep(LIVE_PAUSE).await;
+    }
 }

@@ -140,6 +140,19 @@ async fn status_shows_every_endpoint_also_those_that_are_down() {
 }
 
 #[tokio::test]
+async fn a_node_that_answers_at_all_lives() {
+    let (fake, down) = (Fake::start().await, nobody().await);
+    let both = format!("{},{down}", fake.address);
+    // Ready it is not, and who asks is not known to it.
+    fake.script(vec![Act::problem(ErrorCode::Unauthenticated, Applied::No); 100]);
+    assert_eq!(run(&fake.address, &["wait-ready", "--timeout", "100ms"]).await.code, 1);
+    let live = run(&fake.address, &["wait-ready", "--live", "--timeout", "100ms"]).await;
+    assert_eq!((live.code, live.out.trim()), (0, "live: 1 of 1 nodes"), "{}", live.err);
+    assert_eq!(run(&both, &["wait-ready", "--live", "--timeout", "100ms"]).await.code, 1);
+    assert_eq!(run(&both, &["wait-ready", "--live", "--any", "--timeout", "100ms"]).await.code, 0);
+}
+
+#[tokio::test]
 async fn listings_show_keys_values_or_a_count() {
     let fake = Fake::start().await;
     assert_eq!(run(&fake.address, &["list", "a/"]).await.out, "k  1  cas 7\n");
