@@ -216,9 +216,10 @@ fn shares_disk(app: &App, part: &Path) -> bool {
     disk(part).is_none() || disk(part) == disk(app.state().state_dir())
 }
 
-/// A file that only its owner may read: all of the cluster is in it.
+/// A file that only its owner may read: all of the cluster is in it. Always a new one: a directory that others may write to can have
+/// a link of that name, which would lead the backup over another file.
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> NoBackup {
@@ -304,6 +305,22 @@ mod tests {
         assert_eq!(until_due(Some(4_700), 5_000, every), Duration::from_millis(700));
         assert_eq!(until_due(Some(1_000), 5_000, every), Duration::ZERO);
         assert_eq!(until_due(Some(9_000), 5_000, every), Duration::ZERO, "the clock was set back");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_backup_leads_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let (precious, part) = (dir.path().join("precious"), dir.path().join("b.part"));
+        fs::write(&precious, "kept").unwrap();
+        std::os::unix::fs::symlink(&precious, &part).unwrap();
+        assert_eq!(create(&part).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
+        // Nor does one that leads to a place where there is nothing yet.
+        fs::remove_file(&precious).unwrap();
+        assert!(create(&part).is_err() && !precious.exists());
+        fs::remove_file(&part).unwrap();
+        create(&part).unwrap();
+        assert_eq!(fs::metadata(&part).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
