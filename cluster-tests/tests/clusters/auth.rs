@@ -167,6 +167,44 @@ async fn what_is_refused_at_any_node_changes_nothing() {
 }
 
 /// Once a change of rights is acknowledged, nothing is applied by what was there before, whichever node it came to.
+/// The token of a lock is shown to everybody who may read it, so that alone must not end what somebody else holds.
+#[tokio::test]
+async fn a_lock_is_released_by_its_holder_or_who_administers_its_name() {
+    let guarded = Guarded::start().await;
+    let root = guarded.client(ROOT);
+    let mut tokens = Vec::new();
+    for (name, permission) in [("other", Permission::Lock), ("chief", Permission::Admin)] {
+        root.access().set_role(name, [Grant { permission, prefix: "orders/".into() }]).await.expect("a role");
+        root.access().set_user(name, [name]).await.expect("a user");
+        tokens.push(root.access().create_token(name).await.expect("a token").token.0);
+    }
+    let send = async |token: &str, request: Request| {
+        let request = request.header("Authorization", format!("Bearer {token}"));
+        let answer = request.send(guarded.cluster.client_address(1)).await.expect("an answer");
+        (answer.status, serde_json::from_slice::<serde_json::Value>(&answer.body).expect("JSON"))
+    };
+    let post = |path: &str, body: serde_json::Value| Request::post(path, body.to_string());
+    let (_, session) = send(&guarded.app, post("/v1/sessions", serde_json::json!({"ttl_ms": 60_000}))).await;
+    let acquire = async || {
+        let request = post("/v1/locks/orders%2Fl/acquire", serde_json::json!({"session": session["session"]}));
+        let (status, held) = send(&guarded.app, request).await;
+        assert_eq!(status, 200, "{held}");
+        held["token"].clone()
+    };
+    let release = |token: &serde_json::Value| post("/v1/locks/orders%2Fl/release", serde_json::json!({"token": token}));
+    let held = acquire().await;
+    // They see it.
+    let (_, seen) = send(&tokens[0], Request::get("/v1/locks/orders%2Fl")).await;
+    assert_eq!(seen["holders"][0]["token"], held, "{seen}");
+    let (status, refused) = send(&tokens[0], release(&held)).await;
+    assert_eq!((status, refused["code"].as_str()), (403, Some("permission_denied")), "{refused}");
+    let (_, still) = send(&tokens[0], Request::get("/v1/locks/orders%2Fl")).await;
+    assert_eq!(still["holder_count"], 1, "{still}");
+    assert_eq!(send(&guarded.app, release(&held)).await.0, 200, "its holder may");
+    let held = acquire().await;
+    assert_eq!(send(&tokens[1], release(&held)).await.0, 200, "who administers the name may");
+}
+
 #[tokio::test]
 async fn nothing_is_applied_by_rights_that_were_taken_away() {
     let guarded = Arc::new(Guarded::start().await);

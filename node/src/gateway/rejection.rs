@@ -70,6 +70,11 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
         }
         Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
+        Rejection::NotYours => {
+            format!(
+                "somebody else holds {shown} by that token: it takes their session, or a permission to administer that name"
+            )
+        }
         Rejection::AnotherPlace { is_holder: true, at } => {
             format!("the session holds {shown} already, with token {at} and in another way; one session, one place")
         }
@@ -164,6 +169,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
         Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,
         Rejection::NotHolder => ErrorCode::NotLockHolder,
+        Rejection::NotYours => ErrorCode::PermissionDenied,
         Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
         Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
         Rejection::TooMany { .. } => ErrorCode::TooLarge,

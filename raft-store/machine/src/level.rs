@@ -40,7 +40,7 @@ pub const fn known(level: Level) -> Option<&'static str> {
         3 => Some("conditions may ask for $expires_at, and fields of the type datetime take times like 20260418153012"),
         4 => Some("transactions may list, compare and remove ranges of keys, as etcd clients do"),
         5 => Some(
-            "principals and prefixes have quotas, request ids belong to their principal, and members join by a token and are removed for good",
+            "principals and prefixes have quotas, request ids and what a session holds belong to their principal, and members join by a token and are removed for good",
         ),
         _ => None,
     }

@@ -26,6 +26,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("undone revisions stay", "a transaction that is undone keeps the revision that it took"),
     ("tombstones stay", "compaction leaves the tombstones of what was removed"),
     ("shorter delays stay", "a lock that is held back for longer keeps the timer of before"),
+    ("any token is anybody's", "who knows a token may release what somebody else holds by it"),
     ("sums are not healed", "reaching the feature level counts no sums anew"),
 ];
 

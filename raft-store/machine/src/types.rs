@@ -497,6 +497,9 @@ pub enum Rejection {
     Internal,
     /// A session of the id that was chosen lives.
     SessionExists(SessionId),
+    /// A release or a proclamation by a token of somebody else's session, from level [`crate::level::TENANTS`] on: tokens are shown to
+    /// everybody who may read the lock.
+    NotYours,
 }
 
 /// What there may be only so many of.
@@ -542,6 +545,7 @@ impl Rejection {
             | Self::GuardFailed { .. }
             | Self::Held { .. }
             | Self::NotHolder
+            | Self::NotYours
             | Self::AnotherPlace { .. }
             | Self::OtherNumber(_)
             | Self::BarrierOpen
@@ -577,6 +581,7 @@ impl Rejection {
             | Self::GuardFailed { .. }
             | Self::Held { .. }
             | Self::NotHolder
+            | Self::NotYours
             | Self::AnotherPlace { .. }
             | Self::OtherNumber(_)
             | Self::BarrierOpen

@@ -104,11 +104,14 @@ impl Generator<'_> {
             let id = self.chance.below(60);
             RequestId(format!("r{id}"))
         });
-        let principal = if self.chance.percent(10) { "ann" } else { "" };
+        let principal = match self.chance.weighted(&[80, 13, 7]) {
+            0 => String::new(),
+            nth => names::user(nth as u64 - 1).as_str().to_owned(),
+        };
         let access = self.picture.vars.access;
         let access_revision = (!is_own && access > 0 && self.chance.percent(50))
             .then(|| if self.chance.percent(90) { access } else { access - 1 });
-        Command { request_id, principal: principal.into(), action, access_revision }
+        Command { request_id, principal, action, access_revision }
     }
 
     /// What is in the middle of something goes on sooner than by mere chance, so that its end is met as well.

@@ -34,12 +34,12 @@ pub enum Comes {
     Whole(Result<(), Refusal>),
 }
 
-/// What should come of a command, in the state that it leaves; `None` where the model says nothing.
-pub fn predict(before: &Picture, action: &Action) -> Option<(Comes, Picture)> {
+/// What should come of a command of somebody, in the state that it leaves; `None` where the model says nothing.
+pub fn predict(before: &Picture, action: &Action, principal: &str) -> Option<(Comes, Picture)> {
     if action_touches_collections(before, action) {
         return None;
     }
-    let mut model = Model { now: before.clone(), joint: None };
+    let mut model = Model { now: before.clone(), principal: principal.to_owned(), joint: None };
     let comes = match action {
         Action::Write(op) => Comes::Parts(vec![model.write(op)]),
         Action::Bulk(ops) => Comes::Parts(ops.iter().map(|op| model.write(op)).collect()),
@@ -169,6 +169,8 @@ pub fn assert_same(model: &Picture, real: &Picture) {
 /// What there is while a command is carried out.
 struct Model {
     now: Picture,
+    /// Whose command it is; empty for nobody in particular.
+    principal: String,
     /// Within a transaction or the end of a session: the revision that its changes share, once there is one.
     joint: Option<Option<u64>>,
 }

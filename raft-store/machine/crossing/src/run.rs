@@ -216,7 +216,7 @@ impl Run<'_> {
         let after = Picture::of(&self.store);
         if reply.replayed || model::is_undecided(&reply.outcome) {
             model::assert_same(before, &after);
-        } else if let Some(predicted) = model::predict(before, &command.action) {
+        } else if let Some(predicted) = model::predict(before, &command.action, &command.principal) {
             model::compare(predicted, &reply.outcome, &after);
         }
     }

@@ -253,6 +253,8 @@ pub enum Refusal {
     Internal,
     /// See [`crate::types::Rejection::SessionExists`].
     SessionExists,
+    /// See [`crate::types::Rejection::NotYours`].
+    NotYours,
 }
 
 /// Encodes a group, in one allocation.

@@ -1,18 +1,21 @@
 //! Users, roles and tokens: what setting and removing them does.
 //!
 //! Owns that roles of users exist, that tokens go with their user, and the access revision, by which commands are refused that
-//! were authorised by rules of before. Never asks what somebody may do: that is decided before a command is in the log.
+//! were authorised by rules of before. Never asks what somebody may do: that is decided before a command is in the log, but for what
+//! only the state knows, whose a token is.
 
 use super::view::{Fault, View};
 use super::{Applier, Caller};
-use crate::access::Grant;
+use crate::access::{Grant, Permission, RequiredPermission, Rights};
 use crate::codec;
 use crate::keyspace::access;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::level;
 use crate::limits;
+use crate::mutants;
 use crate::types::{
-    AccessFault, AccessOp, AccessReply, Bounded, Command, NewToken, Outcome, Rejection, RoleName, RoleRow, TokenId,
-    TokenRow, UserName, UserRow, Waker,
+    AccessFault, AccessOp, AccessReply, Bounded, Command, NewToken, Outcome, Rejection, RoleName, RoleRow, SessionId,
+    TokenId, TokenRow, UserName, UserRow, Waker,
 };
 
 /// What becomes of an operation that is not refused.
@@ -29,6 +32,32 @@ impl<V: View> Applier<'_, V> {
     /// Whether the rules by which a command was authorised still hold. What the cluster does by itself is not asked.
     pub(super) fn is_still_authorised(&self, command: &Command) -> bool {
         command.access_revision.is_none_or(|access_revision| access_revision == self.vars.access)
+    }
+
+    /// Whether a caller may give up or change what a session holds under a name: it is their session, or they may administer the name.
+    /// Who knows the token alone may not, from that level on: everybody who may read the lock sees it.
+    pub(super) fn may_act_for(&mut self, session: SessionId, name: &str, caller: &Caller) -> Result<bool, Fault> {
+        if self.vars.level < level::TENANTS || !caller.is_judged() || mutants::is("any token is anybody's") {
+            return Ok(true);
+        }
+        if self.session_row(session)?.is_some_and(|row| row.principal == caller.principal) {
+            return Ok(true);
+        }
+        let rights = self.rights_of(&caller.principal)?;
+        Ok(rights.allow(&RequiredPermission::Name(Permission::Admin, name.as_bytes())))
+    }
+
+    /// What a user may do in all, by the rules as they are.
+    fn rights_of(&self, principal: &str) -> Result<Rights, Fault> {
+        let Ok(name) = UserName::new(principal) else { return Ok(Rights::default()) };
+        let Some(user) = self.decoded::<UserRow>(&access::user_key(&name))? else { return Ok(Rights::default()) };
+        let mut grants = Vec::new();
+        for role in &user.roles {
+            let row: Option<RoleRow> = self.decoded(&access::role_key(role))?;
+            let row = row.ok_or_else(|| Fault::Invariant(format!("role {role} of user {name} is missing")))?;
+            grants.extend(row.grants);
+        }
+        Ok(Rights::new(grants))
     }
 
     /// Sets or removes a user, a role or a token.

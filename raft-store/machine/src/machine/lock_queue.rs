@@ -169,8 +169,11 @@ impl<V: View> Applier<'_, V> {
         if mutants::is("any token releases") {
             token = self.any_token(lock)?.unwrap_or(token);
         }
-        if self.overlay.peek(&lock_queue::holder_key(lock, token))?.is_none() {
+        let Some(party) = self.decoded::<HolderRow>(&lock_queue::holder_key(lock, token))? else {
             return Ok(Err(Rejection::NotHolder));
+        };
+        if !self.may_act_for(party.session, lock.name.as_str(), caller)? {
+            return Ok(Err(Rejection::NotYours));
         }
         self.take_revision()?;
         self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, caller.clone())?;
@@ -215,10 +218,12 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(Rejection::Unsupported(why)));
         }
         let row_key = lock_queue::holder_key(lock, token);
-        if self.overlay.peek(&row_key)?.is_none() {
+        let Some(mut party) = self.decoded::<HolderRow>(&row_key)? else {
             return Ok(Err(Rejection::NotHolder));
+        };
+        if !self.may_act_for(party.session, lock.name.as_str(), caller)? {
+            return Ok(Err(Rejection::NotYours));
         }
-        let mut party = self.holder(lock, token)?;
         self.take_revision()?;
         party.value = Some(value);
         self.overlay.replace(&row_key, Some(codec::encode(&party)))?;

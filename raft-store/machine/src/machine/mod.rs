@@ -450,6 +450,7 @@ impl From<&Rejection> for Refusal {
             Rejection::GuardFailed { .. } => Self::GuardFailed,
             Rejection::Held { .. } => Self::Held,
             Rejection::NotHolder => Self::NotHolder,
+            Rejection::NotYours => Self::NotYours,
             Rejection::AnotherPlace { .. } => Self::AnotherPlace,
             Rejection::OtherNumber(_) => Self::OtherNumber,
             Rejection::BarrierOpen => Self::BarrierOpen,

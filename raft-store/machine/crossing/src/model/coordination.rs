@@ -1,5 +1,6 @@
 //! Sessions, locks, barriers and latches, as the model has them.
 
+use quorate_machine::access::Permission;
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
@@ -46,7 +47,7 @@ impl Model {
         }
         let id = SessionId(self.take_revision());
         let (expires_at, armed_at) = (self.clock() + ttl_ms, self.clock() + ttl_ms);
-        let (owner, labels, created, principal) = (owner.to_owned(), labels.to_vec(), 0, String::new());
+        let (owner, labels, created, principal) = (owner.to_owned(), labels.to_vec(), 0, self.principal.clone());
         let (attached, bytes) = (0, 0);
         let row = SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes, principal };
         self.now.sessions.insert(chosen.unwrap_or(id), row);
@@ -117,7 +118,8 @@ impl Model {
         match op {
             LockOp::Acquire(request) => self.acquire(request),
             LockOp::Release { lock, token } => {
-                self.now.holders.remove(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
+                self.check_theirs(lock, *token)?;
+                self.now.holders.remove(&(lock.clone(), *token));
                 self.take_revision();
                 self.count(lock);
                 self.grant(lock);
@@ -131,12 +133,29 @@ impl Model {
                 if lock.space == LockSpace::Lock {
                     return Err(Refusal::Unsupported);
                 }
+                self.check_theirs(lock, *token)?;
                 let row = self.now.holders.get_mut(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
                 row.value = Some(value.clone());
                 self.take_revision();
                 Ok(())
             }
         }
+    }
+
+    /// Whether a token holds a lock, and the caller may act for who holds it.
+    fn check_theirs(&self, lock: &LockName, token: u64) -> Applied {
+        let holder = self.now.holders.get(&(lock.clone(), token)).ok_or(Refusal::NotHolder)?;
+        if self.now.level() < level::TENANTS || self.principal.is_empty() {
+            return Ok(());
+        }
+        let is_theirs = self.now.sessions[&holder.session].principal == self.principal;
+        let user = self.now.users.iter().find(|(name, _)| name.as_str() == self.principal);
+        let roles = user.map_or(&[][..], |(_, row)| &row.roles);
+        let mut grants = roles.iter().flat_map(|role| &self.now.roles[role].grants);
+        let is_admin = grants.any(|grant| {
+            grant.permission == Permission::Admin && lock.name.as_str().as_bytes().starts_with(&grant.prefix)
+        });
+        if is_theirs || is_admin { Ok(()) } else { Err(Refusal::NotYours) }
     }
 
     fn leave(&mut self, lock: &LockName, session: SessionId, asked: Option<u64>, release: bool) {

@@ -169,6 +169,7 @@ fn rejection(rejection: &Rejection) -> String {
             format!("held by {holders}, {waiters} wait, delay {delay_ms}")
         }
         Rejection::NotHolder => "not holder".into(),
+        Rejection::NotYours => "not yours".into(),
         Rejection::AnotherPlace { is_holder, at } => format!("another place, holder={is_holder} at {at}"),
         Rejection::OtherNumber(number) => format!("other number {number}"),
         Rejection::BarrierOpen => "barrier open".into(),
