@@ -15,6 +15,7 @@ pub mod client_port;
 mod connection;
 pub mod dev;
 mod etcd;
+mod file_mode;
 mod file_version;
 pub mod gateway;
 pub mod http;

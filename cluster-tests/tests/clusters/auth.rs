@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
 use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, Error, Value};
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ impl Guarded {
     async fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("root-token");
-        std::fs::write(&file, ROOT).expect("it can be written");
+        write_secret(&file, ROOT);
         let settings = Settings::default()
             .flag("--auth", "required")
             .flag("--root-token-file", file.display())

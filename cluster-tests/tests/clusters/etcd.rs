@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
 use etcd_conformance::cases;
 use etcd_conformance::compare::{compare as compare_cases, flat, kept};
 use futures::StreamExt;
@@ -583,7 +583,7 @@ async fn rights_hold_whatever_the_protocol() {
     const ROOT: &str = "7c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("root-token");
-    std::fs::write(&file, ROOT).expect("it can be written");
+    write_secret(&file, ROOT);
     let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
     let mut cluster = Cluster::new(settings);
     cluster.start_all();

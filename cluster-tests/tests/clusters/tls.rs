@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
 use quorate_client::{Client, ClientBuilder, Value};
 use tempfile::TempDir;
 
@@ -58,7 +58,7 @@ fn install_as(dir: &Path, name: &str, from: &Pki, authorities: &[&Pki]) {
     let new = dir.join(format!("{name}-{version}"));
     std::fs::create_dir(&new).expect("it can be made");
     let read = |path: PathBuf| std::fs::read(path).expect("it can be read");
-    let put = |file: &str, content: Vec<u8>| std::fs::write(new.join(file), content).expect("it can be written");
+    let put = |file: &str, content: Vec<u8>| write_secret(new.join(file), content);
     put("ca", authorities.iter().flat_map(|pki| read(pki.path("ca.crt"))).collect());
     put("cert", read(from.path(&format!("{name}.crt"))));
     put("key", read(from.path(&format!("{name}.key"))));

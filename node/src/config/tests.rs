@@ -207,7 +207,7 @@ fn beyond_loopback_it_takes_tls_and_authentication() {
     let tls: Vec<_> = tls.iter().map(String::as_str).collect();
     let beyond = ["--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1", "--peer-listen", "0.0.0.0:7200"];
     let root = directory.path().join("root.token").display().to_string();
-    std::fs::write(&root, "0123456789abcdef0123456789abcdef").expect("written");
+    crate::file_mode::write_secret(root.as_ref(), "0123456789abcdef0123456789abcdef");
     let auth = ["--auth", "required", "--root-token-file", &root];
     let config = with(&[&beyond[..], &tls, &auth].concat()).expect("all that it takes");
     assert!(config.tls.is_some() && config.peer_tls.is_some() && config.auth == Auth::Required && !config.insecure);
@@ -236,7 +236,11 @@ fn files_of_tls_that_do_not_fit_are_refused_with_what_to_do() {
     std::fs::write(&noise, "-----BEGIN CERTIFICATE-----\n????\n-----END CERTIFICATE-----\n").expect("written");
     let empty = directory.path().join("empty").display().to_string();
     std::fs::write(&empty, "").expect("written");
+    let open_key = directory.path().join("open.key").display().to_string();
+    std::fs::copy(&key, &open_key).expect("copied");
+    std::fs::set_permissions(&open_key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("it is ours");
     let rows: &[(&[&str], &str, &str)] = &[
+        (&["--tls-cert", &cert, "--tls-key", &open_key], "tls_key", "has the mode 644"),
         (&["--tls-cert", &cert], "tls_key", "--tls-key FILE"),
         (&["--tls-key", &key], "tls_cert", "--tls-cert FILE"),
         (&["--tls-client-ca", &ca], "tls_cert", "though tls_client_ca is there"),

@@ -17,6 +17,7 @@ use rustls::sign::CertifiedKey;
 use super::certificate::not_after;
 use super::node_verifier::{is_of_node, name_of_node};
 use super::{provider, reason};
+use crate::file_mode::refuse_open_secret;
 
 /// Which port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,12 +200,14 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
+    let key = PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
             "has no private key in it that can be read; it should be PEM, and not encrypted".into()
         }
         error => unreadable(&error),
-    })
+    })?;
+    refuse_open_secret(path)?;
+    Ok(key)
 }
 
 fn unreadable(error: &rustls::pki_types::pem::Error) -> String {

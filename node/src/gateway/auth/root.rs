@@ -9,6 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use quorate_store::types::SecretHash;
 
+use crate::file_mode::refuse_open_secret;
 use crate::file_version::FileVersion;
 use crate::gateway::auth::proof::{TOKEN_MARK, hash_of, is_same};
 
@@ -96,17 +97,20 @@ fn read(path: &Path) -> Result<SecretHash, String> {
             "{shown} holds a token that begins with `{TOKEN_MARK}`, as those of users do; give another"
         ));
     }
+    refuse_open_secret(path).map_err(|why| format!("{shown} {why}"))?;
     Ok(hash_of(token))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_mode::write_secret;
 
     #[test]
     fn a_file_holds_one_good_token() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("token");
+        write_secret(&path, "");
         let tried = |text: &str| {
             std::fs::write(&path, text).expect("written");
             read(&path)
@@ -120,5 +124,9 @@ mod tests {
             assert!(!why.contains("0123456789abcdef"), "{why}");
         }
         assert!(read(&dir.path().join("missing")).expect_err("refused").contains("cannot be read"));
+        let open = dir.path().join("open");
+        std::fs::write(&open, token).expect("written");
+        std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("it is ours");
+        assert!(read(&open).expect_err("refused").contains("open has the mode 644"));
     }
 }
