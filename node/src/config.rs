@@ -35,6 +35,7 @@ use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::logging::LogFormat;
 use crate::tls::TlsFiles;
+use crate::traces::TraceParents;
 
 /// Whether those who ask have to say who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
@@ -99,6 +100,8 @@ pub struct Config {
     /// Pause between two heartbeats of a leader.
     pub heartbeat: Duration,
     /// Shortest silence of the leader after which a node stands for election.
+    /// Whose `traceparent` decides.
+    pub trace_parents: TraceParents,
     pub election_min: Duration,
     /// Longest such silence.
     pub election_max: Duration,

@@ -24,6 +24,7 @@ pub mod metrics;
 mod millis;
 pub mod net;
 pub mod peer;
+mod per_second;
 pub mod raft_config;
 pub mod rebuild;
 pub mod server;

@@ -273,7 +273,7 @@ fn traces_of(config: &Config, metrics: &Metrics) -> Result<Option<Arc<Traces>>, 
     let counts = TraceCounts::default();
     metrics.add_source(counts.clone());
     let traces = config.otlp_endpoint.as_deref().map(|endpoint| {
-        let traces = Traces::start(endpoint, config.trace_percent, config.node_id, &counts);
+        let traces = Traces::start(endpoint, config.trace_percent, config.trace_parents, config.node_id, &counts);
         traces.map(Arc::new).map_err(|reason| ServerError(format!("otlp_endpoint: {reason}")))
     });
     traces.transpose()

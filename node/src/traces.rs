@@ -27,7 +27,9 @@ use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, 
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
+use crate::gateway::auth::who::Who;
 use crate::metrics::{MetricsSource, Sample};
+use crate::per_second::PerSecond;
 use crate::slow::ms;
 use crate::timings::{Part, Timings};
 
@@ -37,6 +39,8 @@ const SEND_EVERY: Duration = Duration::from_secs(1);
 const SEND_MAX: Duration = Duration::from_secs(5);
 /// How long a graceful end waits for the last message.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+/// Requests a second that are told because they asked for it: the rest of them is not.
+const HEEDED_A_SECOND_MAX: u64 = 200;
 /// Longest answer of a collector that is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -45,6 +49,31 @@ pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     percent: u32,
+    heed: TraceParents,
+    heeded: PerSecond,
+}
+
+/// Whose `traceparent` decides that a request is told, and as a part of which trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceParents {
+    /// Nobody's: chance alone decides.
+    None,
+    /// That of somebody who said who they are; where authentication is off, of everybody.
+    #[default]
+    Known,
+    /// Everybody's.
+    All,
+}
+
+impl TraceParents {
+    fn heeds(self, who: Option<&Who>) -> bool {
+        match self {
+            Self::None => false,
+            Self::Known => who.is_some_and(|who| !matches!(who, Who::Nobody)),
+            Self::All => true,
+        }
+    }
 }
 
 impl fmt::Debug for Traces {
@@ -73,7 +102,13 @@ pub struct Answered<'r> {
 
 impl Traces {
     /// Sends to `endpoint`, the whole address of the collector, so many of a hundred requests that nobody else decided about.
-    pub fn start(endpoint: &str, percent: u32, node_id: u64, counts: &TraceCounts) -> Result<Self, String> {
+    pub fn start(
+        endpoint: &str,
+        percent: u32,
+        heed: TraceParents,
+        node_id: u64,
+        counts: &TraceCounts,
+    ) -> Result<Self, String> {
         let client = Client { runtime: Handle::current(), counts: counts.clone() };
         let exporter = SpanExporter::builder()
             .with_http()
@@ -96,19 +131,22 @@ impl Traces {
             .with_resource(resource)
             .build();
         let tracer = provider.tracer("quorate-node");
-        Ok(Self { provider, tracer, percent })
+        Ok(Self { provider, tracer, percent, heed, heeded: PerSecond::new(HEEDED_A_SECOND_MAX) })
     }
 
-    /// The trace that a request is part of, as its `traceparent` says, where it shall be told: who asks decides, and where
-    /// nobody did, chance does.
-    pub fn choose(&self, headers: &HeaderMap) -> Option<Context> {
+    /// The trace that a request is part of, as its `traceparent` says, where it shall be told: who asks decides, if they are
+    /// [heeded](TraceParents) and not too many are, and else chance does.
+    pub fn choose(&self, headers: &HeaderMap, who: Option<&Who>) -> Option<Context> {
         let by_chance = || rand::random::<u32>() % 100 < self.percent;
-        if !headers.contains_key("traceparent") {
+        if !headers.contains_key("traceparent") || !self.heed.heeds(who) {
             return by_chance().then(Context::new);
         }
         let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));
         let span = parent.span().span_context().clone();
-        let is_chosen = if span.is_valid() { span.is_sampled() } else { by_chance() };
+        let is_chosen = match span.is_valid() {
+            true => span.is_sampled() && self.heeded.admit(),
+            false => by_chance(),
+        };
         is_chosen.then_some(parent)
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster_tests::ports::free_addresses;
-use cluster_tests::{PATIENCE, Request, eventually};
+use cluster_tests::{PATIENCE, Request, eventually, write_secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -24,10 +24,15 @@ impl Drop for Running {
 
 /// A node that tells `collector` of this many of a hundred requests, and where its clients connect.
 fn node(collector: std::net::SocketAddr, percent: u32) -> (Running, std::net::SocketAddr) {
+    node_with(collector, percent, &[])
+}
+
+fn node_with(collector: std::net::SocketAddr, percent: u32, more: &[&str]) -> (Running, std::net::SocketAddr) {
     let addresses = free_addresses(2);
     let mut command = Command::new(built("quorate-node"));
     command.args(["--dev", "--client-listen", &addresses[0].to_string(), "--peer-listen", &addresses[1].to_string()]);
     command.args(["--otlp-endpoint", &format!("http://{collector}"), "--trace-percent", &percent.to_string()]);
+    command.args(more);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
         command.env_remove(name);
     }
@@ -110,6 +115,36 @@ async fn a_collector_gets_the_spans_of_sampled_traces_and_no_others() {
     }
     for part in ["not-sampled", "left-to-chance", "secret-key", "secret-value"] {
         assert!(!holds(&message, part.as_bytes()), "{part} was told");
+    }
+}
+
+/// A span costs the node and the collector something: who is not known cannot have one made for each request, nor add to traces of others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_who_is_known_decides_that_a_request_is_told() {
+    const ROOT: &str = "9c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("root-token");
+    write_secret(&file, ROOT);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let taken = collect(listener);
+    let file = file.display().to_string();
+    let (_node, client) = node_with(address, 0, &["--auth", "required", "--root-token-file", &file]);
+    wait_ready(client).await;
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let stranger = async |path: &str| {
+        Request::get(path).header("traceparent", PARENT).send(client).await.expect("an answer").status
+    };
+    assert_eq!([stranger("/livez").await, stranger("/v1/locks").await], [200, 401]);
+    let known = Request::put("k", "1").request_id("known-id").header("traceparent", PARENT);
+    known.header("authorization", format!("Bearer {ROOT}")).send(client).await.expect("an answer").expect_success();
+    let message = eventually("the collector has the span", PATIENCE, async || {
+        let message = taken.lock().expect("no test panics while it holds it").clone();
+        if holds(&message, b"known-id") { Ok(message) } else { Err(format!("{} bytes", message.len())) }
+    })
+    .await;
+    for route in ["GET /livez", "GET /v1/locks"] {
+        assert!(!holds(&message, route.as_bytes()), "{route} was told");
     }
 }
 

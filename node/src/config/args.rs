@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::{Auth, ConfigError};
 use crate::logging::LogFormat;
+use crate::traces::TraceParents;
 
 /// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]
@@ -92,6 +93,11 @@ pub struct Args {
     /// version before [default: all that it knows]
     #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
     pub feature_level_max: Option<u32>,
+
+    /// Whose header traceparent decides that a request is told to the collector, 200 a second at most: nobody's (none), that of
+    /// somebody who said who they are and of everybody while authentication is off (known), everybody's (all) [default: known]
+    #[arg(long, env = "QUORATE_TRACE_PARENTS", value_name = "WHOSE")]
+    pub trace_parents: Option<TraceParents>,
 
     /// Milliseconds between heartbeats of the leader [default: 60]
     #[arg(long, env = "QUORATE_HEARTBEAT_MS", value_name = "MS")]
@@ -339,7 +345,7 @@ impl Args {
     fn over(self, under: Self) -> Self {
         layered!(self, under;
             config node_id data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
-            slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms
+            slow_request_ms otlp_endpoint trace_percent trace_parents feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max

@@ -85,6 +85,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         heartbeat,
         election_min,
         election_max,
+        trace_parents: args.trace_parents.unwrap_or_default(),
         snapshot_every_entries: faults.within(
             "snapshot_every_entries",
             args.snapshot_every_entries.unwrap_or(100_000),

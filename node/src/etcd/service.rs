@@ -254,7 +254,8 @@ impl Asked {
         }
         let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
         enter::note_answered(call, served.policy.guard, method, path, status, &request_id);
-        AnsweredRequest { route: call.route, method, path, request_id: &request_id, status, bytes, took, timings }
+        let who = Some(call.who());
+        AnsweredRequest { route: call.route, method, path, request_id: &request_id, status, bytes, took, timings, who }
             .tell(api, headers);
         if let Some(number) = api.metrics.number_of(call.route) {
             api.metrics.observe_request(number, status, took);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use crate::gateway::api::Api;
+use crate::gateway::auth::who::Who;
 use crate::slow::{ms, shown};
 use crate::timings::{Part, Timings};
 use crate::traces::Answered;
@@ -30,6 +31,8 @@ pub struct AnsweredRequest<'r> {
     pub took: Duration,
     /// Where that went.
     pub timings: Timings,
+    /// Who asked, where it was one request.
+    pub who: Option<&'r Who>,
 }
 
 impl AnsweredRequest<'_> {
@@ -39,7 +42,7 @@ impl AnsweredRequest<'_> {
             self.log_slow(api);
         }
         let Some(traces) = &api.settings.traces else { return };
-        let Some(parent) = traces.choose(headers) else { return };
+        let Some(parent) = traces.choose(headers, self.who) else { return };
         traces.tell(
             &parent,
             &Answered {

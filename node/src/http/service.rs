@@ -137,7 +137,8 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     }
     let (method, path, bytes) = (head.method.as_str(), head.uri.path(), (body_bytes, answer_bytes));
     enter::note_answered(context, context.policy.guard, method, path, status, &request_id);
-    AnsweredRequest { route: route.template(), method, path, request_id: &request_id, status, bytes, took, timings }
+    let (route_template, who) = (route.template(), Some(context.who()));
+    AnsweredRequest { route: route_template, method, path, request_id: &request_id, status, bytes, took, timings, who }
         .tell(api, &head.headers);
     let response = complete(context, response, request_id).map(|body| answer_body::of(context, body));
     if response.headers().contains_key(header::CONNECTION) {

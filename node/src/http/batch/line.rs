@@ -234,7 +234,7 @@ pub async fn run(task: Task) -> Answered {
         api.classes.observe(RequestClass::Point, took);
     }
     let (method, path, request_id) = ("POST", "", &request_id);
-    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, timings }
+    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, timings, who: None }
         .tell(&api, &HeaderMap::new());
     answered
 }
