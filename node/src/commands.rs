@@ -141,6 +141,12 @@ fn check_config(args: Args) -> Result<(), CommandError> {
             say!("The configuration holds. Node {node_id}, which joins {:?}, would", join.keys().collect::<Vec<_>>())
         }
     }
+    if !config.spare_node_ids.is_empty() {
+        say!(
+            "  join under one of {:?} instead where the cluster knows node {node_id} by another disk",
+            config.spare_node_ids
+        );
+    }
     if config.standby {
         say!("  have no vote until it takes the place of a voter");
     }

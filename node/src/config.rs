@@ -22,6 +22,7 @@ pub use args::Args;
 pub use check::DEV_CLIENT_LISTEN;
 pub use data_dir::{DataDir, OpenDataDir};
 
+use quorate_store::identity::{self, IdentityError};
 use tracing_subscriber::filter::Targets;
 
 use crate::app::archive::ArchiveSettings;
@@ -34,7 +35,7 @@ use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::logging::LogFormat;
-use crate::tls::TlsFiles;
+use crate::tls::{Port, TlsFiles};
 use crate::traces::TraceParents;
 
 /// Whether those who ask have to say who they are.
@@ -59,7 +60,7 @@ pub struct ClientSocket {
 
 /// A configuration that holds together.
 ///
-/// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`, or not
+/// Invariants: `node_id >= 1`; `spare_node_ids` are others, none of them in `join`; `join` contains `node_id` under `peer_advertise`, or not
 /// at all where the node joins later, as a standby always does; `3 * heartbeat <= election_min <
 /// election_max`; `request_timeout <= request_timeout_max`; no advertised address is a wildcard or has port 0; without
 /// `insecure` the listener of clients is on loopback or has TLS and authentication, that of peers is on loopback or has TLS.
@@ -67,6 +68,10 @@ pub struct ClientSocket {
 pub struct Config {
     /// This node's number, from 1; never used again for another disk.
     pub node_id: u64,
+    /// The ids that take the place of this one, in their order, should it be another disk's.
+    pub spare_node_ids: Vec<u64>,
+    /// Whether the id is such a one itself.
+    pub is_spare: bool,
     /// Where the node keeps its data.
     pub data_dir: DataDir,
     /// Where clients connect.
@@ -95,13 +100,13 @@ pub struct Config {
     pub otlp_endpoint: Option<String>,
     /// How many of a hundred requests go there where nobody else decided.
     pub trace_percent: u32,
+    /// Whose `traceparent` decides.
+    pub trace_parents: TraceParents,
     /// The highest feature level that this node agrees to.
     pub feature_level_max: u32,
     /// Pause between two heartbeats of a leader.
     pub heartbeat: Duration,
     /// Shortest silence of the leader after which a node stands for election.
-    /// Whose `traceparent` decides.
-    pub trace_parents: TraceParents,
     pub election_min: Duration,
     /// Longest such silence.
     pub election_max: Duration,
@@ -174,6 +179,34 @@ pub struct Config {
 }
 
 impl Config {
+    /// These settings under the id that a data directory has by now: one of the spare ones, perhaps. A directory that was never of a
+    /// cluster is tried under `node_id` first at each start, unless this process `goes_on` with what one before it was refused.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or changed.
+    pub fn of_directory(self, goes_on: bool) -> Result<Self, IdentityError> {
+        let DataDir::Given(dir) = &self.data_dir else { return Ok(self) };
+        let Some(marker) = identity::read(dir)? else { return Ok(self) };
+        let Some(at) = self.spare_node_ids.iter().position(|id| *id == marker.node_id) else {
+            // That of somebody else is refused when it is opened.
+            return Ok(self);
+        };
+        if marker.cluster_id.is_none() && !goes_on {
+            identity::renumber(dir, Some(self.node_id), rand::random())?;
+            return Ok(self);
+        }
+        Ok(self.as_spare(at))
+    }
+
+    /// These settings under a spare id, of which the later ones are left.
+    fn as_spare(self, at: usize) -> Self {
+        let mut spare_node_ids = self.spare_node_ids;
+        let node_id = spare_node_ids[at];
+        spare_node_ids.drain(..=at);
+        let peer_tls = self.peer_tls.map(|files| TlsFiles { port: Port::Peers(node_id), ..files });
+        Self { node_id, spare_node_ids, is_spare: true, peer_tls, ..self }
+    }
+
     /// What the request handlers need of it; what is opened for them comes with the node.
     pub fn api_settings(&self) -> ApiSettings {
         ApiSettings {

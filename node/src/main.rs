@@ -2,6 +2,7 @@
 //!
 //! Owns nothing else: the node itself is [`quorate_node::server`].
 
+use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -19,6 +20,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Exit code of a node that ended for another reason than those that have a code of their own.
 const EXIT_FAILED: i32 = 1;
+
+/// Tells the process that takes the place of one that was refused that its data directory has the next id.
+const GOES_ON: &str = "QUORATE_GOES_ON";
 
 /// Exit code for arguments or a configuration that make no sense.
 const EXIT_USAGE: u8 = 2;
@@ -84,7 +88,11 @@ fn serve(settings: Args) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-    let ended = runtime.block_on(run(config));
+    let goes_on = std::env::var_os(GOES_ON).is_some();
+    let ended = match config.of_directory(goes_on) {
+        Ok(config) => runtime.block_on(run(config)),
+        Err(error) => Err(server::ServerError(error.to_string()).into()),
+    };
     match &ended {
         Ok(()) => logging::flush(),
         // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
@@ -96,10 +104,23 @@ fn serve(settings: Args) -> ExitCode {
         Err(Ended::Failed(_)) => EXIT_FAILED,
         Err(Ended::Storage(_)) => quorate_node::EXIT_STORAGE,
         Err(Ended::Removed(_)) => quorate_node::EXIT_REMOVED,
+        Err(Ended::Renumbered(_)) => start_anew(),
     };
     // A database that a snapshot replaced may still be closing on a thread of its own. RocksDB's exit handlers would take
     // away what it uses, and the process would abort.
     quorate_node::end_now(code)
+}
+
+/// Takes the place of this process with the same arguments, so that nothing of the node that it was is left. Returns only where that
+/// cannot be done: whoever started it does it then, as after any failure.
+fn start_anew() -> i32 {
+    let program = std::env::current_exe().unwrap_or_else(|_| "quorate-node".into());
+    let mut command = std::process::Command::new(program);
+    let error = command.args(std::env::args_os().skip(1)).env(GOES_ON, "true").exec();
+    logging::say_last(&format!(
+        "quorate-node: it cannot start itself anew under its next node id, start it again: {error}"
+    ));
+    EXIT_FAILED
 }
 
 async fn run(config: Config) -> Result<(), Ended> {

@@ -97,6 +97,9 @@ pub enum Ended {
     /// It is no member of its cluster any more.
     #[error("{0}")]
     Removed(String),
+    /// It was refused before it took part in any cluster, and its data directory is that of the next of its ids now: to be started anew.
+    #[error("{0}")]
+    Renumbered(String),
 }
 
 /// What a node stands in.
@@ -149,7 +152,7 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
         ended = node.failed() => Err(ended),
-        refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
+        ended = node.become_member(&config) => Err(ended),
         reason = members::removed::told(&node.app, &config.join) => Err(Ended::Removed(reason)),
     };
     match &ended {
@@ -159,7 +162,32 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
             node.stop().await;
         }
     }
-    ended
+    match ended {
+        Err(Ended::Renumbered(reason)) => Err(renumber(&config, data_dir.path(), reason)),
+        ended => ended,
+    }
+}
+
+/// Gives the data directory of a node that was refused to the next of its ids; after the last, a start begins with the first again.
+fn renumber(config: &Config, data_dir: &Path, reason: String) -> Ended {
+    let next = config.spare_node_ids.first().copied();
+    if let Err(error) = identity::renumber(data_dir, next, rand::random()) {
+        return ServerError(format!("{reason}; and no other node id can be tried: {error}")).into();
+    }
+    match next {
+        Some(next) => {
+            tracing::warn!(
+                node_id = config.node_id,
+                next,
+                reason,
+                "refused under this node id; going on under the next"
+            );
+            Ended::Renumbered(reason)
+        }
+        None => {
+            ServerError(format!("{reason}. All spare node ids were refused, too: give more in --spare-node-ids")).into()
+        }
+    }
 }
 
 fn listen(network: &dyn Network, what: &str, addr: SocketAddr) -> Result<Listener, ServerError> {
@@ -491,10 +519,21 @@ impl Node {
     }
 
     /// Never returns while all is well.
-    async fn become_member(&self, config: &Config) -> Refused {
+    async fn become_member(&self, config: &Config) -> Ended {
         match bootstrap::become_member(&self.app, &self.service, &config.join, config.standby).await {
             Ok(()) => std::future::pending().await,
-            Err(refused) => refused,
+            Err(refused) => self.refused(config, refused).await,
+        }
+    }
+
+    /// What a refusal means. Before it took part in any cluster, a node that has spare ids is not at the end.
+    async fn refused(&self, config: &Config, refused: Refused) -> Ended {
+        let has_spare_ids = config.is_spare || !config.spare_node_ids.is_empty();
+        let has_voted = !matches!(self.log.clone().get_log_reader().await.read_vote().await, Ok(None));
+        let has_entries = self.raft.metrics().borrow_watched().last_log_index.is_some();
+        match has_spare_ids && !has_voted && !has_entries {
+            true => Ended::Renumbered(refused.0),
+            false => ServerError::from(refused).into(),
         }
     }
 

@@ -1,13 +1,15 @@
 //! Who this data directory belongs to: the marker file that a wiped or foreign disk cannot fake.
 //!
 //! Owns the file `identity` in the data directory, written whole, fsynced, renamed into place, directory fsynced.
-//! Never changes a marker that exists, but for filling in the cluster id once.
+//! Never changes a marker that exists, but for filling in the cluster id once, and for giving a directory that never took part in a
+//! cluster to another node id.
 
 use std::path::{Path, PathBuf};
 
 use bincode::{Decode, Encode};
 
 use crate::durable::{self, SealError};
+use crate::log::mark;
 
 /// Name of the marker in the data directory.
 pub(crate) const MARKER: &str = "identity";
@@ -20,7 +22,7 @@ const DATA: [&str; 3] = ["log", "log.mark", "state"];
 
 /// The marker's content.
 ///
-/// Invariant: `node_id` and `incarnation` never change; `cluster_id` changes once, from `None`.
+/// Invariant: `cluster_id` changes once, from `None`; `node_id` and `incarnation` do not change once the log holds something.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Identity {
     /// The cluster; `None` until this node was adopted by one.
@@ -71,6 +73,14 @@ pub enum IdentityError {
         found: u128,
         /// Cluster id asked for.
         asked: u128,
+    },
+    /// The directory is of a cluster, so it cannot be given away.
+    #[error("{path} belongs to cluster {found:032x}, and stays with the node that it belongs to")]
+    OfACluster {
+        /// The directory.
+        path: PathBuf,
+        /// Its cluster.
+        found: u128,
     },
     /// Data without a marker.
     #[error(
@@ -128,6 +138,48 @@ pub fn adopt(dir: &Path, identity: &Identity, cluster_id: u128) -> Result<Identi
             write(dir, &adopted)?;
             Ok(adopted)
         }
+    }
+}
+
+/// Gives a directory that never took part in a cluster to another node id, or, without one, to nobody. What a node left there that was
+/// never taken in goes with it: nobody was ever told anything by it.
+///
+/// # Errors
+/// Also where the directory is of a cluster, and its log holds a vote or an entry: an id and its disk belong together for ever then.
+pub fn renumber(dir: &Path, node_id: Option<u64>, fresh_incarnation: u128) -> Result<(), IdentityError> {
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| IdentityError::Io { path, source }
+    };
+    match read(dir)? {
+        Some(Identity { cluster_id: Some(found), .. }) if took_part(dir) => {
+            return Err(IdentityError::OfACluster { path: dir.to_owned(), found });
+        }
+        Some(_) | None => {}
+    }
+    for name in DATA {
+        let path = dir.join(name);
+        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        match removed {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(IdentityError::Io { path, source });
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    durable::sync_dir(dir).map_err(io(dir))?;
+    match node_id {
+        Some(node_id) => write(dir, &Identity { cluster_id: None, node_id, incarnation: fresh_incarnation }),
+        None => durable::remove(&dir.join(MARKER)).map_err(io(&dir.join(MARKER))),
+    }
+}
+
+/// Whether the log of a directory holds anything. One whose mark cannot be read counts as if it did.
+fn took_part(dir: &Path) -> bool {
+    match mark::read(dir) {
+        Ok(None) => dir.join("log").exists(),
+        Ok(Some(mark)) => mark.vote.is_some() || mark.last.is_some(),
+        Err(_) => true,
     }
 }
 
@@ -194,6 +246,29 @@ mod tests {
         assert_eq!(open(&dir, 3, 1).unwrap(), adopted);
         assert_eq!(adopt(&dir, &made, 5).unwrap(), adopted, "a second adoption by the same cluster is fine");
         assert!(matches!(adopt(&dir, &adopted, 6), Err(IdentityError::OtherCluster { found: 5, asked: 6, .. })));
+    }
+
+    #[test]
+    fn only_a_directory_that_never_took_part_in_a_cluster_is_given_to_another_id() {
+        let (_root, dir) = fresh();
+        open(&dir, 3, 77).unwrap();
+        for name in ["log", "state"] {
+            std::fs::create_dir(dir.join(name)).unwrap();
+            std::fs::write(dir.join(name).join("file"), "x").unwrap();
+        }
+        std::fs::write(dir.join("log.mark"), "x").unwrap();
+        renumber(&dir, Some(103), 78).unwrap();
+        let made = open(&dir, 103, 1).unwrap();
+        assert_eq!(made, Identity { cluster_id: None, node_id: 103, incarnation: 78 });
+        assert!(DATA.iter().all(|name| !dir.join(name).exists()), "a log of another id would not be read");
+        renumber(&dir, None, 79).unwrap();
+        assert_eq!(read(&dir).unwrap(), None);
+        let made = open(&dir, 3, 80).unwrap();
+        adopt(&dir, &made, 5).unwrap();
+        std::fs::create_dir(dir.join("log")).unwrap();
+        let error = renumber(&dir, Some(103), 81).unwrap_err();
+        assert!(matches!(error, IdentityError::OfACluster { found: 5, .. }), "{error}");
+        assert!(dir.join("log").exists() && read(&dir).unwrap().unwrap().node_id == 3, "nothing was touched");
     }
 
     #[test]

@@ -49,9 +49,9 @@ pub async fn become_member(
     loop {
         let membership = super::service::membership(app);
         if membership.as_ref().is_some_and(|membership| is_in(membership, app.node_id(), as_standby)) {
-            return refuse_other_cluster(app, list).await;
+            return refuse_other_cluster(app, service, list).await;
         }
-        let hellos = ask_all(app, list).await?;
+        let hellos = ask_all(app, service, list).await?;
         let was_member = membership.is_some() && !super::service::is_unsettled(app);
         let step = decide(app.node_id(), &service.identity.load(), list, was_member, &hellos)?;
         let now = format!("{step}");
@@ -85,7 +85,13 @@ fn votes(membership: &MembershipRecord, id: NodeId) -> bool {
 pub fn is_doubtful(self_id: NodeId, membership: &Membership, list: &JoinList) -> bool {
     let others = || list.keys().filter(|id| **id != self_id);
     let is_member = membership.nodes().next().is_some();
-    is_member && others().next().is_some() && !others().any(|id| membership.get_node(id).is_some())
+    is_member && others().next().is_some() && !others().any(|id| is_known(id, membership, list))
+}
+
+/// Whether a membership has a node of the list, or one that came in its place.
+fn is_known(id: &NodeId, membership: &Membership, list: &JoinList) -> bool {
+    let is_there = |(_, member): (&NodeId, &Member)| Some(&member.peer_addr) == list.get(id);
+    membership.get_node(id).is_some() || membership.nodes().any(is_there)
 }
 
 /// Whether a leader is heard in a group that this node is not alone in.
@@ -99,13 +105,13 @@ fn is_part_of_a_quorum(app: &App) -> bool {
 /// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
 /// does not know is asked until it has answered; mostly there is none. A disk that knows other members decides nothing without
 /// them, so it need not end where a list that has grown old names somebody else.
-async fn refuse_other_cluster(app: &App, list: &JoinList) -> Result<(), Refused> {
+async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> Result<(), Refused> {
     let known = super::service::membership(app).map(|membership| membership.nodes).unwrap_or_default();
     let mut strangers: JoinList =
         list.iter().filter(|(id, _)| !known.contains_key(id)).map(|(id, addr)| (*id, addr.clone())).collect();
-    strangers.remove(&app.node_id());
+    strangers.retain(|id, addr| is_elsewhere(service, *id, addr));
     loop {
-        match ask_all(app, &strangers).await {
+        match ask_all(app, service, &strangers).await {
             Ok(hellos) => strangers.retain(|id, _| !hellos.contains_key(id)),
             Err(Refused(reason)) if known.len() > 1 => {
                 tracing::warn!(reason, "the join list has a node that is none of this cluster; is it up to date?");
@@ -215,18 +221,34 @@ fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> 
     Ok(agreed)
 }
 
+/// Whether a node of the list is another one, at another place. A node that came in the place of one that lost its disk is at the
+/// address that the list has for that.
+fn is_elsewhere(service: &Service, id: NodeId, addr: &str) -> bool {
+    id != service.identity.load().node_id && addr != service.member.peer_addr
+}
+
 /// Asks all others who they are. Silence is no answer; a refusal ends this node. An answer says, too, that this disk is not
-/// another cluster's.
-async fn ask_all(app: &App, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
-    let self_id = app.node_id();
-    let others = list.iter().filter(|(id, _)| **id != self_id);
+/// another cluster's. Who answers is asked, not who is expected: where the founder of an address lost its disk, another node of the
+/// cluster is there now.
+async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
+    let others = list.iter().filter(|(id, addr)| is_elsewhere(service, **id, addr));
     let questions = others.map(|(id, addr)| async move {
-        (*id, app.peers().ask_at(addr, *id, PeerRequest::Hello, Instant::now() + ASK).await)
+        (*id, app.peers().ask_whoever_is_at(addr, PeerRequest::Hello, Instant::now() + ASK).await)
     });
     let mut hellos = BTreeMap::new();
     for (id, answer) in join_all(questions).await {
         match answer {
-            Ok(PeerResponse::Hello(hello)) => drop(hellos.insert(id, hello)),
+            Ok(PeerResponse::Hello(hello)) if hello.node_id == id || hello.membership.is_some() => {
+                hellos.insert(id, hello);
+            }
+            Ok(PeerResponse::Hello(hello)) if list.contains_key(&hello.node_id) => {
+                return Err(Refused(format!(
+                    "node {} answers at {}, where the join list has node {id}: give each node its own address there",
+                    hello.node_id, list[&id]
+                )));
+            }
+            // Somebody who comes in the place of that node, and is of no cluster yet.
+            Ok(PeerResponse::Hello(hello)) => tracing::debug!(node = id, is = hello.node_id, "another node answers"),
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
             Err(QueryError::Call(CallError::Refused(reason))) => {
                 return Err(Refused(format!("node {id} of the join list refuses this node: {reason}")));

@@ -78,7 +78,17 @@ impl Peers {
         if theirs == vote { Ok(()) } else { Err(SendError::Refused("another node leads by now".into())) }
     }
 
-    /// Asks whoever listens at an address, as found in a join list.
+    /// Asks whoever listens at an address, as found in a join list, and shows a certificate of a node.
+    pub async fn ask_whoever_is_at(
+        &self,
+        addr: &str,
+        question: PeerRequest,
+        by: Instant,
+    ) -> Result<PeerResponse, QueryError> {
+        Ok(self.net.call(addr, None, question, by).await?)
+    }
+
+    /// Asks the node that has to listen at an address.
     pub async fn ask_at(
         &self,
         addr: &str,

@@ -25,6 +25,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_NODE_ID", value_name = "N")]
     pub node_id: Option<u64>,
 
+    /// Ids for this node's place when it has lost its disk, like 103,203: with a data directory that was never of a cluster it joins
+    /// under the first of --node-id and these that the cluster does not know by another disk, and keeps it in the directory
+    #[arg(long, env = "QUORATE_SPARE_NODE_IDS", value_name = "LIST")]
+    pub spare_node_ids: Option<String>,
+
     /// Directory of this node's data, made if missing [required; a temporary one with --dev]
     #[arg(long, env = "QUORATE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
@@ -89,15 +94,15 @@ pub struct Args {
     #[arg(long, env = "QUORATE_TRACE_PERCENT", value_name = "N")]
     pub trace_percent: Option<u32>,
 
-    /// Highest feature level that this node agrees to: keep it during an upgrade for as long as you may want to go back to the
-    /// version before [default: all that it knows]
-    #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
-    pub feature_level_max: Option<u32>,
-
     /// Whose header traceparent decides that a request is told to the collector, 200 a second at most: nobody's (none), that of
     /// somebody who said who they are and of everybody while authentication is off (known), everybody's (all) [default: known]
     #[arg(long, env = "QUORATE_TRACE_PARENTS", value_name = "WHOSE")]
     pub trace_parents: Option<TraceParents>,
+
+    /// Highest feature level that this node agrees to: keep it during an upgrade for as long as you may want to go back to the
+    /// version before [default: all that it knows]
+    #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
+    pub feature_level_max: Option<u32>,
 
     /// Milliseconds between heartbeats of the leader [default: 60]
     #[arg(long, env = "QUORATE_HEARTBEAT_MS", value_name = "MS")]
@@ -344,7 +349,7 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
+            config node_id spare_node_ids data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
             slow_request_ms otlp_endpoint trace_percent trace_parents feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max

@@ -47,7 +47,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     };
     let client_listen = listen("client_listen", args.client_listen.as_deref(), clients_at, faults);
     let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), peers_at, faults);
-    let security = Security::of(&mut args, node_id, faults);
+    let spare_node_ids = spare_node_ids(args.spare_node_ids.take(), faults);
+    let security = Security::of(&mut args, node_id, &spare_node_ids, faults);
     if !insecure {
         security.judge_listeners(client_listen, peer_listen, faults);
     }
@@ -55,6 +56,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
+    judge_spare_ids(&spare_node_ids, node_id, &join, faults);
     if standby && join.contains_key(&node_id) {
         let detail = format!(
             "--join names the founding members, and a standby is none of them; take node {node_id} out of it and say --peer-advertise"
@@ -67,6 +69,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         request_timeouts(args.request_timeout_ms, args.request_timeout_max_ms, faults);
     Config {
         node_id,
+        spare_node_ids,
+        is_spare: false,
         data_dir: data_dir(args.data_dir, dev, faults),
         client_listen,
         client_socket: client_socket(args.client_socket, args.client_socket_mode.as_deref(), faults),
@@ -81,11 +85,11 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),
         otlp_endpoint: args.otlp_endpoint.and_then(|endpoint| collector(&endpoint, faults)),
         trace_percent: faults.size("trace_percent", args.trace_percent.unwrap_or(1) as usize, 0, 100) as u32,
+        trace_parents: args.trace_parents.unwrap_or_default(),
         feature_level_max: args.feature_level_max.map_or(level::KNOWN, |max| max.min(level::KNOWN)),
         heartbeat,
         election_min,
         election_max,
-        trace_parents: args.trace_parents.unwrap_or_default(),
         snapshot_every_entries: faults.within(
             "snapshot_every_entries",
             args.snapshot_every_entries.unwrap_or(100_000),
@@ -241,6 +245,29 @@ fn node_id(given: Option<u64>, dev: bool, faults: &mut Faults) -> u64 {
         None => faults.add("node_id", "missing; say --node-id N, a number from 1 that no other node has"),
     }
     1
+}
+
+fn spare_node_ids(given: Option<String>, faults: &mut Faults) -> Vec<u64> {
+    let given = given.unwrap_or_default();
+    let mut ids = Vec::new();
+    for item in given.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        match item.parse::<u64>() {
+            Ok(id) if id >= 1 && !ids.contains(&id) => ids.push(id),
+            Ok(id) if id >= 1 => faults.add("spare_node_ids", format!("node id {id} is listed twice")),
+            _ => faults.add("spare_node_ids", format!("`{item}` is not a node id from 1; write them like 103,203")),
+        }
+    }
+    ids
+}
+
+/// A spare id is for this place alone, and founds nothing.
+fn judge_spare_ids(spare: &[u64], node_id: u64, join: &BTreeMap<u64, String>, faults: &mut Faults) {
+    for id in spare {
+        if *id == node_id || join.contains_key(id) {
+            let why = "is the id of a node already; a spare one belongs to no other place, and is not in --join";
+            faults.add("spare_node_ids", format!("{id} {why}"));
+        }
+    }
 }
 
 fn data_dir(given: Option<std::path::PathBuf>, dev: bool, faults: &mut Faults) -> DataDir {

@@ -315,3 +315,40 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
     let error = with(&["--archive", "d", "--archive-key", missing.to_str().unwrap()]).expect_err("bad").to_string();
     assert!(error.contains("archive_key") && error.contains("missing"), "{error}");
 }
+
+#[test]
+fn spare_ids_are_for_this_place_alone_and_stand_in_its_certificate() {
+    let config = with(&["--spare-node-ids", "101, 102"]).expect("good");
+    assert_eq!((config.node_id, config.spare_node_ids), (1, vec![101, 102]));
+    for (list, remedy) in
+        [("2", "the id of a node already"), ("1", "already"), ("7,7", "twice"), ("0", "from 1"), ("x", "from 1")]
+    {
+        let error = with(&["--spare-node-ids", list]).expect_err(list).to_string();
+        assert!(error.contains("spare_node_ids: ") && error.contains(remedy), "{error}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = certificates(directory.path());
+    let tls: Vec<_> = tls.iter().map(String::as_str).collect();
+    let error = with(&[&tls[..], &["--spare-node-ids", "101"]].concat()).expect_err("another name").to_string();
+    assert!(error.contains("peer_tls_cert: ") && error.contains("node-101.quorate"), "{error}");
+}
+
+#[test]
+fn a_directory_of_a_cluster_keeps_its_spare_id_and_another_begins_anew() {
+    let root = tempfile::tempdir().expect("a directory");
+    let dir = root.path().display().to_string();
+    let given = ["--node-id", "1", "--join", "1=127.0.0.1:7201", "--spare-node-ids", "101,102", "--data-dir", &dir];
+    let config = || parse(&given).expect("good");
+    assert_eq!(config().of_directory(false).expect("empty").node_id, 1);
+    identity::open(root.path(), 1, 7).expect("made");
+    identity::renumber(root.path(), Some(101), 8).expect("of no cluster");
+    let goes_on = config().of_directory(true).expect("readable");
+    assert_eq!((goes_on.node_id, goes_on.spare_node_ids, goes_on.is_spare), (101, vec![102], true));
+    assert_eq!(config().of_directory(false).expect("readable").node_id, 1, "whoever refused it may be mended since");
+    let marker = identity::open(root.path(), 1, 9).expect("of the first id again");
+    identity::renumber(root.path(), Some(102), marker.incarnation).expect("of no cluster");
+    let marker = identity::open(root.path(), 102, 9).expect("its own");
+    identity::adopt(root.path(), &marker, 5).expect("adopted");
+    let kept = config().of_directory(false).expect("readable");
+    assert_eq!((kept.node_id, kept.spare_node_ids), (102, vec![]));
+}

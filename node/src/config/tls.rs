@@ -20,11 +20,12 @@ pub(super) struct Security {
 
 impl Security {
     /// Takes the settings out of the arguments.
-    pub fn of(args: &mut Args, node_id: u64, faults: &mut Faults) -> Self {
+    pub fn of(args: &mut Args, node_id: u64, spare_ids: &[u64], faults: &mut Faults) -> Self {
         let (cert, key, ca) = (args.tls_cert.take(), args.tls_key.take(), args.tls_client_ca.take());
         let tls = of_port(Port::Clients, cert, key, ca, faults);
         let (cert, key, ca) = (args.peer_tls_cert.take(), args.peer_tls_key.take(), args.peer_tls_ca.take());
         let peer_tls = of_port(Port::Peers(node_id), cert, key, ca, faults);
+        judge_spare_ids(spare_ids, peer_tls.as_ref(), faults);
         let (auth, root_token_file) = (args.auth.unwrap_or_default(), args.root_token_file.take());
         judge_auth(auth, root_token_file.as_deref(), tls.as_ref(), faults);
         Self { tls, peer_tls, auth, root_token_file }
@@ -45,6 +46,15 @@ impl Security {
             Some(_) => &[],
         };
         refuse_beyond_loopback("peer_listen", peer, missing, faults);
+    }
+}
+
+/// The certificate is for every id under which the node may come.
+fn judge_spare_ids(spare_ids: &[u64], files: Option<&TlsFiles>, faults: &mut Faults) {
+    let Some(files) = files.filter(|files| files.check().is_ok()) else { return };
+    for id in spare_ids {
+        let as_spare = TlsFiles { port: Port::Peers(*id), ..files.clone() };
+        as_spare.check().err().into_iter().flatten().for_each(|fault| faults.add(fault.field, fault.detail));
     }
 }
 

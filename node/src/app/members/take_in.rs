@@ -35,9 +35,11 @@ pub struct Newcomer {
     pub promote: bool,
 }
 
-/// A node asks to be taken in: as a learner, then as a voter unless it is a standby.
+/// A node asks to be taken in: as a learner, then as a voter unless it is a standby. Where it comes in the place of one that is gone,
+/// that one goes.
 pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) -> PeerResponse {
     let deadline = Instant::now() + JOIN_MAX;
+    let peer_addr = member.peer_addr.clone();
     let joined = async {
         learn(app, node_id, member, deadline).await?;
         if as_standby {
@@ -47,7 +49,7 @@ pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) 
             return Err(Stop::Late);
         }
         // Who starts a node that is no standby means it to vote, so what is only unwise passes.
-        grant(app, Change::Promote(node_id), false, true, deadline).await.map(|_| ()).map_err(|stop| match stop {
+        take_place(app, node_id, &peer_addr, deadline).await.map_err(|stop| match stop {
             Stop::Refused(reason) => {
                 tracing::warn!(
                     node_id,
@@ -65,6 +67,30 @@ pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) 
         Err(Stop::Late) => PeerResponse::TryAgain,
         Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
     }
+}
+
+/// Gives a node that has caught up its vote: in the place of the one before it at its address, where there was one.
+async fn take_place(app: &App, id: NodeId, peer_addr: &str, deadline: Instant) -> Result<(), Stop> {
+    let view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
+    let gone = predecessors(&view, id, peer_addr);
+    let votes = |id: &NodeId| view.membership.voters().contains(id);
+    let change = match gone.iter().find(|old| votes(old)) {
+        Some(&old) if !votes(&id) => Change::Replace { old, new: id },
+        _ => Change::Promote(id),
+    };
+    grant(app, change, false, true, deadline).await?;
+    for old in gone.into_iter().filter(|old| change != Change::Replace { old: *old, new: id }) {
+        grant(app, Change::Remove(old), false, true, deadline).await?;
+    }
+    Ok(())
+}
+
+/// Members that are not heard of, at the address at which a node was heard: nobody is there any more to be them. Their place lost its
+/// disk, and came back under another id.
+fn predecessors(view: &ClusterView, id: NodeId, peer_addr: &str) -> Vec<NodeId> {
+    let is_gone = |other: &NodeId| *other != id && !view.membership.is_heard(*other);
+    let there = view.nodes.iter().filter(|(_, member)| member.peer_addr == peer_addr);
+    there.map(|(other, _)| *other).filter(is_gone).collect()
 }
 
 /// An operator names a node that waits to be taken in.
