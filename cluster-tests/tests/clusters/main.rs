@@ -53,6 +53,7 @@ mod disk;
 mod durability;
 mod failover;
 mod histories;
+mod kubelet;
 mod members;
 mod namespaces;
 mod power;
