@@ -178,6 +178,10 @@ fn say_doors(config: &Config) {
     if !config.cors_origins.is_empty() {
         say!("  let web pages of {} ask it", config.cors_origins.join(", "));
     }
+    if let Some(names) = config.hosts.names() {
+        let names: String = names.iter().map(|name| format!(", {name}")).collect();
+        say!("  be asked by names of loopback, by addresses{names}");
+    }
     match config.auth {
         Auth::Off => say!("  do what is asked for whoever asks"),
         Auth::Required => say!("  do nothing for somebody who does not say who they are"),

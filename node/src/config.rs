@@ -34,6 +34,7 @@ use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
+use crate::gateway::hosts::AllowedHosts;
 use crate::logging::LogFormat;
 use crate::tls::{Port, TlsFiles};
 use crate::traces::TraceParents;
@@ -166,6 +167,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// Certificates between the nodes; without them their connections are plain.
     pub peer_tls: Option<TlsFiles>,
+    /// The names by which clients may ask it.
+    pub hosts: AllowedHosts,
     /// Whether clients have to say who they are.
     pub auth: Auth,
     /// Where the token of `root` stands.
@@ -229,6 +232,7 @@ impl Config {
             audit: None,
         }
     }
+            hosts: self.hosts.clone(),
 
     /// What the accept loop needs of it; TLS comes with the node, since it is exchanged while it runs.
     pub fn serve_settings(&self) -> ServeSettings {

@@ -14,6 +14,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
 use quorate_store::types::Command;
@@ -210,6 +211,7 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         traces: None,
         console: true,
         cors_origins: Vec::new(),
+        hosts: AllowedHosts::ALL,
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,
         audit: None,

@@ -278,6 +278,12 @@ pub struct Args {
     #[arg(long, env = "QUORATE_CORS_ORIGINS", value_name = "LIST")]
     pub cors_origins: Option<String>,
 
+    /// Names by which clients may ask this node, beside addresses, names of loopback and those it listens and is known by, separated by
+    /// commas: `*.example.org` for all names that end so, * for every name. Looked at where nobody has to say who they are, and
+    /// wherever it is given [default: none; with --auth required every name]
+    #[arg(long, env = "QUORATE_ALLOWED_HOSTS", value_name = "LIST")]
+    pub allowed_hosts: Option<String>,
+
     /// Version of etcd that clients of its protocol are told, which turn features on and off by it [default: 3.6.5]
     #[arg(long, env = "QUORATE_ETCD_VERSION", value_name = "VERSION")]
     pub etcd_version: Option<String>,
@@ -356,7 +362,7 @@ impl Args {
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
-            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins etcd_version tls_cert tls_key tls_client_ca
+            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }
 }

@@ -13,10 +13,11 @@ use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
 use super::tls::Security;
-use super::{Args, ClientSocket, Config, ConfigError, DataDir, archive};
+use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::versions::EtcdVersion;
+use crate::gateway::hosts::{self, AllowedHosts};
 use crate::limits;
 use crate::unix_socket;
 use quorate_store::level;
@@ -58,6 +59,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
     judge_spare_ids(&spare_node_ids, node_id, &join, faults);
     if standby && join.contains_key(&node_id) {
+    let own = [&client_advertise, &peer_advertise];
+    let hosts = allowed_hosts(args.allowed_hosts.as_deref(), security.auth, own, faults);
         let detail = format!(
             "--join names the founding members, and a standby is none of them; take node {node_id} out of it and say --peer-advertise"
         );
@@ -167,6 +170,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         root_token_file: security.root_token_file,
         audit_log: args.audit_log,
         dev,
+        hosts,
         insecure,
     }
 }
@@ -221,6 +225,26 @@ fn backups(
     faults: &mut Faults,
 ) -> Option<BackupSchedule> {
     let every = faults.millis("backup_every_ms", every_ms.unwrap_or(DAY_MS), 1_000, 365 * DAY_MS);
+/// The names by which this node may be asked: any where everybody has to say who they are and nothing else is configured.
+fn allowed_hosts(list: Option<&str>, auth: Auth, own: [&String; 2], faults: &mut Faults) -> AllowedHosts {
+    if list.is_none() && auth == Auth::Required {
+        return AllowedHosts::ALL;
+    }
+    let names = list.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: Vec<_> = names.map(str::to_owned).collect();
+    for name in names.iter().filter(|name| *name != "*" && !is_host_name(name)) {
+        let how = "write names without scheme and port, like quorate.example.org or *.example.org";
+        faults.add("allowed_hosts", format!("`{name}` is no name of a host; {how}"));
+    }
+    AllowedHosts::of(names.into_iter().chain(own.into_iter().map(|address| hosts::host_of(address).to_owned())))
+}
+
+fn is_host_name(name: &str) -> bool {
+    let name = name.strip_prefix("*.").unwrap_or(name);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    name.bytes().all(is_plain) && !name.starts_with('.')
+}
+
     let keep_given = keep.is_some();
     let keep = faults.size("backup_keep", keep.unwrap_or(7), 1, 1_000_000);
     let Some(dir) = dir else {

@@ -201,6 +201,21 @@ fn origins_of_web_pages_are_as_a_browser_sends_them() {
 }
 
 #[test]
+fn a_node_that_asks_nobody_who_they_are_knows_its_names() {
+    let own = ["--client-advertise", "node-1.example.org:7100"];
+    let config = with(&own).expect("good");
+    assert_eq!(config.hosts, AllowedHosts::of(["node-1.example.org".into(), "127.0.0.1".into()]));
+    let more = with(&[&own[..], &["--allowed-hosts", "a.example, *.b.example"]].concat()).expect("good");
+    let names = ["a.example", "*.b.example", "node-1.example.org", "127.0.0.1"].map(str::to_owned);
+    assert_eq!(more.hosts, AllowedHosts::of(names));
+    assert_eq!(with(&["--allowed-hosts", "*"]).expect("good").hosts, AllowedHosts::ALL);
+    for bad in ["http://a.example", "a.example:7100", "a/b", ".a", "a b"] {
+        let error = with(&["--allowed-hosts", bad]).expect_err("no name").to_string();
+        assert!(error.contains("allowed_hosts: "), "{error}");
+    }
+}
+
+#[test]
 fn beyond_loopback_it_takes_tls_and_authentication() {
     let directory = tempfile::tempdir().expect("a directory");
     let tls = certificates(directory.path());

@@ -30,6 +30,7 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
+use crate::gateway::failure::Failure;
 use crate::gateway::{answer_body, caught, enter, request_ids};
 use crate::{timings, watchdog};
 
@@ -39,6 +40,8 @@ struct Asked {
     served: Served,
     path: String,
     started: Instant,
+    /// Why the name that it asked by is none of this node.
+    misled: Option<Failure>,
 }
 
 /// Takes a call apart. There is none where nobody said where it came to, which is a bug.
@@ -53,7 +56,8 @@ fn arrive(mut request: Request, served: Served) -> Option<(Asked, HeaderMap, Bod
     if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
         call.give_time(wanted);
     }
-    let asked = Asked { call: Arc::new(call), served, path: head.uri.path().to_owned(), started };
+    let misled = call.api.settings.hosts.judge(&head.uri, &head.headers, &call.origin).err();
+    let asked = Asked { call: Arc::new(call), served, path: head.uri.path().to_owned(), started, misled };
     Some((asked, head.headers, body))
 }
 
@@ -196,6 +200,9 @@ fn nowhere() -> Response {
 impl Asked {
     /// Lets it in.
     async fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
+        if let Some(misled) = &self.misled {
+            return Err(misled.clone().into());
+        }
         let says_who = headers.contains_key(header::AUTHORIZATION) || self.call.origin.certificate.is_some();
         enter::enter(&self.call, headers, self.served.policy.guard).await.map_err(|failure| match failure.code() {
             ErrorCode::Unauthenticated if !says_who => status::known(quorate_etcd_api::Error::UserEmpty),
@@ -246,7 +253,7 @@ impl Asked {
 
     /// Tells of it, once it was answered.
     fn finish(&self, headers: &HeaderMap, timings: timings::Timings, failed: Option<&Status>) {
-        let Self { call, served, path, started } = self;
+        let Self { call, served, path, started, misled: _ } = self;
         let (api, took) = (&call.api, started.elapsed());
         let status = failed.map_or(StatusCode::OK, http_status);
         if status != StatusCode::TOO_MANY_REQUESTS {

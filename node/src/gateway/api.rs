@@ -17,6 +17,7 @@ use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClass
 use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
+use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
 use crate::gateway::versions::EtcdVersion;
@@ -54,6 +55,8 @@ pub struct ApiSettings {
     pub traces: Option<Arc<Traces>>,
     /// Origins of web pages that may ask, `*` for every one; none without it.
     pub cors_origins: Vec<String>,
+    /// The names by which it may be asked.
+    pub hosts: AllowedHosts,
     /// Whether the console is served.
     pub console: bool,
     /// Which etcd it says that it speaks like.

@@ -19,6 +19,7 @@ pub mod entry_view;
 pub mod failed;
 pub mod failure;
 pub mod freshness;
+pub mod hosts;
 pub mod leader_headers;
 pub mod lines;
 pub mod propose;

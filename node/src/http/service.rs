@@ -71,6 +71,10 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
 /// Lets a request in, or says why not.
 async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
     let (api, head) = (&context.api, &context.head);
+    // What anybody may know tells a web page nothing, and is asked for by load balancers under names of their own.
+    if context.policy.guard != Guard::None {
+        api.settings.hosts.judge(&head.uri, &head.headers, &context.origin)?;
+    }
     if !api.authenticator.is_open() {
         Box::pin(enter::enter(context, &head.headers, context.policy.guard)).await?;
     }

@@ -21,6 +21,7 @@ mod entries;
 mod errors;
 mod faults;
 mod find;
+mod hosts;
 mod limits;
 mod listing;
 mod members;

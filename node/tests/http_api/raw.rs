@@ -11,6 +11,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,6 +48,7 @@ pub fn api_settings() -> ApiSettings {
         traces: None,
         console: true,
         cors_origins: Vec::new(),
+        hosts: AllowedHosts::ALL,
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,
         audit: None,

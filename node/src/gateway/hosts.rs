@@ -1,0 +1,180 @@
+//! By which names this node is asked.
+//!
+//! Owns one judgement: where nobody has to say who they are, a request has to name this node by a name that is its own. A web page can
+//! have its own name lead to an address of the reader's machine or network (DNS rebinding); its browser then lets it ask there, and
+//! says so in `Host`. Never looks at who asks.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use http::{HeaderMap, Uri, header};
+use quorate_api::{Applied, ErrorCode};
+
+use crate::connection::origin::Origin;
+use crate::gateway::failure::Failure;
+use crate::gateway::text::quoted;
+use crate::net::PeerAddress;
+
+/// Stands for every name.
+const ANY: &str = "*";
+
+/// The names by which a node may be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedHosts {
+    /// In lower case and without a port; one that begins with a dot stands for all names that end so. `None`: by any.
+    names: Option<BTreeSet<String>>,
+}
+
+impl AllowedHosts {
+    /// By any name.
+    pub const ALL: Self = Self { names: None };
+
+    /// By these and, whatever they are, by names of loopback and by addresses. `*` among them is for any name.
+    pub fn of(names: impl IntoIterator<Item = String>) -> Self {
+        let names: BTreeSet<_> =
+            names.into_iter().map(|name| written(&name)).filter(|name| !is_address(name)).collect();
+        if names.iter().any(|name| name == ANY) { Self::ALL } else { Self { names: Some(names) } }
+    }
+
+    /// The names, where there are not all.
+    pub fn names(&self) -> Option<&BTreeSet<String>> {
+        self.names.as_ref()
+    }
+
+    /// Refuses a request that came over the network by another name. Who says none is no browser.
+    pub fn judge(&self, uri: &Uri, headers: &HeaderMap, origin: &Origin) -> Result<(), Failure> {
+        let Some(names) = &self.names else { return Ok(()) };
+        if matches!(origin.address, PeerAddress::Local { .. }) {
+            return Ok(());
+        }
+        // Bytes that are no text are no name.
+        let in_header = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
+        let mut said = uri.authority().map(|authority| authority.as_str()).into_iter().chain(in_header);
+        match said.find(|said| !is_own(said, names)) {
+            Some(foreign) => Err(refusal(foreign)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refusal(said: &str) -> Failure {
+    let said = quoted(&said.chars().take(80).collect::<String>());
+    let detail = format!(
+        "this node does not know itself by the name {said} of the header Host, and asks nobody who they are, so that a web page could \
+         have led you here: ask by an address, or start the node with that name in --allowed-hosts, or with --auth required"
+    );
+    Failure::new(ErrorCode::PermissionDenied, Applied::No, detail).at("header:Host", "not a name of this node")
+}
+
+fn is_address(host: &str) -> bool {
+    host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+}
+
+fn is_own(said: &str, names: &BTreeSet<String>) -> bool {
+    let host = host_of(said);
+    let host = written(host);
+    let is_loopback = host == "localhost" || host.ends_with(".localhost");
+    is_address(&host)
+        || is_loopback
+        || names.iter().any(|name| match name.strip_prefix('.') {
+            Some(domain) => host.strip_suffix(domain).is_some_and(|sub| sub.len() > 1 && sub.ends_with('.')),
+            None => *name == host,
+        })
+}
+
+/// The host of `host:port`, in brackets where it is an address of IPv6.
+pub fn host_of(text: &str) -> &str {
+    match text.rsplit_once(':') {
+        Some((host, port))
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && !(host.contains(':') && !host.ends_with(']')) =>
+        {
+            host
+        }
+        _ => text,
+    }
+}
+
+/// A name as it is compared: names are the same in any case, and with the dot of the root or without.
+fn written(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(&name);
+    name.strip_suffix('.').unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(hosts: &AllowedHosts, host: Option<&str>, address: PeerAddress) -> bool {
+        let mut headers = HeaderMap::new();
+        if let Some(host) = host {
+            headers.insert(header::HOST, host.parse().expect("a header"));
+        }
+        let origin = Origin { address, certificate: None, is_secure: false };
+        hosts.judge(&Uri::from_static("/v1/kv/k"), &headers, &origin).is_ok()
+    }
+
+    const NETWORK: PeerAddress =
+        PeerAddress::Network(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1));
+
+    #[test]
+    fn a_node_is_asked_by_addresses_names_of_loopback_and_its_own_names_alone() {
+        let hosts = AllowedHosts::of(["node-1.example.org".into(), ".internal".into(), "*.svc.cluster.local".into()]);
+        for own in [
+            "127.0.0.1:7100",
+            "127.0.0.1",
+            "[::1]:7100",
+            "[::1]",
+            "10.0.0.7:80",
+            "localhost:7100",
+            "LOCALHOST",
+            "app.localhost",
+            "localhost.",
+            "node-1.example.org:7100",
+            "Node-1.Example.Org.",
+            "db.internal:7100",
+            "q.default.svc.cluster.local",
+        ] {
+            assert!(judged(&hosts, Some(own), NETWORK), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:7100",
+            "node-1.example.org.evil.example",
+            "xnode-1.example.org",
+            "internal",
+            ".internal",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "notlocalhost",
+            "",
+            "example.org",
+            "1",
+            "127.0.0.1:7100:7100",
+        ] {
+            assert!(!judged(&hosts, Some(foreign), NETWORK), "{foreign}");
+        }
+        assert!(judged(&hosts, None, NETWORK), "no browser");
+        assert!(
+            judged(&hosts, Some("evil.example"), PeerAddress::Local { uid: 7 }),
+            "no web page asks over a Unix socket"
+        );
+    }
+
+    #[test]
+    fn every_name_is_fine_where_that_is_asked_for() {
+        for hosts in [AllowedHosts::of(["*".into()]), AllowedHosts::ALL, AllowedHosts::default()] {
+            assert!(judged(&hosts, Some("evil.example"), NETWORK));
+        }
+        assert!(!judged(&AllowedHosts::of([]), Some("evil.example"), NETWORK));
+    }
+
+    #[test]
+    fn over_http_2_the_authority_is_what_counts() {
+        let hosts = AllowedHosts::of([]);
+        let origin = Origin { address: NETWORK, certificate: None, is_secure: false };
+        let by = |uri: &'static str| hosts.judge(&Uri::from_static(uri), &HeaderMap::new(), &origin).is_ok();
+        assert!(by("http://127.0.0.1:7100/v1/kv/k"));
+        assert!(!by("http://evil.example/v1/kv/k"));
+    }
+}
