@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::gather::Gathering;
 use crate::connection::handshake::Handshake;
+use crate::connection::handshake_queue::HandshakeQueue;
 use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
 use crate::connection::origin::Origin;
@@ -97,6 +98,7 @@ pub async fn serve(
     let port = Port {
         api,
         places: Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS))),
+        queue: HandshakeQueue::default(),
         tasks: TaskTracker::new(),
         stop,
         abort: CancellationToken::new(),
@@ -118,6 +120,8 @@ struct Port {
     api: Arc<Api>,
     /// Room for connections.
     places: Arc<Semaphore>,
+    /// For handshakes.
+    queue: HandshakeQueue,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Cancelled when draining takes too long; the connections then end at once.
@@ -156,11 +160,12 @@ impl Port {
         let (api, settings) = (Arc::clone(&self.api), Arc::clone(settings));
         // Children, so that connections do not contend for one lock.
         let (stop, abort) = (self.stop.child_token(), self.abort.child_token());
+        let queue = self.queue.clone();
         self.tasks.spawn(async move {
             let _held = held;
             tokio::select! {
                 () = abort.cancelled() => {}
-                () = connection(stream, peer, api, &settings, stop, place) => {}
+                () = connection(stream, peer, api, &settings, queue, stop, place) => {}
             }
         });
     }
@@ -204,6 +209,7 @@ async fn connection(
     peer: PeerAddress,
     api: Arc<Api>,
     settings: &ServeSettings,
+    queue: HandshakeQueue,
     stop: CancellationToken,
     _place: OwnedSemaphorePermit,
 ) {
@@ -234,7 +240,7 @@ async fn connection(
         }
         (First::Tls, Some(tls)) => {
             let stream = Watched::new(stream, Arc::clone(&monitor));
-            let handshake = Handshake { tls: Arc::clone(tls), deadline, origin };
+            let handshake = Handshake { tls: Arc::clone(tls), queue, deadline, origin };
             Box::pin(serve_tls(stream, monitor, handshake, api, settings, &stop)).await
         }
         (First::Tls, None) => {
@@ -299,16 +305,26 @@ async fn serve_tls(
         () = stop.cancelled() => return ConnectionEnd::Closed,
         shaken = Paced::new(handshake.shake(stream), &lanes.share) => shaken,
     };
-    let stream = match shaken {
-        Ok(stream) => stream,
+    let (stream, shown) = match shaken {
+        Ok(shaken) => shaken,
         Err(end) => return end,
     };
     let origin = handshake.origin;
-    // Who says nothing of protocols speaks HTTP/1.1.
-    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        Box::pin(serve_http2(stream, monitor, origin, api, settings, stop)).await
-    } else {
-        Box::pin(serve_http1(stream, monitor, origin, api, settings, stop)).await
+    let serving = async {
+        // Who says nothing of protocols speaks HTTP/1.1.
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            Box::pin(serve_http2(stream, monitor, origin, api, settings, stop)).await
+        } else {
+            Box::pin(serve_http1(stream, monitor, origin, api, settings, stop)).await
+        }
+    };
+    // Held for as long as the connection: who shows a certificate that is revoked later is cut off in the middle of a word.
+    match &shown {
+        None => serving.await,
+        Some(shown) => tokio::select! {
+            end = serving => end,
+            () = shown.revoked().cancelled() => ConnectionEnd::Closed,
+        },
     }
 }
 

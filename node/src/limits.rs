@@ -287,6 +287,12 @@ pub const H2_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 /// Answer bytes buffered for each HTTP/2 stream that its peer does not read.
 pub const H2_SEND_BUFFER_BYTES: usize = 512 * 1024;
 
+/// TLS handshakes with clients under way at a time: each is a few round trips and one signature, and has tens of kilobytes meanwhile.
+pub const HANDSHAKES_MAX: usize = 256;
+
+/// Those of one address: strangers who do not go on with theirs do not keep those of others waiting.
+pub const ADDRESS_HANDSHAKES_MAX: usize = 64;
+
 /// Seconds between pings on a quiet HTTP/2 connection, and how long an answer may take: finds dead peers.
 pub const H2_PING_SECONDS: u64 = 20;
 

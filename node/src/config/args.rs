@@ -171,7 +171,8 @@ pub struct Args {
     #[arg(long, env = "QUORATE_ACCOUNT_BYTES_PER_SECOND", value_name = "BYTES")]
     pub account_bytes_per_second: Option<u64>,
 
-    /// Most connections of one address at a time; 0 for no limit [default: 0]
+    /// Most connections of one address at a time; 0 for no limit. Behind a proxy all clients are one address
+    /// [default: half of --connections-max]
     #[arg(long, env = "QUORATE_ACCOUNT_CONNECTIONS_MAX", value_name = "N")]
     pub account_connections_max: Option<usize>,
 
@@ -302,6 +303,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_TLS_CLIENT_CA", value_name = "FILE")]
     pub tls_client_ca: Option<PathBuf>,
 
+    /// PEM file with the lists of what those CAs have revoked (CRLs), one for each of them: who shows a certificate that is on one is
+    /// refused, and cut off where it has a connection. Read again when it changes [default: none]
+    #[arg(long, env = "QUORATE_TLS_CLIENT_CRL", value_name = "FILE")]
+    pub tls_client_crl: Option<PathBuf>,
+
     /// PEM file with this node's certificate among the nodes, with the DNS name node-N.quorate for node N, for servers and clients:
     /// nodes then talk to each other over TLS only. All three or none, and the same on all nodes [default: none]
     #[arg(long, env = "QUORATE_PEER_TLS_CERT", value_name = "FILE")]
@@ -314,6 +320,11 @@ pub struct Args {
     /// PEM file with the CAs that make the certificates of nodes
     #[arg(long, env = "QUORATE_PEER_TLS_CA", value_name = "FILE")]
     pub peer_tls_ca: Option<PathBuf>,
+
+    /// PEM file with the lists of what those CAs have revoked (CRLs), one for each of them, the same on all nodes. Read again when it
+    /// changes [default: none]
+    #[arg(long, env = "QUORATE_PEER_TLS_CRL", value_name = "FILE")]
+    pub peer_tls_crl: Option<PathBuf>,
 
     /// Whether those who ask have to say who they are [default: off]
     #[arg(long, env = "QUORATE_AUTH", value_name = "WHETHER")]
@@ -362,7 +373,7 @@ impl Args {
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
-            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca
-            peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
+            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
+            peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file audit_log dev insecure)
     }
 }

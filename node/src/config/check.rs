@@ -71,6 +71,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let (request_timeout, request_timeout_max) =
         request_timeouts(args.request_timeout_ms, args.request_timeout_max_ms, faults);
     Config {
+    let connections_max = faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000);
         node_id,
         spare_node_ids,
         is_spare: false,
@@ -118,7 +119,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             1_024,
             limits::BODY_BYTES_MAX_CEILING,
         ),
-        connections_max: faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000),
+        connections_max,
         accounts: AccountLimits {
             ops_per_second: faults.within("account_ops_per_second", args.account_ops_per_second.unwrap_or(0), 0, HUGE),
             bytes_per_second: faults.within(
@@ -129,7 +130,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             ),
             connections_max: faults.size(
                 "account_connections_max",
-                args.account_connections_max.unwrap_or(0),
+                args.account_connections_max.unwrap_or(connections_max.div_ceil(2)),
                 0,
                 1_000_000,
             ),

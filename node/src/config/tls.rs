@@ -22,9 +22,9 @@ impl Security {
     /// Takes the settings out of the arguments.
     pub fn of(args: &mut Args, node_id: u64, spare_ids: &[u64], faults: &mut Faults) -> Self {
         let (cert, key, ca) = (args.tls_cert.take(), args.tls_key.take(), args.tls_client_ca.take());
-        let tls = of_port(Port::Clients, cert, key, ca, faults);
+        let tls = of_port(Port::Clients, [cert, key, ca], args.tls_client_crl.take(), faults);
         let (cert, key, ca) = (args.peer_tls_cert.take(), args.peer_tls_key.take(), args.peer_tls_ca.take());
-        let peer_tls = of_port(Port::Peers(node_id), cert, key, ca, faults);
+        let peer_tls = of_port(Port::Peers(node_id), [cert, key, ca], args.peer_tls_crl.take(), faults);
         judge_spare_ids(spare_ids, peer_tls.as_ref(), faults);
         let (auth, root_token_file) = (args.auth.unwrap_or_default(), args.root_token_file.take());
         judge_auth(auth, root_token_file.as_deref(), tls.as_ref(), faults);
@@ -96,12 +96,18 @@ fn refuse_beyond_loopback(field: &'static str, address: SocketAddr, missing: &[&
 
 fn of_port(
     port: Port,
-    cert: Option<PathBuf>,
-    key: Option<PathBuf>,
-    ca: Option<PathBuf>,
+    [cert, key, ca]: [Option<PathBuf>; 3],
+    crl: Option<PathBuf>,
     faults: &mut Faults,
 ) -> Option<TlsFiles> {
     let fields = port.fields();
+    if crl.is_some() && ca.is_none() {
+        let flag = fields[2].replace('_', "-");
+        faults.add(
+            port.crl_field(),
+            format!("says what CAs have revoked, and none is believed here; say --{flag} FILE too"),
+        );
+    }
     // Peers always show each other certificates.
     let needs_ca = port != Port::Clients;
     let is_given = [cert.is_some(), key.is_some(), ca.is_some()];
@@ -117,7 +123,7 @@ fn of_port(
                 .add(fields[at], format!("missing, though {given} is there; say --{flag} FILE too, or leave both out"));
         }
     }
-    let files = TlsFiles { port, cert: cert?, key: key?, ca };
+    let files = TlsFiles { port, cert: cert?, key: key?, ca, crl };
     if needs_ca && files.ca.is_none() {
         return None;
     }

@@ -5,19 +5,21 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::connection::handshake_queue::HandshakeQueue;
 use crate::connection::mismatch;
 use crate::connection::monitor::Watched;
 use crate::connection::origin::Origin;
 use crate::metrics::ConnectionEnd;
-use crate::tls::{self, PortTls};
+use crate::tls::{self, PortTls, ShownCertificate};
 
 /// What a handshake needs to know.
 pub struct Handshake {
     /// Of the port.
     pub tls: Arc<PortTls>,
+    /// Where it waits for its turn.
+    pub queue: HandshakeQueue,
     /// By when it has to be over: as a head, since until then nobody has asked for anything.
     pub deadline: Instant,
     /// Gets the name in the client's certificate.
@@ -25,13 +27,19 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Shakes hands on a socket; where that fails, it has said why.
-    pub async fn shake(&mut self, stream: Watched) -> Result<TlsStream<Watched>, ConnectionEnd> {
+    /// Shakes hands on a socket, in its turn; where that fails, it has said why. Also gives what the client's certificate is watched by.
+    pub async fn shake(
+        &mut self,
+        stream: Watched,
+    ) -> Result<(TlsStream<Watched>, Option<ShownCertificate>), ConnectionEnd> {
         let peer = self.origin.address;
-        let accepting = TlsAcceptor::from(self.tls.acceptor()).accept(stream);
-        let stream = match timeout_at(self.deadline, accepting).await {
+        let accepting = async {
+            let _turn = self.queue.take(peer.into()).await;
+            self.tls.accept(stream).await
+        };
+        let (stream, shown) = match timeout_at(self.deadline, accepting).await {
             Err(_) => return Err(ConnectionEnd::SlowHead),
-            Ok(Ok(stream)) => stream,
+            Ok(Ok(shaken)) => shaken,
             Ok(Err(error)) => {
                 mismatch::say_handshake_failed(peer, &tls::failure(&error));
                 return Err(ConnectionEnd::Handshake);
@@ -46,7 +54,7 @@ impl Handshake {
                 }
             }
         }
-        Ok(stream)
+        Ok((stream, shown))
     }
 }
 
@@ -73,7 +81,7 @@ mod tests {
         let issue = |subject: &Subject| authority.issue(subject, Lifetime::days(1)).expect("a certificate");
         let node = issue(&Subject::Node { id: 7, hosts: vec!["localhost".into()] });
         let ca = Some(authority.cert());
-        let tls = PortTls::open(TlsFiles { port: Port::Clients, cert: node.cert, key: node.key, ca });
+        let tls = PortTls::open(TlsFiles { port: Port::Clients, cert: node.cert, key: node.key, ca, crl: None });
         let tls = tls.expect("good files");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
@@ -98,7 +106,8 @@ mod tests {
         let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
         let deadline = Instant::now() + Duration::from_secs(10);
         let address = PeerAddress::Network(address);
-        let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None, is_secure: true } };
+        let origin = Origin { address, certificate: None, is_secure: true };
+        let mut handshake = Handshake { tls, queue: HandshakeQueue::default(), deadline, origin };
         let shaken = handshake.shake(Watched::new(accepted, monitor)).await;
         assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());
         handshake.origin.certificate

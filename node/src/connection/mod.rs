@@ -4,6 +4,7 @@
 
 pub mod gather;
 pub mod handshake;
+pub mod handshake_queue;
 pub mod mismatch;
 pub mod monitor;
 pub mod origin;

@@ -205,8 +205,7 @@ async fn shake_hands(
 ) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
     let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));
     let insecure = |reason: String| DialError::Insecure(format!("{}: {reason}", key.addr));
-    let PeerStream { read, mut write, shown } =
-        dialled(stream, key.node, net.tls.as_deref()).await.map_err(insecure)?;
+    let PeerStream { read, mut write, shown } = dialled(stream, key.node, net.tls.as_ref()).await.map_err(insecure)?;
     let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
     let hello = hello_frame(&net.local.hello(key.kind, key.node)).into_bytes();
     write.write_all(&hello).await.map_err(|error| broken(error.to_string()))?;

@@ -104,7 +104,7 @@ impl Server {
         remote: PeerAddress,
     ) -> Result<(PeerInfo, ChannelKind, CountedReader, PeerWrite), String> {
         tune(&stream).map_err(|error| error.to_string())?;
-        let tls = self.net.inner.tls.as_deref();
+        let tls = self.net.inner.tls.as_ref();
         let stream = accepted(stream, tls).await.inspect_err(|_| {
             // Who says nothing that can be read is counted among those on the first channel.
             ChannelCounters::add(&self.net.inner.counters.channel(ChannelKind::Control).refused, 1);

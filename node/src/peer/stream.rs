@@ -3,22 +3,31 @@
 //! Owns the handshake of TLS and what it says of the other node. Never falls back to plain: a node that has certificates talks to
 //! nobody without.
 
+use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_rustls::{TlsConnector, TlsStream};
 use tokio_util::either::Either;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::net::{ReadHalf, Stream, WriteHalf};
-use crate::tls::{self, PortTls};
+use crate::tls::{self, PortTls, ShownCertificate};
 
 /// What is read from a peer.
 pub(super) enum PeerRead {
     Plain(ReadHalf),
-    Tls(tokio::io::ReadHalf<TlsStream<Stream>>),
+    Tls(tokio::io::ReadHalf<TlsStream<Stream>>, Option<Revocable>),
+}
+
+/// Ends the reading once the other end's certificate is revoked; and with that the connection.
+pub(super) struct Revocable {
+    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    _shown: ShownCertificate,
 }
 
 /// What is written to a peer. TLS keeps bytes back until it is flushed.
@@ -57,21 +66,23 @@ impl Shown {
 }
 
 /// Takes a connection to a node that is known or not.
-pub(super) async fn dialled(stream: Stream, to: Option<u64>, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+pub(super) async fn dialled(stream: Stream, to: Option<u64>, tls: Option<&Arc<PortTls>>) -> Result<PeerStream, String> {
     let Some(tls) = tls else { return Ok(plain(stream)) };
     let name = match to {
         Some(id) => ServerName::try_from(tls::name_of_node(id)).expect("the name of a node is a DNS name"),
         None => tls::any_node(),
     };
     let connecting = TlsConnector::from(tls.dialler()).connect(name, stream).await;
-    secured(connecting.map(TlsStream::from).map_err(|error| {
+    let stream = connecting.map(TlsStream::from).map_err(|error| {
         let hint = "both nodes need --peer-tls-cert, --peer-tls-key and --peer-tls-ca";
         format!("the TLS handshake failed: {}; {hint}", tls::failure(&error))
-    })?)
+    })?;
+    let shown = tls.watch(stream.get_ref().1.peer_certificates());
+    secured(stream, shown)
 }
 
 /// Takes a connection that was accepted.
-pub(super) async fn accepted(mut stream: Stream, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+pub(super) async fn accepted(mut stream: Stream, tls: Option<&Arc<PortTls>>) -> Result<PeerStream, String> {
     let mut first = [0u8; 3];
     let count = stream.peek(&mut first).await.map_err(|error| error.to_string())?;
     let is_tls = tls::may_be_tls(&first[..count]);
@@ -88,8 +99,10 @@ pub(super) async fn accepted(mut stream: Stream, tls: Option<&PortTls>) -> Resul
                 .into())
         }
         Some(tls) => {
-            let accepting = TlsAcceptor::from(tls.acceptor()).accept(stream).await;
-            secured(accepting.map_err(|error| format!("the TLS handshake failed: {}", tls::failure(&error)))?.into())
+            let accepted = tls.accept(stream).await;
+            let (stream, shown) =
+                accepted.map_err(|error| format!("the TLS handshake failed: {}", tls::failure(&error)))?;
+            secured(stream.into(), shown)
         }
     }
 }
@@ -99,11 +112,17 @@ fn plain(stream: Stream) -> PeerStream {
     PeerStream { read: PeerRead::Plain(read), write: Either::Left(write), shown: Shown::Nothing }
 }
 
-fn secured(stream: TlsStream<Stream>) -> Result<PeerStream, String> {
+fn secured(stream: TlsStream<Stream>, shown: Option<ShownCertificate>) -> Result<PeerStream, String> {
     let certificates = stream.get_ref().1.peer_certificates();
     let certificate = certificates.and_then(<[_]>::first).ok_or("it showed no certificate")?.clone();
     let (read, write) = tokio::io::split(stream);
-    Ok(PeerStream { read: PeerRead::Tls(read), write: Either::Right(write), shown: Shown::Certificate(certificate) })
+    let revocable =
+        shown.map(|shown| Revocable { revoked: Box::pin(shown.revoked().clone().cancelled_owned()), _shown: shown });
+    Ok(PeerStream {
+        read: PeerRead::Tls(read, revocable),
+        write: Either::Right(write),
+        shown: Shown::Certificate(certificate),
+    })
 }
 
 impl AsyncRead for PeerRead {
@@ -111,10 +130,17 @@ impl AsyncRead for PeerRead {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_read(cx, buf),
             // A node that was killed says no farewell. Frames have a length, so that one which was cut is noticed all the same.
-            Self::Tls(half) => match ready!(Pin::new(half).poll_read(cx, buf)) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
-                read => Poll::Ready(read),
-            },
+            Self::Tls(half, revocable) => {
+                if let Some(revocable) = revocable
+                    && revocable.revoked.as_mut().poll(cx).is_ready()
+                {
+                    return Poll::Ready(Err(io::Error::other("the certificate of the other end was revoked")));
+                }
+                match ready!(Pin::new(half).poll_read(cx, buf)) {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+                    read => Poll::Ready(read),
+                }
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A certificate authority in a directory, to try TLS with.
 //!
-//! Owns what its certificates say, and how their files are called. Never overwrites a file. Has no revocation, keeps its key in a
-//! plain file, and is no replacement for the authority of an organisation.
+//! Owns what its certificates say, and how their files are called. Never overwrites a file, but for its list of what it has revoked.
+//! Keeps its key in a plain file, and is no replacement for the authority of an organisation.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -10,18 +10,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
 };
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName};
+use x509_cert::crl::{CertificateList, RevokedCert};
+use x509_cert::der::Decode;
+use x509_cert::der::oid::AssociatedOid;
+use x509_cert::ext::pkix::CrlNumber;
 
-use super::certificate::name_of;
+use super::certificate::{name_of, serial_of};
 use super::files::since_1970;
 use super::node_verifier::name_of_node;
 
 const CA_CERT: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
+const CA_CRL: &str = "ca.crl";
 /// Longest common name (RFC 5280).
 const NAME_BYTES_MAX: usize = 64;
 /// Clocks differ: certificates hold from so long before they were made.
@@ -114,6 +119,57 @@ impl Authority {
         let cert = params.signed_by(&key, &self.issuer).map_err(refused)?;
         write_pair(&self.dir, &format!("{stem}.crt"), &format!("{stem}.key"), &cert.pem(), &key)
     }
+
+    /// Writes the list of what this CA has revoked anew: with a certificate that it made more, if one is named. It holds for so long.
+    pub fn revoke(&self, cert: Option<&Path>, lifetime: Lifetime) -> Result<PathBuf, String> {
+        let path = self.dir.join(CA_CRL);
+        let (mut serials, number) = revoked_before(&path)?;
+        if let Some(cert) = cert {
+            let found = CertificateDer::from_pem_file(cert).map_err(|error| format!("{}: {error}", cert.display()))?;
+            let serial = serial_of(&found)?;
+            if !serials.contains(&serial) {
+                serials.push(serial);
+            }
+        }
+        let epoch = rcgen::date_time_ymd(1970, 1, 1);
+        let revoked = |serial: Vec<u8>| RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: epoch + lifetime.from,
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: epoch + lifetime.from,
+            next_update: epoch + lifetime.until,
+            crl_number: (number + 1).into(),
+            issuing_distribution_point: None,
+            revoked_certs: serials.into_iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.issuer).and_then(|list| list.pem()).map_err(refused)?;
+        // Whole or not at all: a node may be about to read it.
+        let new = self.dir.join(format!("{CA_CRL}.new"));
+        std::fs::write(&new, list).map_err(|error| format!("{}: {error}", new.display()))?;
+        std::fs::rename(&new, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// The serial numbers on the list that there is, and the list's own number.
+fn revoked_before(path: &Path) -> Result<(Vec<Vec<u8>>, u64), String> {
+    if !path.exists() {
+        return Ok((Vec::new(), 0));
+    }
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let list = CertificateRevocationListDer::from_pem_file(path).map_err(|error| told(&error))?;
+    let list = CertificateList::from_der(list.as_ref()).map_err(|error| told(&error))?.tbs_cert_list;
+    let number = list.crl_extensions.into_iter().flatten().find(|extension| extension.extn_id == CrlNumber::OID);
+    let number = number.map(|extension| CrlNumber::from_der(extension.extn_value.as_bytes())).transpose();
+    let number = number
+        .map_err(|error| told(&error))?
+        .map_or(0, |number| number.0.as_bytes().iter().fold(0u64, |sum, byte| (sum << 8) | u64::from(*byte)));
+    let serial = |revoked: RevokedCert| revoked.serial_number.as_bytes().to_vec();
+    Ok((list.revoked_certificates.into_iter().flatten().map(serial).collect(), number))
 }
 
 impl Subject {
@@ -247,7 +303,7 @@ mod tests {
         let hosts = vec!["localhost".into(), "::1".into(), "10.0.0.1".into()];
         let issued = authority.issue(&Subject::Node { id: 1, hosts }, Lifetime::days(1)).expect("a certificate");
         let ca = Some(authority.cert());
-        let files = TlsFiles { port: Port::Peers(1), cert: issued.cert, key: issued.key, ca };
+        let files = TlsFiles { port: Port::Peers(1), cert: issued.cert, key: issued.key, ca, crl: None };
         assert_eq!(files.check(), Ok(()));
         for host in ["a b", "host:7100", ""] {
             let subject = Subject::Node { id: 2, hosts: vec![host.to_owned()] };

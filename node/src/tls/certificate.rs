@@ -1,6 +1,6 @@
-//! What a certificate says: a name for who shows it, and when it ends.
+//! What a certificate says: a name for who shows it, whose it is, and when it ends.
 //!
-//! Owns the reading of those two. Never asked whether a certificate is to be trusted.
+//! Owns the reading of those. Never asked whether a certificate is to be trusted.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use x509_cert::der::asn1::{PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Decode, Tag, Tagged};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
 
 /// The object identifier of a common name, 2.5.4.3.
 const COMMON_NAME: &str = "2.5.4.3";
@@ -21,6 +22,16 @@ fn read(certificate: &CertificateDer<'_>) -> Result<Certificate, String> {
 /// The moment after which a certificate holds no more, since 1970.
 pub fn not_after(certificate: &CertificateDer<'_>) -> Result<Duration, String> {
     Ok(read(certificate)?.tbs_certificate.validity.not_after.to_unix_duration())
+}
+
+/// Its number among those of its CA.
+pub fn serial_of(certificate: &CertificateDer<'_>) -> Result<Vec<u8>, String> {
+    Ok(read(certificate)?.tbs_certificate.serial_number.as_bytes().to_vec())
+}
+
+/// Whose certificate it is.
+pub fn subject_of(certificate: &CertificateDer<'_>) -> Result<Name, String> {
+    Ok(read(certificate)?.tbs_certificate.subject)
 }
 
 /// The name that a certificate gives: its first DNS name, else its common name. `None` where it has neither.

@@ -10,13 +10,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustls::RootCertStore;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 
 use super::certificate::not_after;
 use super::node_verifier::{is_of_node, name_of_node};
-use super::{provider, reason};
+use super::words::unreadable;
+use super::{provider, reason, revoked};
 use crate::file_mode::refuse_open_secret;
 
 /// Which port.
@@ -37,11 +38,19 @@ impl Port {
         }
     }
 
-    /// What metrics call the certificate and the CA.
-    fn labels(self) -> [&'static str; 2] {
+    /// The setting of the lists of revoked certificates.
+    pub fn crl_field(self) -> &'static str {
         match self {
-            Self::Clients => ["client_port", "client_ca"],
-            Self::Peers(_) => ["peer", "peer_ca"],
+            Self::Clients => "tls_client_crl",
+            Self::Peers(_) => "peer_tls_crl",
+        }
+    }
+
+    /// What metrics call the certificate, the CA and the lists.
+    fn labels(self) -> [&'static str; 3] {
+        match self {
+            Self::Clients => ["client_port", "client_ca", "client_crl"],
+            Self::Peers(_) => ["peer", "peer_ca", "peer_crl"],
         }
     }
 }
@@ -57,6 +66,8 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// Whose certificates are believed, PEM. `None`: nobody is asked for one. Always there for peers.
     pub ca: Option<PathBuf>,
+    /// The lists of what those CAs have revoked, PEM. `None`: nothing counts as revoked.
+    pub crl: Option<PathBuf>,
 }
 
 /// What is wrong with a file.
@@ -89,6 +100,7 @@ pub struct Expiry {
 pub struct Loaded {
     pub identity: CertifiedKey,
     pub roots: Option<Arc<RootCertStore>>,
+    pub crls: Vec<CertificateRevocationListDer<'static>>,
     pub expiries: Vec<Expiry>,
 }
 
@@ -106,9 +118,9 @@ pub fn since_1970() -> Duration {
 }
 
 impl TlsFiles {
-    /// All files, in the order of [`Port::fields`].
+    /// All files, in the order of [`Port::fields`], and behind them that of the lists.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        [&self.cert, &self.key].into_iter().chain(&self.ca).map(PathBuf::as_path)
+        [&self.cert, &self.key].into_iter().chain(&self.ca).chain(&self.crl).map(PathBuf::as_path)
     }
 
     /// Reads and checks all of them; every fault is told, not only the first.
@@ -118,22 +130,29 @@ impl TlsFiles {
 
     pub(super) fn load(&self) -> Result<Loaded, Vec<TlsFault>> {
         let [cert_field, key_field, ca_field] = self.port.fields();
-        let [own_label, ca_label] = self.port.labels();
+        let [own_label, ca_label, crl_label] = self.port.labels();
         let cert_fault = |what| vec![fault(cert_field, &self.cert, what)];
         let (chain, key, authorities) = self.read()?;
         let at = earliest(&chain).map_err(cert_fault)?;
         let mut expiries = vec![Expiry { label: own_label, field: cert_field, at }];
-        let mut roots = None;
+        let (mut roots, mut crls) = (None, Vec::new());
         if let Some((path, authorities)) = authorities {
             let ca_fault = |what| vec![fault(ca_field, path, what)];
             let at = earliest(&authorities).map_err(ca_fault)?;
             expiries.push(Expiry { label: ca_label, field: ca_field, at });
+            if let Some(path) = &self.crl {
+                let field = self.port.crl_field();
+                let read =
+                    revoked::read(path, &authorities, since_1970()).map_err(|what| vec![fault(field, path, what)])?;
+                crls = read.lists;
+                expiries.extend(read.until.map(|at| Expiry { label: crl_label, field, at }));
+            }
             roots = Some(Arc::new(root_store(authorities).map_err(ca_fault)?));
         }
         let identity = CertifiedKey::from_der(chain, key, provider())
             .map_err(|error| vec![fault(key_field, &self.key, self.misfit(&error))])?;
-        self.judge_own(&identity.cert, roots.as_ref()).map_err(cert_fault)?;
-        Ok(Loaded { identity, roots, expiries })
+        self.judge_own(&identity.cert, roots.as_ref(), &crls).map_err(cert_fault)?;
+        Ok(Loaded { identity, roots, crls, expiries })
     }
 
     /// The content of all files, of the CA's with its path; every fault is told.
@@ -165,7 +184,12 @@ impl TlsFiles {
     }
 
     /// Whether others would believe our certificate, as far as we can tell.
-    fn judge_own(&self, chain: &[CertificateDer<'static>], roots: Option<&Arc<RootCertStore>>) -> Result<(), String> {
+    fn judge_own(
+        &self,
+        chain: &[CertificateDer<'static>],
+        roots: Option<&Arc<RootCertStore>>,
+        crls: &[CertificateRevocationListDer<'static>],
+    ) -> Result<(), String> {
         let own = &chain[0];
         if not_after(own)? <= since_1970() {
             return Err("has expired; put a new certificate there".into());
@@ -181,8 +205,7 @@ impl TlsFiles {
         }
         let (now, algorithms) = (UnixTime::now(), provider().signature_verification_algorithms.all);
         let as_server = verify_server_cert_signed_by_trust_anchor(&parsed, roots, &chain[1..], now, algorithms);
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider()));
-        let verifier = verifier.build().map_err(|error| error.to_string())?;
+        let verifier = revoked::verifier(roots, crls, false)?;
         let as_client = verifier.verify_client_cert(own, &chain[1..], now);
         as_server.and(as_client.map(|_| ())).map_err(|error| {
             format!("would not be believed by the other nodes: {}; use a certificate of the CA in peer_tls_ca that is for servers and for clients", reason(&error))
@@ -208,13 +231,6 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     })?;
     refuse_open_secret(path)?;
     Ok(key)
-}
-
-fn unreadable(error: &rustls::pki_types::pem::Error) -> String {
-    match error {
-        rustls::pki_types::pem::Error::Io(error) => format!("cannot be read: {error}"),
-        error => format!("is not PEM: {error}"),
-    }
 }
 
 fn root_store(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {

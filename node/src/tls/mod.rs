@@ -4,16 +4,18 @@
 //! certificates itself: that is rustls's.
 //!
 //! Reading order: `files` says what was configured and reads it, `port` has what a port uses at the moment (`node` both of them), `reload` exchanges
-//! it, `node_verifier` is the judgement over a peer, `certificate` tells names and expiry, `words` says why a handshake failed,
+//! it, `handshakes` is where hands are shaken, `revoked` ends connections, `node_verifier` is the judgement over a peer, `certificate` tells names and expiry, `words` says why a handshake failed,
 //! `authority` makes certificates to try all that with.
 
 mod authority;
 mod certificate;
 mod files;
+mod handshakes;
 mod node;
 mod node_verifier;
 mod port;
 pub mod reload;
+mod revoked;
 mod words;
 
 use std::sync::{Arc, LazyLock};
@@ -26,6 +28,7 @@ pub use files::{Port, TlsFault, TlsFiles};
 pub use node::NodeTls;
 pub use node_verifier::{any_node, is_of_node, name_of_node};
 pub use port::PortTls;
+pub use revoked::ShownCertificate;
 pub use words::{failure, is_alert, may_be_tls, reason};
 
 /// The one provider of cryptography.

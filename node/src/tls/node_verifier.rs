@@ -9,6 +9,7 @@ use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_na
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use super::provider;
@@ -37,6 +38,8 @@ pub fn is_of_node(certificate: &CertificateDer<'_>, id: u64) -> bool {
 #[derive(Debug)]
 pub(super) struct NodeVerifier {
     pub roots: Arc<RootCertStore>,
+    /// Judges whether they were revoked, where there are lists: nodes' certificates are for clients, too.
+    pub revocation: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl ServerCertVerifier for NodeVerifier {
@@ -51,6 +54,9 @@ impl ServerCertVerifier for NodeVerifier {
         let parsed = ParsedCertificate::try_from(end_entity)?;
         let algorithms = provider().signature_verification_algorithms.all;
         verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots, intermediates, now, algorithms)?;
+        if let Some(revocation) = &self.revocation {
+            revocation.verify_client_cert(end_entity, intermediates, now)?;
+        }
         if *server_name != any_node() {
             verify_server_name(&parsed, server_name)?;
         }

@@ -1,22 +1,30 @@
 //! What a port uses for its handshakes at the moment.
 //!
 //! Owns the exchange of it: handshakes that begin after a reload see the new certificates, connections that are open go on
-//! with those they had.
+//! with those they had, but for those whose other end has shown one that is revoked by then.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::pki_types::CertificateDer;
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, sentence, since_1970};
+use super::handshakes::Handshakes;
 use super::node_verifier::NodeVerifier;
-use super::provider;
+use super::revoked::{Shown, ShownCertificate};
+use super::{provider, revoked};
 use crate::file_version::FileVersion;
 
 /// Once a certificate holds for less, the node is worried.
@@ -28,12 +36,18 @@ struct Current {
     /// For peers only.
     dial: Option<Arc<ClientConfig>>,
     expiries: Vec<Expiry>,
+    /// Judges certificates that were shown; where there are lists of revoked ones.
+    revocation: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 /// TLS of one port.
 pub struct PortTls {
     files: TlsFiles,
     current: ArcSwap<Current>,
+    /// Who has shown a certificate that may be revoked.
+    shown: Shown,
+    /// Where hands are shaken with those who come.
+    handshakes: Handshakes,
     /// Of the files that were loaded last.
     versions: Mutex<Vec<Option<FileVersion>>>,
     failures: AtomicU64,
@@ -51,17 +65,46 @@ impl PortTls {
             vec![TlsFault { field, detail }]
         })?;
         Ok(Arc::new(Self {
-            files,
             current: ArcSwap::from_pointee(current),
+            shown: Shown::default(),
+            handshakes: Handshakes::new(files.port),
             versions: Mutex::new(versions),
             failures: AtomicU64::new(0),
             fault: Mutex::default(),
+            files,
         }))
     }
 
-    /// For a connection that was accepted.
-    pub fn acceptor(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.current.load().accept)
+    /// Shakes hands on a connection that was accepted, away from the threads of this one; what its other end has shown is watched from
+    /// then on. Dropping the future gives the connection up.
+    pub async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Option<ShownCertificate>)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let port = Arc::clone(self);
+        let shaking = async move {
+            let accept = Arc::clone(&port.current.load().accept);
+            let stream = TlsAcceptor::from(accept).accept(stream).await?;
+            let shown = port.watch(stream.get_ref().1.peer_certificates());
+            Ok((stream, shown))
+        };
+        self.handshakes.run(shaking).await?
+    }
+
+    /// Watches a connection whose other end has shown these certificates; `None` where none can be revoked.
+    pub fn watch(&self, chain: Option<&[CertificateDer<'_>]>) -> Option<ShownCertificate> {
+        let chain = chain.filter(|chain| !chain.is_empty())?;
+        self.current.load().revocation.as_ref()?;
+        let judge = || {
+            let current = self.current.load();
+            Arc::clone(current.revocation.as_ref().expect("a port keeps its lists"))
+        };
+        Some(self.shown.add(chain, &judge))
+    }
+
+    /// Ends the connections whose certificate is revoked by now; how many.
+    fn end_revoked(&self) -> usize {
+        self.current.load().revocation.as_ref().map_or(0, |verifier| self.shown.end_revoked(&**verifier))
     }
 
     /// For a connection to a peer.
@@ -69,12 +112,13 @@ impl PortTls {
         Arc::clone(self.current.load().dial.as_ref().expect("peers are dialled with the TLS of peers"))
     }
 
-    /// Takes the files anew if they have changed; false if they have not. An error tells why the old ones stay, once for each reason.
-    pub fn reload(&self) -> Result<bool, String> {
+    /// Takes the files anew if they have changed; `None` if they have not, else how many connections ended since their certificates are
+    /// revoked. An error tells why the old ones stay, once for each reason.
+    pub fn reload(&self) -> Result<Option<usize>, String> {
         let now: Vec<Option<FileVersion>> = self.files.paths().map(FileVersion::of).collect();
         if *self.versions.lock() == now {
             *self.fault.lock() = None;
-            return Ok(false);
+            return Ok(None);
         }
         let loaded = self.files.load().map_err(|faults| sentence(&faults));
         match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
@@ -82,10 +126,10 @@ impl PortTls {
                 self.current.store(Arc::new(current));
                 *self.versions.lock() = now;
                 *self.fault.lock() = None;
-                Ok(true)
+                Ok(Some(self.end_revoked()))
             }
             // Looked at again each time: a file may be readable by then, a certificate's time may have come.
-            Err(reason) if self.fault.lock().as_ref() == Some(&reason) => Ok(false),
+            Err(reason) if self.fault.lock().as_ref() == Some(&reason) => Ok(None),
             Err(reason) => {
                 self.failures.fetch_add(1, Relaxed);
                 *self.fault.lock() = Some(reason.clone());
@@ -124,21 +168,22 @@ impl PortTls {
 fn expiring(expiry: &Expiry, now: Duration) -> String {
     let field = expiry.field;
     match expiry.at.checked_sub(now) {
+        None if field.ends_with("crl") => format!(
+            "a list of revoked certificates in {field} is too old; it still holds until there is a new one: put one there"
+        ),
         None => format!("a certificate in {field} has expired; put a new one there"),
         Some(left) => {
             let hours = left.as_secs() / 3_600;
-            format!(
-                "a certificate in {field} expires in {} days and {} hours; put a new one there",
-                hours / 24,
-                hours % 24
-            )
+            let what = if field.ends_with("crl") { "list of revoked certificates" } else { "certificate" };
+            format!("a {what} in {field} expires in {} days and {} hours; put a new one there", hours / 24, hours % 24)
         }
     }
 }
 
 impl Current {
     fn of(loaded: Loaded, port: Port) -> Result<Self, String> {
-        let Loaded { identity, roots, expiries } = loaded;
+        let Loaded { identity, roots, crls, expiries } = loaded;
+        let mut revocation = None;
         let identity = Arc::new(SingleCertAndKey::from(identity));
         let builder = ServerConfig::builder_with_provider(Arc::clone(provider()));
         let builder = match port {
@@ -150,13 +195,10 @@ impl Current {
         let builder = match &roots {
             None => builder.with_no_client_auth(),
             Some(roots) => {
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider()));
-                let verifier = match port {
-                    // Who has a token needs no certificate.
-                    Port::Clients => verifier.allow_unauthenticated(),
-                    Port::Peers(_) => verifier,
-                };
-                builder.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
+                // Who has a token needs no certificate.
+                let verifier = revoked::verifier(roots, &crls, port == Port::Clients)?;
+                revocation = (!crls.is_empty()).then(|| Arc::clone(&verifier));
+                builder.with_client_cert_verifier(verifier)
             }
         };
         let mut accept = builder.with_cert_resolver(Arc::clone(&identity) as _);
@@ -173,20 +215,24 @@ impl Current {
             }
             (Port::Peers(_), Some(roots)) => {
                 accept.alpn_protocols = vec![PEER_PROTOCOL.to_vec()];
-                Some(Arc::new(dialler(identity, roots)?))
+                Some(Arc::new(dialler(identity, roots, revocation.clone())?))
             }
         };
-        Ok(Self { accept: Arc::new(accept), dial, expiries })
+        Ok(Self { accept: Arc::new(accept), dial, expiries, revocation })
     }
 }
 
 /// The name of the peer protocol in a handshake (ALPN): a client that was led to the wrong port hears of it.
 const PEER_PROTOCOL: &[u8] = b"quorate-peer";
 
-fn dialler(identity: Arc<SingleCertAndKey>, roots: Arc<rustls::RootCertStore>) -> Result<ClientConfig, String> {
+fn dialler(
+    identity: Arc<SingleCertAndKey>,
+    roots: Arc<rustls::RootCertStore>,
+    revocation: Option<Arc<dyn ClientCertVerifier>>,
+) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider()));
     let builder = builder.with_protocol_versions(&[&TLS13]).map_err(|error| error.to_string())?;
-    let verifier = Arc::new(NodeVerifier { roots });
+    let verifier = Arc::new(NodeVerifier { roots, revocation });
     let mut dial =
         builder.dangerous().with_custom_certificate_verifier(verifier).with_client_cert_resolver(identity as _);
     dial.resumption = rustls::client::Resumption::disabled();

@@ -1,6 +1,6 @@
 //! New certificates while the node runs.
 //!
-//! Owns the looking: files that have changed are taken whole or not at all. Never ends a connection that is open.
+//! Owns the looking: files that have changed are taken whole or not at all. What that means for connections that are open is the port's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,13 @@ pub async fn run(ports: Vec<Arc<PortTls>>) {
         for port in &ports {
             let looked = Arc::clone(port);
             match background::blocking(move || looked.reload()).await {
-                Ok(Ok(false)) => {}
-                Ok(Ok(true)) => {
+                Ok(Ok(None)) => {}
+                Ok(Ok(Some(ended))) => {
                     let [field, ..] = port.port().fields();
                     tracing::info!(field, left = ?port.seconds_left(), "new TLS certificates are in use");
+                    if ended > 0 {
+                        tracing::warn!(field, ended, "connections were ended whose certificates are revoked");
+                    }
                 }
                 Ok(Err(reason)) => {
                     tracing::error!(reason, "new TLS files were not taken, the old ones stay; correct them");
@@ -42,7 +45,7 @@ impl MetricsSource for TlsSamples {
         let failures = self.0.iter().map(|port| port.failures()).sum();
         let help = "Times that changed TLS files were not taken, and the old ones stayed";
         out.push(Sample::counter("tls_reload_failures", help, failures));
-        let help = "Time until a certificate in use expires, less than 0 once it has";
+        let help = "Time until a certificate or a list of revoked ones in use expires, less than 0 once it has";
         for (label, seconds) in self.0.iter().flat_map(|port| port.seconds_left()) {
             out.push(Sample::seconds("tls_certificate_left_seconds", help, seconds).labelled("certificate", label));
         }

@@ -1,4 +1,4 @@
-//! Why a handshake failed, in words that say what to do.
+//! Why a handshake failed or a file cannot be used, in words that say what to do.
 //!
 //! Owns the words. Never tells what a key is.
 
@@ -42,15 +42,27 @@ pub fn reason(error: &Error) -> String {
 
 fn certificate(error: &CertificateError) -> String {
     use CertificateError::{
-        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
-        UnknownIssuer,
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Revoked,
+        UnknownIssuer, UnknownRevocationStatus,
     };
     match error {
         Expired | ExpiredContext { .. } => "the certificate has expired".into(),
         NotValidYet | NotValidYetContext { .. } => "the certificate does not hold yet; compare the clocks".into(),
+        Revoked => "the certificate was revoked by its CA".into(),
+        UnknownRevocationStatus => {
+            "the certificate is of a CA of which there is no list of revoked certificates here".into()
+        }
         UnknownIssuer => "the certificate is of a CA that is not known here".into(),
         NotValidForName | NotValidForNameContext { .. } => format!("the certificate is of somebody else: {error}"),
         error => format!("the certificate is refused: {error}"),
+    }
+}
+
+/// Why a file of certificates, keys or lists could not be read.
+pub fn unreadable(error: &rustls::pki_types::pem::Error) -> String {
+    match error {
+        rustls::pki_types::pem::Error::Io(error) => format!("cannot be read: {error}"),
+        error => format!("is not PEM: {error}"),
     }
 }
 
@@ -59,6 +71,7 @@ fn refused(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::UnknownCA => "the other end does not know the CA of our certificate".into(),
         AlertDescription::CertificateExpired => "the other end says that our certificate has expired".into(),
+        AlertDescription::CertificateRevoked => "the other end says that our certificate was revoked".into(),
         AlertDescription::CertificateRequired => "the other end wants a certificate of us".into(),
         AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
             format!("the other end refuses our certificate ({alert:?})")

@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use quorate_node::client_port::ServeSettings;
 use quorate_node::tls::{Authority, Issued, Lifetime, Port, PortTls, Subject, TlsFiles};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
 
@@ -31,9 +33,10 @@ async fn secured(asks_for_certificates: bool) -> Secured {
     let subject = Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
     let issued = authority.issue(&subject, Lifetime::days(1)).expect("a certificate");
     let ca = asks_for_certificates.then(|| authority.cert());
-    let files = TlsFiles { port: Port::Clients, cert: issued.cert, key: issued.key, ca };
+    let files = TlsFiles { port: Port::Clients, cert: issued.cert, key: issued.key, ca, crl: None };
     let mut settings = serve_settings();
     settings.header_timeout = Duration::from_millis(500);
+    settings.connections_max = 2_000;
     settings.tls = Some(PortTls::open(files).expect("good files"));
     let server = Server::start_with(api_settings(), settings).await;
     Secured { server, authority, dir }
@@ -143,4 +146,118 @@ async fn client_certificates_are_believed_if_they_are_of_the_ca_and_nobody_needs
     };
     assert!(refused, "a certificate of another CA");
     assert!(connect(&server, &foreign.cert(), None, None).await.is_err(), "the client does not know the CA");
+}
+
+/// Asks once, on a connection that stays open.
+async fn is_served(stream: &mut TlsStream<TcpStream>) -> bool {
+    let asked = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await;
+    let mut bytes = [0u8; 2_048];
+    let answered = tokio::time::timeout(PATIENCE, stream.read(&mut bytes)).await.expect("an answer or the end");
+    asked.is_ok() && answered.is_ok_and(|count| bytes[..count].starts_with(b"HTTP/1.1 200"))
+}
+
+#[tokio::test]
+async fn a_revoked_certificate_is_refused_and_ends_the_connections_that_are_open() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
+    let issue = |subject| authority.issue(&subject, Lifetime::days(1)).expect("a certificate");
+    let own = issue(Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] });
+    let (app, other) = (issue(Subject::Client("app".into())), issue(Subject::Client("other".into())));
+    let crl = Some(authority.revoke(None, Lifetime::days(1)).expect("an empty list"));
+    let ca = Some(authority.cert());
+    let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca, crl };
+    let tls = PortTls::open(files).expect("good files");
+    let settings = ServeSettings { tls: Some(Arc::clone(&tls)), ..serve_settings() };
+    let server = Server::start_with(api_settings(), settings).await;
+    let mut open = connect(&server, &authority.cert(), Some(&app), None).await.expect("a handshake");
+    let mut stays = connect(&server, &authority.cert(), Some(&other), None).await.expect("a handshake");
+    let mut nameless = connect(&server, &authority.cert(), None, None).await.expect("a handshake");
+    assert!(is_served(&mut open).await && is_served(&mut stays).await && is_served(&mut nameless).await);
+
+    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
+    assert_eq!(tls.reload(), Ok(Some(1)), "one connection is ended");
+    assert!(!is_served(&mut open).await, "it was open, and its certificate is revoked");
+    assert!(is_served(&mut stays).await && is_served(&mut nameless).await, "others go on");
+    let refused = match connect(&server, &authority.cert(), Some(&app), None).await {
+        Err(_) => true,
+        // Over TLS 1.3 the client is through before it is judged.
+        Ok(mut stream) => !is_served(&mut stream).await,
+    };
+    assert!(refused, "no handshake with it any more");
+
+    // A list whose time is over is not taken, and the last one holds on.
+    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
+    authority.revoke(None, past).expect("a list");
+    let reason = tls.reload().expect_err("it is too old");
+    assert!(reason.contains("tls_client_crl") && reason.contains("whose time is over"), "{reason}");
+    assert!(tls.warnings().iter().any(|warning| warning.contains("were not taken")), "{:?}", tls.warnings());
+    let still = match connect(&server, &authority.cert(), Some(&app), None).await {
+        Err(_) => true,
+        Ok(mut stream) => !is_served(&mut stream).await,
+    };
+    assert!(still, "the last list holds on");
+    // It keeps all that was revoked before.
+    authority.revoke(Some(&other.cert), Lifetime::days(1)).expect("a list");
+    assert_eq!(tls.reload(), Ok(Some(1)));
+    assert!(!is_served(&mut stays).await && is_served(&mut nameless).await);
+}
+
+#[test]
+fn lists_that_do_not_fit_are_refused_by_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let authority = Authority::create(&dir.path().join("a"), Lifetime::days(1)).expect("a CA");
+    let other = Authority::create(&dir.path().join("b"), Lifetime::days(1)).expect("a CA");
+    let own = authority.issue(&Subject::Node { id: 1, hosts: vec!["h".into()] }, Lifetime::days(1)).expect("one");
+    let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca: Some(authority.cert()), crl: None };
+    let fault = |crl: std::path::PathBuf| {
+        let faults = TlsFiles { crl: Some(crl), ..files.clone() }.check().expect_err("it does not fit");
+        assert_eq!((faults.len(), faults[0].field), (1, "tls_client_crl"), "{faults:?}");
+        faults[0].detail.clone()
+    };
+    assert!(fault(dir.path().join("none")).contains("cannot be read"));
+    assert!(fault(authority.cert()).contains("has no list in it"));
+    let foreign = other.revoke(None, Lifetime::days(1)).expect("a list");
+    assert!(fault(foreign).contains("has no list of the CA"));
+    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
+    let old = authority.revoke(None, past).expect("a list");
+    assert!(fault(old).contains("whose time is over"));
+    let good = authority.revoke(None, Lifetime::days(1)).expect("a list");
+    assert_eq!(TlsFiles { crl: Some(good), ..files }.check(), Ok(()));
+}
+
+/// Strangers who ask for handshakes and leave them half done, again and again, until told to stop; how many there were.
+async fn half_done_handshakes(from: std::net::Ipv4Addr, to: std::net::SocketAddr, stop: CancellationToken) -> usize {
+    // What a client says first, up to the middle.
+    let mut count = 0;
+    let mut open = Vec::new();
+    while !stop.is_cancelled() {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of loopback");
+        if let Ok(mut stream) = socket.connect(to).await {
+            let _cut = stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
+            open.push(stream);
+            count += 1;
+        }
+        if open.len() > 400 {
+            open.drain(..100);
+        }
+    }
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handshakes_of_one_address_that_go_nowhere_keep_nobody_waiting() {
+    let Secured { server, authority, dir: _dir } = secured(false).await;
+    let stop = CancellationToken::new();
+    let flood = tokio::spawn(half_done_handshakes([127, 0, 0, 9].into(), server.addr, stop.clone()));
+    let mut longest = Duration::ZERO;
+    for _ in 0..10 {
+        let begun = Instant::now();
+        let stream = connect(&server, &authority.cert(), None, None).await.expect("a handshake");
+        assert_eq!(exchange(stream).await.expect("an answer"), 200);
+        longest = longest.max(begun.elapsed());
+    }
+    stop.cancel();
+    println!("{} half handshakes; the longest whole one took {longest:?}", flood.await.expect("no panic"));
+    assert!(longest < Duration::from_millis(400), "{longest:?}: the time of a head is 500 ms");
 }

@@ -21,7 +21,7 @@ use crate::support::{Node, Setup, node, soon};
 fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
     let hosts = vec!["127.0.0.1".to_owned()];
     let issued = authority.issue(&Subject::Node { id, hosts }, lifetime).unwrap();
-    TlsFiles { port: Port::Peers(id), cert: issued.cert, key: issued.key, ca: Some(authority.cert()) }
+    TlsFiles { port: Port::Peers(id), cert: issued.cert, key: issued.key, ca: Some(authority.cert()), crl: None }
 }
 
 fn authority(dir: &Path) -> Authority {
@@ -93,7 +93,7 @@ async fn a_client_certificate_of_the_same_ca_makes_no_node() {
     let authority = authority(dir.path());
     let client = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).unwrap();
     let ca = Some(authority.cert());
-    let faults = PortTls::open(TlsFiles { port: Port::Peers(2), cert: client.cert, key: client.key, ca });
+    let faults = PortTls::open(TlsFiles { port: Port::Peers(2), cert: client.cert, key: client.key, ca, crl: None });
     let Err(faults) = faults else { panic!("a node cannot use it") };
     assert!(faults[0].detail.contains("is not for node 2"), "{faults:?}");
     for name in ["node-2.quorate", "NODE-2.QUORATE", "", "a/b", ".."] {
@@ -181,18 +181,18 @@ async fn new_certificates_are_taken_whole_or_not_at_all() {
     let authority = authority(dir.path());
     let (first, second) = (files(&authority, 2, Lifetime::days(1)), files(&authority, 4, Lifetime::days(1)));
     let tls = PortTls::open(first.clone()).unwrap();
-    assert_eq!(tls.reload(), Ok(false), "nothing has changed");
+    assert_eq!(tls.reload(), Ok(None), "nothing has changed");
     let kept = std::fs::read(&first.key).unwrap();
     std::fs::copy(&second.key, &first.key).unwrap();
     let reason = tls.reload().expect_err("the key of another certificate");
     assert!(reason.contains("peer_tls_key") && reason.contains("is not the key of"), "{reason}");
-    assert_eq!(tls.reload(), Ok(false), "each version of the files is tried once");
+    assert_eq!(tls.reload(), Ok(None), "each version of the files is tried once");
     assert_eq!(tls.failures(), 1);
     assert!(tls.warnings().iter().any(|warning| warning.contains("were not taken")), "{:?}", tls.warnings());
     let (one, two) = (secured(&authority, 1, 1).await, start(2, Arc::clone(&tls)).await);
     assert_eq!(count_of(&one, &two, 1, 1).await, 1, "the old certificate is in use");
     std::fs::write(&first.key, kept).unwrap();
-    assert_eq!(tls.reload(), Ok(true));
+    assert_eq!(tls.reload(), Ok(Some(0)));
     assert!(tls.warnings().iter().all(|warning| !warning.contains("were not taken")));
     // One day is left, which is little.
     assert!(tls.warnings().iter().any(|warning| warning.contains("peer_tls_cert expires in")), "{:?}", tls.warnings());
@@ -200,4 +200,33 @@ async fn new_certificates_are_taken_whole_or_not_at_all() {
     let labels: Vec<_> = left.iter().map(|(label, _)| *label).collect();
     assert_eq!(labels, ["peer", "peer_ca"]);
     assert!(left.iter().all(|(_, seconds)| (1.0..=86_400.0).contains(seconds)), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_node_whose_certificate_is_revoked_is_cut_off_in_both_directions() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let crl = authority.revoke(None, Lifetime::days(1)).unwrap();
+    let open = |id| {
+        let files = TlsFiles { crl: Some(crl.clone()), ..files(&authority, id, Lifetime::days(1)) };
+        (files.cert.clone(), PortTls::open(files).unwrap())
+    };
+    let ((_, tls), (cert, their_tls)) = (open(1), open(2));
+    let (one, two) = (start(1, Arc::clone(&tls)).await, start(2, their_tls).await);
+    assert_eq!(one.net.call(&two.addr, Some(2), PeerRequest::Hello, soon()).await, Ok(PeerResponse::Done));
+    assert_eq!(two.net.call(&one.addr, Some(1), PeerRequest::Hello, soon()).await, Ok(PeerResponse::Done));
+    authority.revoke(Some(&cert), Lifetime::days(1)).unwrap();
+    assert_eq!(tls.reload(), Ok(Some(2)), "the one that came and the one that was made");
+    for (from, to, id) in [(&one, &two, 2), (&two, &one, 1)] {
+        let told = async {
+            loop {
+                match from.net.call(&to.addr, Some(id), PeerRequest::Hello, soon()).await {
+                    Err(CallError::NotSent(reason)) if reason.contains("revoked") => return,
+                    Ok(answer) => panic!("it was answered: {answer:?}"),
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), told).await.expect("it is told that a certificate is revoked");
+    }
 }

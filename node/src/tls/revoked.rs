@@ -1,0 +1,152 @@
+//! Certificates that their CA has revoked: the lists of them (CRLs), and the connections that they end.
+//!
+//! Owns the reading of lists and the register of connections. Whether a certificate is on a list, rustls judges.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{CertificateError, Error, RootCertStore};
+use tokio_util::sync::CancellationToken;
+use x509_cert::crl::CertificateList;
+use x509_cert::der::Decode;
+
+use super::certificate::subject_of;
+use super::provider;
+use super::words::unreadable;
+
+/// Lists, as they were read.
+pub(super) struct Lists {
+    pub lists: Vec<CertificateRevocationListDer<'static>>,
+    /// When the first of them is to be replaced by a newer one, since 1970; `None` where none of them says.
+    pub until: Option<Duration>,
+}
+
+/// Reads lists. Each of the authorities must have one, or all that it made would be refused; and none may be so old that it says itself
+/// that it does not hold any more.
+pub(super) fn read(path: &Path, authorities: &[CertificateDer<'static>], now: Duration) -> Result<Lists, String> {
+    let bad = |error: rustls::pki_types::pem::Error| unreadable(&error);
+    let found = CertificateRevocationListDer::pem_file_iter(path).map_err(bad)?;
+    let lists: Vec<_> = found.collect::<Result<_, _>>().map_err(bad)?;
+    if lists.is_empty() {
+        return Err("has no list in it; it should begin with -----BEGIN X509 CRL-----".into());
+    }
+    let (mut issuers, mut until) = (Vec::new(), None::<Duration>);
+    for list in &lists {
+        let list = CertificateList::from_der(list.as_ref())
+            .map_err(|error| format!("has a list that cannot be read: {error}"))?;
+        if let Some(next) = list.tbs_cert_list.next_update {
+            let next = next.to_unix_duration();
+            until = Some(until.map_or(next, |until| until.min(next)));
+        }
+        issuers.push(list.tbs_cert_list.issuer);
+    }
+    if until.is_some_and(|until| until <= now) {
+        return Err("has a list whose time is over; put a new one of its CA there".into());
+    }
+    for authority in authorities {
+        let name = subject_of(authority)?;
+        if !issuers.contains(&name) {
+            return Err(format!(
+                "has no list of the CA `{name}`, whose certificates would all be refused; add one, if need be an empty one"
+            ));
+        }
+    }
+    Ok(Lists { lists, until })
+}
+
+/// Who judges the certificates of clients and nodes: whether a CA made them and has not revoked them. Only the certificate itself is
+/// looked for in the lists, not those between it and the CA. A list that has become too old while it was in use still holds.
+pub(super) fn verifier(
+    roots: &Arc<RootCertStore>,
+    crls: &[CertificateRevocationListDer<'static>],
+    may_show_none: bool,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider()));
+    let builder = builder.with_crls(crls.iter().cloned()).only_check_end_entity_revocation();
+    let builder = if may_show_none { builder.allow_unauthenticated() } else { builder };
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Whether a certificate was revoked, with those between it and its CA.
+fn is_revoked(verifier: &dyn ClientCertVerifier, chain: &[CertificateDer<'_>]) -> bool {
+    let Some((own, between)) = chain.split_first() else { return false };
+    let judged = verifier.verify_client_cert(own, between, UnixTime::now());
+    matches!(judged, Err(Error::InvalidCertificate(CertificateError::Revoked)))
+}
+
+/// Connections whose other end has shown a certificate.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Shown(Arc<Mutex<Register>>);
+
+#[derive(Debug, Default)]
+struct Register {
+    serial: u64,
+    open: BTreeMap<u64, (Vec<CertificateDer<'static>>, CancellationToken)>,
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+pub struct ShownCertificate {
+    serial: u64,
+    of: Shown,
+    revoked: CancellationToken,
+}
+
+impl ShownCertificate {
+    /// Cancelled once the certificate is revoked.
+    pub fn revoked(&self) -> &CancellationToken {
+        &self.revoked
+    }
+}
+
+impl Drop for ShownCertificate {
+    fn drop(&mut self) {
+        self.of.0.lock().open.remove(&self.serial);
+    }
+}
+
+impl Shown {
+    /// Registers a connection, and then looks whether its certificate is still good: the lists may have been exchanged while hands were
+    /// shaken.
+    pub fn add(
+        &self,
+        chain: &[CertificateDer<'_>],
+        verifier: &dyn Fn() -> Arc<dyn ClientCertVerifier>,
+    ) -> ShownCertificate {
+        let chain: Vec<_> = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        let revoked = CancellationToken::new();
+        let serial = {
+            let mut register = self.0.lock();
+            register.serial += 1;
+            let serial = register.serial;
+            register.open.insert(serial, (chain.clone(), revoked.clone()));
+            serial
+        };
+        let shown = ShownCertificate { serial, of: self.clone(), revoked };
+        if is_revoked(&*verifier(), &chain) {
+            shown.revoked.cancel();
+        }
+        shown
+    }
+
+    /// Ends the connections whose certificate is revoked; how many. Each certificate is judged once, however many connections show it.
+    pub fn end_revoked(&self, verifier: &dyn ClientCertVerifier) -> usize {
+        let open: Vec<_> = self.0.lock().open.values().cloned().collect();
+        let mut judged = HashMap::new();
+        let mut ended = 0;
+        for (chain, revoked) in &open {
+            if *judged.entry(chain).or_insert_with(|| is_revoked(verifier, chain)) {
+                revoked.cancel();
+                ended += 1;
+            }
+        }
+        ended
+    }
+}
