@@ -57,6 +57,10 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    pub(crate) fn client(&self) -> &'a Client {
+        self.client
+    }
+
     /// All of them, as the leader knows them.
     ///
     /// # Examples

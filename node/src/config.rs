@@ -27,14 +27,16 @@ use tracing_subscriber::filter::Targets;
 
 use crate::app::archive::ArchiveSettings;
 use crate::app::backup_schedule::BackupSchedule;
+use crate::app::bootstrap::JoinCredential;
+use crate::app::members::admission::JoinPolicy;
 use crate::client_port::ServeSettings;
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
+use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
-use crate::gateway::hosts::AllowedHosts;
 use crate::logging::LogFormat;
 use crate::tls::{Port, TlsFiles};
 use crate::traces::TraceParents;
@@ -89,6 +91,10 @@ pub struct Config {
     pub join: BTreeMap<u64, String>,
     /// Whether this node is to stay without a vote until it is needed.
     pub standby: bool,
+    /// File with the invitation of this node.
+    pub join_token_file: Option<PathBuf>,
+    /// Whom it takes in while it leads.
+    pub join_policy: JoinPolicy,
     /// How long a voter may be dead before a standby takes its place; `None` for ever.
     pub replace_dead_after: Option<Duration>,
     /// Levels of the lines that are logged.
@@ -161,14 +167,14 @@ pub struct Config {
     pub console: bool,
     /// Origins of web pages that browsers let ask this node, `*` for every one.
     pub cors_origins: Vec<String>,
+    /// The names by which clients may ask it.
+    pub hosts: AllowedHosts,
     /// Which etcd it says that it speaks like.
     pub etcd_version: EtcdVersion,
     /// Certificates of the client port; without them it is plain.
     pub tls: Option<TlsFiles>,
     /// Certificates between the nodes; without them their connections are plain.
     pub peer_tls: Option<TlsFiles>,
-    /// The names by which clients may ask it.
-    pub hosts: AllowedHosts,
     /// Whether clients have to say who they are.
     pub auth: Auth,
     /// Where the token of `root` stands.
@@ -226,13 +232,22 @@ impl Config {
             slow_request: self.slow_request,
             traces: None,
             cors_origins: self.cors_origins.clone(),
+            hosts: self.hosts.clone(),
             console: self.console,
             etcd_version: self.etcd_version.clone(),
             auth: AuthSettings::Open,
             audit: None,
         }
     }
-            hosts: self.hosts.clone(),
+
+    /// What this node comes with when it asks to be taken in.
+    pub fn credential(&self) -> JoinCredential {
+        JoinCredential {
+            as_standby: self.standby,
+            invitation_file: self.join_token_file.clone(),
+            ..JoinCredential::default()
+        }
+    }
 
     /// What the accept loop needs of it; TLS comes with the node, since it is exchanged while it runs.
     pub fn serve_settings(&self) -> ServeSettings {

@@ -386,6 +386,7 @@ impl Node {
             level_known: config.feature_level_max,
             awake: awake.clone(),
             adopting: tokio::sync::Mutex::default(),
+            join: config.join.clone(),
             app: OnceLock::new(),
         });
         let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
@@ -455,6 +456,7 @@ impl Node {
             waiting,
             lock_queues,
             lock_questions: Semaphore::new(QUESTIONS_MAX),
+            join_policy: config.join_policy,
             changes: members::Changes::default(),
             space,
             level_known: config.feature_level_max,
@@ -520,7 +522,7 @@ impl Node {
 
     /// Never returns while all is well.
     async fn become_member(&self, config: &Config) -> Ended {
-        match bootstrap::become_member(&self.app, &self.service, &config.join, config.standby).await {
+        match bootstrap::become_member(&self.app, &self.service, &config.join, &config.credential()).await {
             Ok(()) => std::future::pending().await,
             Err(refused) => self.refused(config, refused).await,
         }

@@ -1,13 +1,16 @@
 //! Commands on the members of the cluster, and on who leads it.
 
+use std::time::Duration;
+
 use clap::Subcommand;
-use quorate_client::api::{Applied, Member, MemberRole, MembersChanged};
+use quorate_client::api::{Applied, InvitationView, Member, MemberRole, MembersChanged};
 use quorate_client::{ChangeMembers, Error};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
+use crate::parse;
 
 /// The verbs of `member`.
 #[derive(Debug, Subcommand)]
@@ -58,6 +61,34 @@ pub enum Command {
         #[command(flatten)]
         how: How,
     },
+    /// Invite a node, and print the token that it shows: this once, the cluster keeps only a hash
+    ///
+    /// Nothing else is printed, so that it may go into a file, which the node is started with: quorate-node --join-token-file FILE. The
+    /// token is good for one node. Where nodes use TLS with each other, no other newcomer is taken in (see --join-policy of quorate-node).
+    #[command(after_help = "Examples:
+  (umask 077 && quorate member invite --id 4 > node-4.token)
+  quorate member invite --standby --for 1h
+Node 3 has lost its disk, and is to come back under its id with an empty one:
+  quorate member remove 3
+  quorate member invite --id 3 --for 1h > node-3.token")]
+    Invite {
+        /// Only for a node of this id; needed for the id of a node that was removed.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        id: Option<u64>,
+        /// For how long it may be used, at most 30 days; without this ten minutes.
+        #[arg(long = "for", value_parser = parse::positive_duration, value_name = "TIME")]
+        valid_for: Option<Duration>,
+        /// Only for a node that is started with --standby.
+        #[arg(long)]
+        standby: bool,
+    },
+    /// List the invitations, without their secrets
+    Invitations,
+    /// Revoke an invitation by its id; exit code 3 if there is none
+    Revoke {
+        /// Which invitation: the 16 digits behind `qj_`, as `invitations` shows them.
+        invitation: String,
+    },
     /// Rebuild the state of a member in quarantine from the leader's
     ///
     /// A member that found its state to differ from that of a majority serves nobody until then. The others go on meanwhile.
@@ -94,6 +125,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (change, how) = match command {
         Command::List => return list(context).await,
         Command::Repair { id } => return repair(context, id).await,
+        Command::Invite { id, valid_for, standby } => return invite(context, id, valid_for, standby).await,
+        Command::Invitations => return invitations(context).await,
+        Command::Revoke { invitation } => return revoke(context, &invitation).await,
         Command::Add { id, peer_addr, promote, how } => (members.add(id, peer_addr, promote), how),
         Command::Promote { id, how } => (members.promote(id), how),
         Command::Demote { id, how } => (members.demote(id), how),
@@ -123,6 +157,49 @@ async fn list(context: &Context) -> Result<(), Failed> {
         output::line("a change of the voters is under way")?;
     }
     output::line(answer.prospect)
+}
+
+async fn invite(context: &Context, id: Option<u64>, life: Option<Duration>, standby: bool) -> Result<(), Failed> {
+    let mut invite = context.client.members().invite().standby(standby);
+    if let Some(id) = id {
+        invite = invite.node(id);
+    }
+    if let Some(life) = life {
+        invite = invite.valid_for(life);
+    }
+    if let Some(id) = &context.shared.request_id {
+        invite = invite.request_id(id.clone());
+    }
+    let answer = invite.await?;
+    output::answer(context.shared.output, &answer, || answer.token.0.clone())
+}
+
+async fn invitations(context: &Context) -> Result<(), Failed> {
+    let answer = context.client.members().invitations().await?;
+    match context.shared.output.data() {
+        Some(Form::Table) => output::items(Form::Table, &answer.invitations),
+        Some(form) => output::show(form, &answer),
+        None => answer.invitations.iter().try_for_each(|invitation| output::line(shown(invitation))),
+    }
+}
+
+fn shown(invitation: &InvitationView) -> String {
+    let InvitationView { id, node_id, standby, created, left_ms, used_by, .. } = invitation;
+    let whom = node_id.map_or("anybody".to_owned(), |id| format!("node {id}"));
+    let standby = if *standby { ", as a standby" } else { "" };
+    let end = match (used_by, left_ms) {
+        (Some(node), _) => format!("used by node {node}, which is not a member yet"),
+        (None, 0) => "its time is over".to_owned(),
+        (None, left) => format!("{} left", output::millis(*left)),
+    };
+    format!("{id}  for {whom}{standby}  created {created}  {end}")
+}
+
+async fn revoke(context: &Context, id: &str) -> Result<(), Failed> {
+    let answer = context.with_id(context.client.members().revoke_invitation(id)).await?;
+    output::answer(context.shared.output, &answer, || {
+        output::told(format!("revoked: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
+    })
 }
 
 async fn repair(context: &Context, id: u64) -> Result<(), Failed> {

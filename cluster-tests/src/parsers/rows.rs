@@ -10,12 +10,12 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::keyspace::{
-    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, refusals, request,
-    sequence, session, task, timer,
+    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members, refusals,
+    request, sequence, session, task, timer,
 };
 use quorate_store::offline::decode_row;
 use quorate_store::types::CollectionRow;
-use quorate_store::types::{BarrierRow, Elected, LatchRow, RoleRow, TokenRow, UserRow};
+use quorate_store::types::{BarrierRow, Elected, InvitationRow, LatchRow, RemovedRow, RoleRow, TokenRow, UserRow};
 
 use super::commands::{again, record, room};
 use super::{assert_explained, memory, samples};
@@ -87,6 +87,8 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
         family::USER => access::user_key(&access::decode_user(row_key)?),
         family::ROLE => access::role_key(&access::decode_role(row_key)?),
         family::TOKEN => access::token_key(access::decode_token(row_key)?),
+        family::INVITATION => members::invitation_key(members::decode_invitation(row_key)?),
+        family::REMOVED_MEMBER => members::removed_key(members::decode_removed(row_key)?),
         family::USER_TOKEN => access::decode_user_token(row_key).map(|(user, id)| access::user_token_key(&user, id))?,
         family::ROLE_USER => {
             access::decode_role_user(row_key).map(|(role, user)| access::role_user_key(&role, &user))?
@@ -120,6 +122,8 @@ fn check_value(family: u8, value: &[u8]) {
         family::USER => record::<UserRow>(value),
         family::ROLE => record::<RoleRow>(value),
         family::TOKEN => record::<TokenRow>(value),
+        family::INVITATION => record::<InvitationRow>(value),
+        family::REMOVED_MEMBER => record::<RemovedRow>(value),
         _ => {}
     }
 }

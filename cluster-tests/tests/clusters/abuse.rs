@@ -340,3 +340,48 @@ async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() 
     .await;
     cluster.assert_agreement().await;
 }
+
+/// Connections that say nothing, so many at a time and again and again, until told to stop; counts them.
+async fn hold_silently(from: Ipv4Addr, to: SocketAddr, at_once: usize, stop: Arc<AtomicBool>, came: Arc<AtomicUsize>) {
+    let mut open = std::collections::VecDeque::new();
+    while !stop.load(Ordering::Relaxed) {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of loopback");
+        let Ok(stream) = socket.connect(to).await else { continue };
+        open.push_back(stream);
+        came.fetch_add(1, Ordering::Relaxed);
+        if open.len() > at_once {
+            open.pop_front();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_connections_on_the_port_of_peers_keep_no_member_out() {
+    let mut cluster = Cluster::start().await;
+    let back = cluster.follower().await;
+    let (stop, came) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let crowd = |id| hold_silently([127, 0, 0, 9].into(), cluster.peer_address(id), 1_000, stop.clone(), came.clone());
+    let crowds: Vec<_> = cluster.live_but(back).into_iter().map(|id| tokio::spawn(crowd(id))).collect();
+    cluster.kill(back).await;
+    eventually("a crowd is there", PATIENCE, async || {
+        let came = came.load(Ordering::Relaxed);
+        if came >= 2_000 { Ok(()) } else { Err(format!("{came} came")) }
+    })
+    .await;
+    let begun = Instant::now();
+    cluster.start_node(back);
+    cluster.wait_ready(back).await;
+    let took = begun.elapsed();
+    // A write that both others have to know needs the connections between all of them.
+    let leader = cluster.leader().await;
+    cluster.hand_leadership_to(back).await;
+    stop.store(true, Ordering::Relaxed);
+    for crowd in crowds {
+        crowd.await.expect("no panic");
+    }
+    let came = came.load(Ordering::Relaxed);
+    println!("{came} silent connections came; node {back} was back after {took:?}, and led after node {leader}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    cluster.assert_agreement().await;
+}

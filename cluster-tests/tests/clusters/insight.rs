@@ -30,7 +30,7 @@ fn described() -> BTreeSet<&'static str> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_follows_the_conventions_and_stands_in_the_operators_guide() {
     // Some metrics are only there with TLS.
-    let (mut cluster, _certificates) = with_tls_between_nodes().await;
+    let (mut cluster, _certificates, _pki) = with_tls_between_nodes().await;
     Request::put("insight", "1").send(cluster.client_address(1)).await.expect("an answer").expect_success();
     let scrape = scrape(&cluster, 1).await;
     let described = described();
@@ -110,7 +110,7 @@ fn all_of(value: &Value, name: &str, found: &mut Vec<String>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_of_the_alerts_and_the_dashboard_is_exported_and_of_the_right_kind() {
     // Some metrics are only there with TLS.
-    let (mut cluster, _certificates) = with_tls_between_nodes().await;
+    let (mut cluster, _certificates, _pki) = with_tls_between_nodes().await;
     let scrape = scrape(&cluster, 2).await;
     let samples: BTreeSet<&str> = scrape.sample_names().collect();
     let alerts: Value = serde_saphyr::from_str(ALERTS).expect("the alerts are YAML");

@@ -56,6 +56,7 @@ mod histories;
 mod kubelet;
 mod members;
 mod namespaces;
+mod newcomers;
 mod power;
 mod recovery;
 mod restart;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::guide::built;
 
 /// A directory with a CA.
-struct Pki {
+pub struct Pki {
     home: TempDir,
 }
 
@@ -34,7 +34,7 @@ impl Pki {
     }
 
     /// A node's certificate; at the same place as one before, if there was one.
-    fn issue(&self, id: u64) {
+    pub fn issue(&self, id: u64) {
         for file in [format!("node-{id}.crt"), format!("node-{id}.key")] {
             drop(std::fs::remove_file(self.path(&file)));
         }
@@ -43,12 +43,12 @@ impl Pki {
 }
 
 /// Where a node reads its certificates: through a link that is exchanged, as Kubernetes does it with secrets.
-fn place(dir: &Path, id: u64, file: &str) -> PathBuf {
+pub fn place(dir: &Path, id: u64, file: &str) -> PathBuf {
     dir.join(format!("node-{id}")).join(file)
 }
 
 /// Puts the certificate of a node where the node reads it, all files in one step.
-fn install(dir: &Path, id: u64, from: &Pki, authorities: &[&Pki]) {
+pub fn install(dir: &Path, id: u64, from: &Pki, authorities: &[&Pki]) {
     install_as(dir, &format!("node-{id}"), from, authorities);
 }
 
@@ -87,7 +87,7 @@ fn cluster(dir: &Path) -> Cluster {
 
 /// Three nodes that speak TLS with each other and plainly with clients, and are ready. The directory is where their certificates
 /// are.
-pub async fn with_tls_between_nodes() -> (Cluster, TempDir) {
+pub async fn with_tls_between_nodes() -> (Cluster, TempDir, Pki) {
     let (pki, dir) = (Pki::new(), tempfile::tempdir().expect("a directory"));
     let mut cluster = Cluster::new(Settings::default());
     for id in cluster.ids() {
@@ -99,7 +99,7 @@ pub async fn with_tls_between_nodes() -> (Cluster, TempDir) {
     }
     cluster.start_all();
     cluster.wait_all_ready().await;
-    (cluster, dir)
+    (cluster, dir, pki)
 }
 
 fn endpoints(cluster: &Cluster, ids: &[u64]) -> String {

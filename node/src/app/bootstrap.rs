@@ -4,11 +4,15 @@
 //! lowest node of the list founds, only when every node of the list answered, and only when none of them has one already.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use openraft::errors::{InitializeError, RaftError};
+use parking_lot::Mutex;
+use quorate_store::background;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
@@ -16,7 +20,7 @@ use super::App;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::peer::CallError;
-use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
+use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 
 /// Between two rounds of questions.
 const ROUND: Duration = Duration::from_millis(100);
@@ -34,6 +38,41 @@ const JOIN: Duration = Duration::from_secs(70);
 #[error("{0}")]
 pub struct Refused(pub String);
 
+/// What this node comes with when it asks to be taken in.
+#[derive(Debug, Default)]
+pub struct JoinCredential {
+    /// It is to stay a learner.
+    pub as_standby: bool,
+    /// File with its invitation, read for each try; it may be missing.
+    pub invitation_file: Option<PathBuf>,
+    /// What was said last of why it is not taken in.
+    pub said: Mutex<String>,
+}
+
+impl JoinCredential {
+    /// The invitation, if there is one by now.
+    async fn invitation(&self) -> Result<Option<Invitation>, Refused> {
+        let Some(path) = self.invitation_file.clone() else { return Ok(None) };
+        let shown = path.display().to_string();
+        let read = background::blocking(move || std::fs::read_to_string(path)).await;
+        match read.map_err(|error| Refused(error.to_string()))? {
+            Ok(text) if text.trim().is_empty() => Ok(None),
+            Ok(text) => Ok(Some(Invitation(text.trim().to_owned()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Refused(format!("join_token_file: {shown} cannot be read: {error}"))),
+        }
+    }
+
+    /// Says why this node is not taken in, once for each reason.
+    fn say(&self, reason: &str) {
+        let mut said = self.said.lock();
+        if *said != reason {
+            tracing::warn!(reason, "this node is not taken in; it asks again");
+            reason.clone_into(&mut said);
+        }
+    }
+}
+
 /// The join list: node id to peer address. Includes this node where it is a founding member.
 pub type JoinList = BTreeMap<NodeId, String>;
 
@@ -43,8 +82,9 @@ pub async fn become_member(
     app: &App,
     service: &Arc<Service>,
     list: &JoinList,
-    as_standby: bool,
+    credential: &JoinCredential,
 ) -> Result<(), Refused> {
+    let as_standby = credential.as_standby;
     let mut said = String::new();
     loop {
         let membership = super::service::membership(app);
@@ -62,7 +102,7 @@ pub async fn become_member(
         match step {
             Step::Wait { .. } => {}
             Step::Found { cluster_id, members } => found(app, service, list, cluster_id, members).await?,
-            Step::Join { cluster_id, through } => join(app, service, cluster_id, &through, as_standby).await?,
+            Step::Join { cluster_id, through } => join(app, service, cluster_id, &through, credential).await?,
             Step::Listed { cluster_id } | Step::Unlisted { cluster_id } => record(service, cluster_id).await?,
         }
         tokio::time::sleep(ROUND).await;
@@ -295,10 +335,14 @@ async fn join(
     service: &Arc<Service>,
     cluster_id: u128,
     through: &BTreeMap<NodeId, String>,
-    as_standby: bool,
+    credential: &JoinCredential,
 ) -> Result<(), Refused> {
     record(service, cluster_id).await?;
-    let question = PeerRequest::Join { node_id: app.node_id(), member: service.member.clone(), as_standby };
+    let (node_id, member, as_standby) = (app.node_id(), service.member.clone(), credential.as_standby);
+    let question = match credential.invitation().await? {
+        None => PeerRequest::Join { node_id, member, as_standby },
+        Some(invitation) => PeerRequest::JoinInvited { node_id, member, as_standby, invitation },
+    };
     for (id, addr) in through {
         match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
             Ok(PeerResponse::Done) => return Ok(()),
@@ -308,6 +352,12 @@ async fn join(
             }
             Ok(PeerResponse::Refused { reason }) => {
                 return Err(Refused(format!("node {id} refuses to take this node in: {reason}")));
+            }
+            // An operator can do something about it while this node waits.
+            Ok(PeerResponse::NotInvited { reason }) => {
+                credential.say(&reason);
+                tokio::time::sleep(ASK_AGAIN).await;
+                return Ok(());
             }
             // Not the leader, or silent: another one, or the next round.
             Ok(_) | Err(_) => {}

@@ -28,6 +28,7 @@ use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
 use integrity::Integrity;
+use members::admission::JoinPolicy;
 use quota::Quota;
 use renewals::{Renewals, Renewed};
 
@@ -185,6 +186,8 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Access(op) => {
             matches!(op, AccessOp::SetUser { .. } | AccessOp::SetRole { .. } | AccessOp::AddToken(_))
         }
+        // Few and small; and nodes that are needed must be able to come.
+        Action::Members(_) => false,
         Action::Maintain(_) | Action::Faults(_) => false,
     }
 }
@@ -228,6 +231,8 @@ pub struct Inner {
     pub lock_queues: LockQueues,
     /// Held while the leader is asked for the turn of who waits here to lock an entry.
     pub lock_questions: tokio::sync::Semaphore,
+    /// Whom it takes in while it leads.
+    pub join_policy: JoinPolicy,
     /// Held while the members are changed.
     pub changes: members::Changes,
     /// Free space on the data disk.

@@ -2,14 +2,17 @@
 //!
 //! Owns the address book, kept in step with the membership. Never dials by itself: connections are the transport's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::raft::{Membership, NodeId, Vote};
 use quorate_store::state::snapshot::SnapshotHandle;
+use quorate_store::types::NodeDisk;
+use tokio::sync::watch;
 
 use crate::peer::message::{PeerRequest, PeerResponse};
 use crate::peer::snapshot_stream::{self, SendError};
@@ -36,23 +39,68 @@ impl QueryError {
     }
 }
 
+fn disk((node_id, member): (&NodeId, &MemberRecord)) -> NodeDisk {
+    NodeDisk { node_id: *node_id, incarnation: member.incarnation }
+}
+
 /// The address book over the transport.
 pub struct Peers {
     net: PeerNet,
     members: ArcSwap<BTreeMap<NodeId, MemberRecord>>,
+    /// Who stood in a book before and does not in the one of now.
+    gone: Mutex<BTreeSet<NodeDisk>>,
+    /// Counts the books.
+    books: watch::Sender<u64>,
 }
 
 impl Peers {
     /// An empty book.
     pub fn new(net: PeerNet) -> Self {
-        Self { net, members: ArcSwap::default() }
+        let (books, _) = watch::channel(0);
+        Self { net, members: ArcSwap::default(), gone: Mutex::default(), books }
     }
 
     /// Replaces the book by the members of a newer membership.
     pub fn learn(&self, membership: &Membership) {
         let members = membership.nodes().map(|(id, member)| (*id, MemberRecord::from(member))).collect();
-        if **self.members.load() != members {
+        let before = self.members.load_full();
+        if *before != members {
+            let mut gone = self.gone.lock();
+            gone.extend(before.iter().map(disk));
+            members.iter().for_each(|member| _ = gone.remove(&disk(member)));
             self.members.store(members.into());
+            drop(gone);
+            self.books.send_modify(|books| *books += 1);
+        }
+    }
+
+    /// Whether a node stands in the book with this disk.
+    pub fn knows(&self, node: NodeDisk) -> bool {
+        self.members.load().get(&node.node_id).is_some_and(|member| member.incarnation == node.incarnation)
+    }
+
+    /// Whether it did, and does not any more.
+    pub fn has_gone(&self, node: NodeDisk) -> bool {
+        self.gone.lock().contains(&node)
+    }
+
+    /// Follows the book from now on.
+    pub fn follow(&self) -> watch::Receiver<u64> {
+        self.books.subscribe()
+    }
+
+    /// Returns once a node that stands in the book, now or later, does not any more.
+    pub async fn left(&self, node: NodeDisk, mut books: watch::Receiver<u64>) {
+        let mut was_there = false;
+        loop {
+            let is_there = self.knows(node);
+            if was_there && !is_there {
+                return;
+            }
+            was_there = is_there;
+            if books.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 

@@ -13,14 +13,15 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Membership, NodeId};
-use quorate_store::types::Key;
+use quorate_store::types::{Key, NodeDisk};
 use quorate_store::{background, command_codec};
 
+use super::bootstrap::JoinList;
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
 use super::{App, Awake, Turn, members};
 use crate::peer::message::{Forwarded, HelloAnswer, PeerRequest, PeerResponse, ProposalOutcome};
-use crate::peer::{PeerInfo, PeerService};
+use crate::peer::{MembershipStatus, PeerInfo, PeerService};
 use crate::slow;
 
 /// How long a repair may take that another node passed on; it goes on after that.
@@ -45,6 +46,8 @@ pub struct Service {
     pub awake: Awake,
     /// Held while it becomes part of a cluster.
     pub adopting: tokio::sync::Mutex<()>,
+    /// Whom to ask about members that this node does not know.
+    pub join: JoinList,
     /// The app, once it runs.
     pub app: OnceLock<App>,
 }
@@ -69,6 +72,29 @@ impl PeerService for ServiceHandle {
 
     fn known_incarnation(&self, node_id: NodeId) -> Option<u128> {
         self.0.app.get()?.peers().members().get(&node_id).map(|member| member.incarnation)
+    }
+
+    fn membership_status(&self, peer: NodeDisk) -> MembershipStatus {
+        match self.0.app.get() {
+            Some(app) => members::peer_status::of(app, peer),
+            None => MembershipStatus::Unknown,
+        }
+    }
+
+    fn confirm_member(&self, peer: NodeDisk) -> BoxFuture<'static, bool> {
+        let service = self.0.clone();
+        Box::pin(async move {
+            match service.app.get() {
+                Some(app) => members::peer_status::confirm(app, &service.join, peer).await,
+                None => false,
+            }
+        })
+    }
+
+    fn left(&self, peer: NodeDisk) -> BoxFuture<'static, ()> {
+        let Some(app) = self.0.app.get().cloned() else { return Box::pin(std::future::pending()) };
+        let books = app.peers().follow();
+        Box::pin(async move { app.peers().left(peer, books).await })
     }
 
     fn on_entries(&self) {
@@ -145,9 +171,15 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             None => members::not_leader(app),
         },
         PeerRequest::Join { node_id, member, as_standby } if node_id == from.node_id && member == from.member => {
-            members::take_in::join(app, node_id, member.into(), as_standby).await
+            members::take_in::join(app, node_id, member.into(), as_standby, None).await
         }
-        PeerRequest::Join { node_id, .. } => {
+        PeerRequest::JoinInvited { node_id, member, as_standby, invitation }
+            if node_id == from.node_id && member == from.member =>
+        {
+            members::take_in::join(app, node_id, member.into(), as_standby, Some(invitation)).await
+        }
+        PeerRequest::Knows(node) => PeerResponse::Known { is_member: app.peers().knows(node) },
+        PeerRequest::Join { node_id, .. } | PeerRequest::JoinInvited { node_id, .. } => {
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
         PeerRequest::Digests => {
@@ -282,6 +314,7 @@ mod tests {
             level_known: 1,
             awake: Awake::default(),
             adopting: tokio::sync::Mutex::default(),
+            join: JoinList::new(),
             app: OnceLock::new(),
         })
     }

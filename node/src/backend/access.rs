@@ -4,7 +4,7 @@
 
 use quorate_store::access::Rights;
 use quorate_store::state::{Page, StateFault};
-use quorate_store::types::{Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
+use quorate_store::types::{InvitationRow, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
 
 use super::Seen;
 use crate::app::App;
@@ -27,6 +27,8 @@ pub trait Access {
     fn roles(&self, after: Option<&RoleName>, limit: usize) -> Seen<Page<(RoleName, RoleRow)>>;
     /// Lists tokens. May take long: runs on a blocking thread.
     fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>>;
+    /// Lists invitations of newcomers: there are few.
+    fn invitations(&self) -> Seen<Vec<(TokenId, InvitationRow)>>;
 }
 
 impl Access for App {
@@ -60,5 +62,9 @@ impl Access for App {
 
     fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>> {
         self.state().tokens(after, limit)
+    }
+
+    fn invitations(&self) -> Seen<Vec<(TokenId, InvitationRow)>> {
+        self.state().invitations()
     }
 }

@@ -8,6 +8,7 @@ use clap::Parser;
 use serde::Deserialize;
 
 use super::{Auth, ConfigError};
+use crate::app::members::admission::JoinPolicy;
 use crate::logging::LogFormat;
 use crate::traces::TraceParents;
 
@@ -68,6 +69,16 @@ pub struct Args {
     /// --peer-advertise
     #[arg(long, env = "QUORATE_STANDBY", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub standby: Option<bool>,
+
+    /// File with the invitation by which this node is taken in (`quorate member invite`): read when it asks to be, not needed by a
+    /// founding member or once it is one, and may be missing until then [default: none]
+    #[arg(long, env = "QUORATE_JOIN_TOKEN_FILE", value_name = "FILE")]
+    pub join_token_file: Option<PathBuf>,
+
+    /// Whom this node takes in while it leads: only newcomers with an invitation, or everybody who can connect; the same on all nodes
+    /// [default: token where nodes use TLS, else open]
+    #[arg(long, env = "QUORATE_JOIN_POLICY", value_name = "POLICY")]
+    pub join_policy: Option<JoinPolicy>,
 
     /// Milliseconds after which a voter that is dead is replaced by a standby that is there, one at a time; 0 for never
     /// [default: 0]
@@ -366,7 +377,7 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id spare_node_ids data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
+            config node_id spare_node_ids data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby join_token_file join_policy replace_dead_after_ms log log_format
             slow_request_ms otlp_endpoint trace_percent trace_parents feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max

@@ -15,9 +15,10 @@ use super::faults::Faults;
 use super::tls::Security;
 use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive};
 use crate::app::backup_schedule::BackupSchedule;
+use crate::app::members::admission::JoinPolicy;
 use crate::gateway::admission::accounts::AccountLimits;
-use crate::gateway::versions::EtcdVersion;
 use crate::gateway::hosts::{self, AllowedHosts};
+use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::unix_socket;
 use quorate_store::level;
@@ -58,9 +59,9 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let standby = args.standby.unwrap_or(false);
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
     judge_spare_ids(&spare_node_ids, node_id, &join, faults);
-    if standby && join.contains_key(&node_id) {
     let own = [&client_advertise, &peer_advertise];
     let hosts = allowed_hosts(args.allowed_hosts.as_deref(), security.auth, own, faults);
+    if standby && join.contains_key(&node_id) {
         let detail = format!(
             "--join names the founding members, and a standby is none of them; take node {node_id} out of it and say --peer-advertise"
         );
@@ -70,8 +71,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         timing(args.heartbeat_ms, args.election_min_ms, args.election_max_ms, faults);
     let (request_timeout, request_timeout_max) =
         request_timeouts(args.request_timeout_ms, args.request_timeout_max_ms, faults);
-    Config {
     let connections_max = faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000);
+    Config {
         node_id,
         spare_node_ids,
         is_spare: false,
@@ -83,6 +84,11 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         peer_advertise,
         join,
         standby,
+        join_token_file: args.join_token_file,
+        join_policy: args.join_policy.unwrap_or(match security.peer_tls {
+            Some(_) => JoinPolicy::Token,
+            None => JoinPolicy::Open,
+        }),
         replace_dead_after: replace_dead_after(args.replace_dead_after_ms, faults),
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
@@ -164,6 +170,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
         console: !args.no_console.unwrap_or(false),
         cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),
+        hosts,
         etcd_version: args.etcd_version.map_or_else(EtcdVersion::default, |text| etcd_version(&text, faults)),
         tls: security.tls,
         peer_tls: security.peer_tls,
@@ -171,7 +178,6 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         root_token_file: security.root_token_file,
         audit_log: args.audit_log,
         dev,
-        hosts,
         insecure,
     }
 }
@@ -219,13 +225,6 @@ fn is_origin(text: &str) -> bool {
     matches!(scheme, "http" | "https") && !rest.is_empty() && rest.bytes().all(is_plain)
 }
 
-fn backups(
-    dir: Option<PathBuf>,
-    every_ms: Option<u64>,
-    keep: Option<usize>,
-    faults: &mut Faults,
-) -> Option<BackupSchedule> {
-    let every = faults.millis("backup_every_ms", every_ms.unwrap_or(DAY_MS), 1_000, 365 * DAY_MS);
 /// The names by which this node may be asked: any where everybody has to say who they are and nothing else is configured.
 fn allowed_hosts(list: Option<&str>, auth: Auth, own: [&String; 2], faults: &mut Faults) -> AllowedHosts {
     if list.is_none() && auth == Auth::Required {
@@ -246,6 +245,13 @@ fn is_host_name(name: &str) -> bool {
     name.bytes().all(is_plain) && !name.starts_with('.')
 }
 
+fn backups(
+    dir: Option<PathBuf>,
+    every_ms: Option<u64>,
+    keep: Option<usize>,
+    faults: &mut Faults,
+) -> Option<BackupSchedule> {
+    let every = faults.millis("backup_every_ms", every_ms.unwrap_or(DAY_MS), 1_000, 365 * DAY_MS);
     let keep_given = keep.is_some();
     let keep = faults.size("backup_keep", keep.unwrap_or(7), 1, 1_000_000);
     let Some(dir) = dir else {

@@ -4,7 +4,9 @@
 
 use quorate_api::{ErrorCode, InputFault};
 use quorate_store::rules::{RuleFault, field_text};
-use quorate_store::types::{AccessFault, Bounded, ClusterMillis, Guard, LockSpace, Rejection, Revision, SessionId};
+use quorate_store::types::{
+    AccessFault, Bounded, ClusterMillis, Guard, LockSpace, MembersFault, Rejection, Revision, SessionId,
+};
 
 use crate::gateway::failed;
 use crate::gateway::text::{self, quoted};
@@ -94,6 +96,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
                 Bounded::UserRoles => "roles of one user",
                 Bounded::RoleGrants => "grants of one role",
                 Bounded::UserTokens => "tokens of one user; remove some",
+                Bounded::Invitations => "invitations that are open; revoke some",
             };
             format!("there may be at most {limit} {what}")
         }
@@ -105,6 +108,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             "users, roles or tokens changed meanwhile; nothing was looked at, try again".to_owned()
         }
         Rejection::Access(fault) => explain_access(fault),
+        Rejection::Members(fault) => explain_members(*fault),
         Rejection::Internal => {
             let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
             format!("the request met a bug of this software; {where_to}")
@@ -122,6 +126,26 @@ fn explain_access(fault: &AccessFault) -> String {
             format!("the user {} has the role; take it from all who have it first", quoted(user.as_str()))
         }
         AccessFault::TokenExists => "there is a token with this id; ask for another".to_owned(),
+    }
+}
+
+/// What cannot be of newcomers, for people.
+pub fn explain_members(fault: MembersFault) -> String {
+    match fault {
+        MembersFault::NoInvitation => "there is no such invitation; it may have been used or revoked".to_owned(),
+        MembersFault::InvitationExists => "there is an invitation with this id; ask for another".to_owned(),
+        MembersFault::InvitationOver => "the time of the invitation is over; make another".to_owned(),
+        MembersFault::InvitationUsed => {
+            "another node has used the invitation, or this one with another disk".to_owned()
+        }
+        MembersFault::InvitationOfAnother(id) => format!("the invitation is for node {id}"),
+        MembersFault::OnlyStandby => {
+            "the invitation is for a standby: start the node with --standby, or invite it as a voter".to_owned()
+        }
+        MembersFault::DiskRemoved => "the node was removed with this disk, which never comes back".to_owned(),
+        MembersFault::IdRemoved => {
+            "a node of this id was removed; only an invitation that names the id lets it in".to_owned()
+        }
     }
 }
 
@@ -182,6 +206,16 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
             AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => ErrorCode::NotFound,
             AccessFault::RoleInUse(_) => ErrorCode::InUse,
             AccessFault::TokenExists => ErrorCode::AlreadyExists,
+        },
+        Rejection::Members(fault) => match fault {
+            MembersFault::NoInvitation => ErrorCode::NotFound,
+            MembersFault::InvitationExists => ErrorCode::AlreadyExists,
+            MembersFault::InvitationOver
+            | MembersFault::InvitationUsed
+            | MembersFault::InvitationOfAnother(_)
+            | MembersFault::OnlyStandby
+            | MembersFault::DiskRemoved
+            | MembersFault::IdRemoved => ErrorCode::ChangeRefused,
         },
     }
 }

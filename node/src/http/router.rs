@@ -27,7 +27,7 @@ use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
 use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
-pub fn declared() -> [Routes; 33] {
+pub fn declared() -> [Routes; 34] {
     [
         keys::kv::routes(),
         keys::list::routes(),
@@ -53,6 +53,7 @@ pub fn declared() -> [Routes; 33] {
         operator::cluster::routes(),
         operator::faults::routes(),
         operator::members::routes(),
+        operator::invitations::routes(),
         operator::backup::routes(),
         access::users::routes(),
         access::roles::routes(),

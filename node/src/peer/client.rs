@@ -106,6 +106,11 @@ impl PeerNet {
         self.channels.lock().values().for_each(|channel| channel.retry_now(node));
     }
 
+    /// Whether peers show certificates.
+    pub fn has_tls(&self) -> bool {
+        self.inner.tls.is_some()
+    }
+
     /// What was sent and received so far.
     pub fn counters(&self) -> PeerCounters {
         self.inner.counters.read()

@@ -12,17 +12,24 @@ use tokio_util::task::TaskTracker;
 
 use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind, Counters};
+use super::evicting_limit::EvictingLimit;
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use super::peer_membership::PeerMembership;
 use super::raft_rpc::RaftCell;
 use super::service::{PeerInfo, PeerService};
 use super::stream::PeerRead;
 use super::writer::FrameSender;
+use crate::connection::origin::Neighbour;
 
 pub(super) struct Server {
     pub net: PeerNet,
     pub raft: RaftCell,
     pub service: Arc<dyn PeerService>,
     pub state_dir: PathBuf,
+    /// Of connections that have not shaken hands, by where they come from.
+    pub greetings: EvictingLimit<Neighbour>,
+    /// Of the others, by their node; of those who are no members together.
+    pub connections: EvictingLimit<Option<u64>>,
     /// One snapshot is taken in at a time.
     pub snapshot_gate: Arc<tokio::sync::Mutex<()>>,
     /// When it warned last, in seconds since `started`.
@@ -34,6 +41,8 @@ pub(super) struct Server {
 pub(super) struct Inbound {
     pub server: Arc<Server>,
     pub peer: PeerInfo,
+    /// What it is to the cluster.
+    pub known: PeerMembership,
     pub channel: ChannelKind,
     pub reader: CountedReader,
     pub out: FrameSender,

@@ -60,8 +60,18 @@ pub const QUEUE_BYTES_MAX: usize = 32 * MIB;
 /// Frames up to this size are not counted against [`QUEUE_BYTES_MAX`], their number bounds them.
 pub const QUEUE_SMALL_FRAME_BYTES: usize = 8 * 1024;
 
-/// Inbound connections. Four channels for each of some dozens of peers, and some that die slowly.
-pub const CONNECTIONS_MAX: usize = 256;
+/// Inbound connections of one node: four channels, and some that die slowly.
+pub const NODE_CONNECTIONS_MAX: usize = 16;
+
+/// Inbound connections of all nodes that are members: dozens of them. Those of others are counted as of one node.
+pub const CONNECTIONS_MAX: usize = 1_024;
+
+/// Inbound connections that have not shaken hands yet. A crowd of `n` a second that says nothing pushes itself out after this many, so
+/// that who comes in time has this divided by `n` seconds to say who it is.
+pub const GREETINGS_MAX: usize = 512;
+
+/// Those of them from one address, which may be that of all other nodes: they come with four channels each.
+pub const ADDRESS_GREETINGS_MAX: usize = 128;
 
 /// RequestClasses kept for peers; beyond it those without a connection are forgotten.
 pub const LANES_MAX: usize = 256;
@@ -100,6 +110,7 @@ pub fn answer_bytes_max(channel: ChannelKind) -> usize {
     }
 }
 
+const _: () = assert!(ADDRESS_GREETINGS_MAX < GREETINGS_MAX && NODE_CONNECTIONS_MAX < CONNECTIONS_MAX);
 const _: () = assert!(CALL_BYTES_MAX <= CALL_BYTES_IN_FLIGHT_MAX);
 const _: () = assert!(CALL_ANSWER_BYTES_MAX <= QUEUE_BYTES_MAX);
 const _: () = assert!(SNAPSHOT_CHUNK_BYTES + 64 <= MANIFEST_BYTES_MAX);

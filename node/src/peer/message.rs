@@ -1,9 +1,11 @@
 //! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
 
+use std::fmt;
+
 use bincode::{Decode, Encode};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::{Key, Reply};
+use quorate_store::types::{Key, NodeDisk, Reply};
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
 
@@ -65,6 +67,30 @@ pub enum PeerRequest {
         /// The place.
         place: u128,
     },
+    /// [`Self::Join`] with an invitation.
+    JoinInvited {
+        /// The node that asks.
+        node_id: u64,
+        /// How to reach it, and its disk.
+        member: MemberRecord,
+        /// It is to stay a learner.
+        as_standby: bool,
+        /// The text of the invitation, with its secret.
+        invitation: Invitation,
+    },
+    /// Whether a node is a member with this disk as far as you know. No leader is asked.
+    Knows(NodeDisk),
+}
+
+/// The text of an invitation.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Invitation(pub String);
+
+/// Silent, so that no log line has it by accident.
+impl fmt::Debug for Invitation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invitation(..)")
+    }
 }
 
 /// A command that a node sends on to the leader.
@@ -157,6 +183,16 @@ pub enum PeerResponse {
     Turn {
         /// Whether it is the turn of the place; else it waits on.
         has_come: bool,
+    },
+    /// To [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`]: not without an invitation, or not with this one, and why.
+    NotInvited {
+        /// A sentence for people.
+        reason: String,
+    },
+    /// To [`PeerRequest::Knows`].
+    Known {
+        /// Whether it is one.
+        is_member: bool,
     },
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how, `stream` over what; `channel`, `connection`,
 //! `client`, `raft_client`, `append_stream` are the asking side; `server`, `serve_app`, `serve_raft`,
-//! `serve_snapshot` the answering side; `snapshot_stream` is the protocol of the snapshot channel.
+//! `serve_snapshot` the answering side (`evicting_limit` bounds its connections, `peer_membership` says whose they are); `snapshot_stream` is the protocol of the snapshot channel.
 
 pub mod counters;
 pub mod frame;
@@ -20,9 +20,11 @@ mod net_inner;
 pub mod raft_codec;
 
 pub mod client;
+mod evicting_limit;
 pub mod gate;
 pub mod handshake;
 mod inbound;
+mod peer_membership;
 pub mod raft_client;
 pub mod raft_rpc;
 pub mod server;
@@ -42,4 +44,4 @@ pub use client::{CallError, PeerNet, PeerTimings};
 pub use handshake::{Levels, LocalPeer};
 pub use raft_rpc::{RaftCell, RaftRpc};
 pub use server::serve;
-pub use service::{PeerInfo, PeerService};
+pub use service::{MembershipStatus, PeerInfo, PeerService};

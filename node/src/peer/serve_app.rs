@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::frame::{Frame, FrameKind, Outgoing};
 use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
+use super::members::MemberQuestion;
 use super::message::{PeerRequest, PeerResponse};
 
 struct CallBudget {
@@ -52,8 +53,8 @@ async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result
     };
     // The read buffer is free again once the frame is gone; the request has copies.
     drop(frame);
-    if !may_ask(inbound, &request) {
-        return refuse(inbound, id, "the two nodes are not of one cluster yet".into()).await;
+    if let Err(reason) = may_ask(inbound, &request).await {
+        return refuse(inbound, id, reason).await;
     }
     let answering = inbound.server.service.handle(inbound.peer.clone(), request);
     let (out, token) = (inbound.out.clone(), inbound.token.clone());
@@ -68,18 +69,51 @@ async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result
     Ok(())
 }
 
-fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
-    match request {
-        PeerRequest::Hello | PeerRequest::Adopt { .. } | PeerRequest::Join { .. } => true,
-        PeerRequest::ReadIndex
-        | PeerRequest::Forward { .. }
-        | PeerRequest::Digests
-        | PeerRequest::Repair { .. }
-        | PeerRequest::BeginRepair
-        | PeerRequest::EndRepair
-        | PeerRequest::LockTurn { .. }
-        | PeerRequest::LeaveLockQueue { .. }
-        | PeerRequest::Members(_) => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
+/// Who may ask what.
+enum Asker {
+    /// Anybody with the right certificate: it is about becoming a member.
+    Anybody,
+    /// Whoever says that it is of this cluster: it asks whether that is so still.
+    OfThisCluster,
+    /// A member. The leader decides, which knows all of them.
+    MemberForLeader,
+    /// A member, which may have become one while this node was away.
+    Member,
+}
+
+impl Asker {
+    fn of(request: &PeerRequest) -> Self {
+        match request {
+            PeerRequest::Hello
+            | PeerRequest::Adopt { .. }
+            | PeerRequest::Join { .. }
+            | PeerRequest::JoinInvited { .. } => Self::Anybody,
+            PeerRequest::Members(MemberQuestion::AmI) => Self::OfThisCluster,
+            PeerRequest::ReadIndex
+            | PeerRequest::Forward { .. }
+            | PeerRequest::Repair { .. }
+            | PeerRequest::LockTurn { .. }
+            | PeerRequest::LeaveLockQueue { .. }
+            | PeerRequest::Members(_) => Self::MemberForLeader,
+            PeerRequest::Digests | PeerRequest::BeginRepair | PeerRequest::EndRepair | PeerRequest::Knows(_) => {
+                Self::Member
+            }
+        }
+    }
+}
+
+async fn may_ask(inbound: &Inbound, request: &PeerRequest) -> Result<(), String> {
+    let asker = Asker::of(request);
+    if let Asker::Anybody = asker {
+        return Ok(());
+    }
+    if !inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id) {
+        return Err("the two nodes are not of one cluster yet".into());
+    }
+    match asker {
+        Asker::Anybody | Asker::OfThisCluster => Ok(()),
+        Asker::MemberForLeader => inbound.known.judge(),
+        Asker::Member => inbound.known.inquire().await,
     }
 }
 

@@ -1,14 +1,16 @@
 //! The answering side: accepts connections, shakes hands, and hands each to the channel it is for.
 //!
-//! Owns the accept loop and the end of all connections at shutdown. Never lets a peer in that the handshake refused.
+//! Owns the accept loop and the end of all connections at shutdown. A connection counts with those that have not said anything until it
+//! has shaken hands, and from then on with those of its node: no crowd of strangers takes the permits of peers. Never lets a peer in that
+//! the handshake refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use quorate_store::types::NodeDisk;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,13 +18,17 @@ use tokio_util::task::TaskTracker;
 use super::channel::tune;
 use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind};
+use super::evicting_limit::EvictingLimit;
 use super::frame::FrameReader;
-use super::handshake::{read_hello, welcome_frame};
+use super::handshake::{Hello, read_hello, welcome_frame};
 use super::inbound::{CountedReader, Inbound, Server};
-use super::limits::{CONNECTIONS_MAX, HANDSHAKE_BYTES_MAX, request_bytes_max};
+use super::limits::{
+    ADDRESS_GREETINGS_MAX, CONNECTIONS_MAX, GREETINGS_MAX, HANDSHAKE_BYTES_MAX, NODE_CONNECTIONS_MAX, request_bytes_max,
+};
+use super::peer_membership::PeerMembership;
 use super::raft_rpc::RaftCell;
-use super::service::{PeerInfo, PeerService};
-use super::stream::{PeerStream, PeerWrite, accepted};
+use super::service::{MembershipStatus, PeerInfo, PeerService};
+use super::stream::{PeerStream, PeerWrite, Shown, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
 use crate::net::{Listener, PeerAddress, Stream};
@@ -43,30 +49,22 @@ pub async fn serve(
     net.inner.attach(&service);
     let snapshot_gate = Arc::default();
     let (warned, started) = (AtomicU64::new(0), Instant::now());
-    let server = Arc::new(Server { net, raft, service, state_dir, snapshot_gate, warned, started });
+    let greetings = EvictingLimit::new(ADDRESS_GREETINGS_MAX, GREETINGS_MAX);
+    let connections = EvictingLimit::new(NODE_CONNECTIONS_MAX, CONNECTIONS_MAX);
+    let server = Server { net, raft, service, state_dir, snapshot_gate, greetings, connections, warned, started };
+    let server = Arc::new(server);
     let tasks = TaskTracker::new();
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    shutdown.run_until_cancelled(accept(&mut listener, &server, &room, &tasks, &shutdown)).await;
+    shutdown.run_until_cancelled(accept(&mut listener, &server, &tasks, &shutdown)).await;
     tasks.close();
     tasks.wait().await;
 }
 
-async fn accept(
-    listener: &mut Listener,
-    server: &Arc<Server>,
-    room: &Arc<Semaphore>,
-    tasks: &TaskTracker,
-    shutdown: &CancellationToken,
-) {
+async fn accept(listener: &mut Listener, server: &Arc<Server>, tasks: &TaskTracker, shutdown: &CancellationToken) {
     loop {
-        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, remote)) => {
                 let (server, token, inner) = (Arc::clone(server), shutdown.child_token(), tasks.clone());
-                tasks.spawn(async move {
-                    server.on_connection(stream, remote, token, inner).await;
-                    drop(permit);
-                });
+                tasks.spawn(server.on_connection(stream, remote, token, inner));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: they come back, and spinning would not help.
@@ -77,6 +75,15 @@ async fn accept(
     }
 }
 
+/// A connection whose handshake is over.
+struct Greeted {
+    peer: PeerInfo,
+    known: PeerMembership,
+    channel: ChannelKind,
+    reader: CountedReader,
+    write: PeerWrite,
+}
+
 impl Server {
     async fn on_connection(
         self: Arc<Self>,
@@ -85,24 +92,29 @@ impl Server {
         token: CancellationToken,
         tasks: TaskTracker,
     ) {
+        let pushed_out = token.child_token();
+        let waits = self.greetings.take(remote.into(), pushed_out.clone());
         let greeting = timeout(self.net.inner.timings.handshake(), self.greet(stream, remote));
-        let greeted = match token.run_until_cancelled(greeting).await {
-            None => return,
+        let greeted = match pushed_out.run_until_cancelled(greeting).await {
+            None if token.is_cancelled() => return,
+            None => Err("it said nothing while many others came".to_owned()),
             Some(Err(_)) => Err("the handshake took too long".to_owned()),
             Some(Ok(greeted)) => greeted,
         };
+        drop(waits);
         match greeted {
-            Ok((peer, channel, reader, write)) => self.start(peer, channel, reader, write, token, tasks).await,
+            Ok(greeted) => {
+                // All who are no members share the permits of one.
+                let owner = greeted.known.is_known_member().then_some(greeted.peer.node_id);
+                let _permit = self.connections.take(owner, token.clone());
+                self.start(greeted, token, tasks).await;
+            }
             Err(reason) => self.warn(remote, &reason),
         }
     }
 
     /// Reads the hello and answers it; a refusal is told to the peer before it is returned.
-    async fn greet(
-        &self,
-        stream: Stream,
-        remote: PeerAddress,
-    ) -> Result<(PeerInfo, ChannelKind, CountedReader, PeerWrite), String> {
+    async fn greet(&self, stream: Stream, remote: PeerAddress) -> Result<Greeted, String> {
         tune(&stream).map_err(|error| error.to_string())?;
         let tls = self.net.inner.tls.as_ref();
         let stream = accepted(stream, tls).await.inspect_err(|_| {
@@ -114,11 +126,10 @@ impl Server {
         let frame = reader.next().await.map_err(|error| error.to_string())?;
         let frame = frame.ok_or("it closed during the handshake")?;
         let hello = read_hello(&frame);
-        let judged = hello.as_ref().map_err(String::clone).and_then(|hello| {
-            shown.judge(hello.node_id)?;
-            let known = self.service.known_incarnation(hello.node_id);
-            self.net.inner.local.judge_hello(hello, known)
-        });
+        let judged = match &hello {
+            Ok(hello) => self.judge(hello, &shown).await,
+            Err(reason) => Err(reason.clone()),
+        };
         // Who cannot even say what it wants is counted among those on the first channel.
         let wanted = hello.as_ref().ok().and_then(|hello| ChannelKind::from_code(hello.channel));
         let counters = self.net.inner.counters.channel(wanted.unwrap_or(ChannelKind::Control));
@@ -127,7 +138,7 @@ impl Server {
         let welcome = welcome_frame(&self.net.inner.local.welcome(refusal)).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
-        let (hello, channel) = (hello?, judged?);
+        let (hello, (channel, known)) = (hello?, judged?);
         reader.set_body_max(request_bytes_max(channel));
         let peer = PeerInfo {
             node_id: hello.node_id,
@@ -137,27 +148,60 @@ impl Server {
             remote,
         };
         let counters = Arc::clone(&self.net.inner.counters);
-        Ok((peer, channel, CountedReader { reader, counters, channel }, write))
+        let reader = CountedReader { reader, counters, channel };
+        Ok(Greeted { peer, known, channel, reader, write })
     }
 
-    async fn start(
-        self: Arc<Self>,
-        peer: PeerInfo,
-        channel: ChannelKind,
-        reader: CountedReader,
-        write: PeerWrite,
-        token: CancellationToken,
-        tasks: TaskTracker,
-    ) {
+    /// Whether it is who it says, and may be here for what it wants. What goes to Raft is from members only; who wants to become one
+    /// asks on the channel of questions, where each is judged by itself.
+    async fn judge(&self, hello: &Hello, shown: &Shown) -> Result<(ChannelKind, PeerMembership), String> {
+        shown.judge(hello.node_id)?;
+        let disk = NodeDisk { node_id: hello.node_id, incarnation: hello.incarnation };
+        let known = self.known_incarnation(hello).await;
+        let channel = self.net.inner.local.judge_hello(hello, known)?;
+        let known = PeerMembership::new(disk, Arc::clone(&self.service), self.net.has_tls());
+        if channel != ChannelKind::App {
+            known.inquire().await?;
+        }
+        Ok((channel, known))
+    }
+
+    /// The disk by which this node knows a peer. One that comes to Raft with another may have been taken in with it while this node was
+    /// away: then it is unknown here, unless the members that this node knows have not heard of it either.
+    async fn known_incarnation(&self, hello: &Hello) -> Option<u128> {
+        let known = self.service.known_incarnation(hello.node_id).filter(|known| *known != hello.incarnation)?;
+        let disk = NodeDisk { node_id: hello.node_id, incarnation: hello.incarnation };
+        let is_for_raft = ChannelKind::from_code(hello.channel) != Some(ChannelKind::App);
+        let may_be_newer = is_for_raft && self.service.membership_status(disk) == MembershipStatus::Unknown;
+        if may_be_newer && self.service.confirm_member(disk).await { None } else { Some(known) }
+    }
+
+    async fn start(self: Arc<Self>, greeted: Greeted, token: CancellationToken, tasks: TaskTracker) {
+        let Greeted { peer, known, channel, reader, write } = greeted;
         self.on_peer_heard(&peer, channel, &tasks);
         let out = self.start_writer(channel, write, &token, &tasks);
         let remote = peer.remote;
-        let inbound = Inbound { server: Arc::clone(&self), peer, channel, reader, out, token: token.clone(), tasks };
+        // Followed from here on: who was removed since it was judged is found out now, who is later ends the connection.
+        let left = self.service.left(peer.disk());
+        if channel != ChannelKind::App
+            && let Err(reason) = known.inquire().await
+        {
+            self.warn(remote, &reason);
+            return;
+        }
+        let server = Arc::clone(&self);
+        let inbound = Inbound { server, peer, known, channel, reader, out, token: token.clone(), tasks };
         let serving = async {
             match channel {
                 ChannelKind::Control | ChannelKind::Append => serve_raft::run(inbound).await,
                 ChannelKind::App => serve_app::run(inbound).await,
                 ChannelKind::Snapshot => serve_snapshot::run(inbound).await,
+            }
+        };
+        let serving = async {
+            tokio::select! {
+                served = serving => served,
+                () = left => Err("the node was removed from this cluster".to_owned()),
             }
         };
         // The writer still sends what is queued: it ends by itself once every sender is gone.

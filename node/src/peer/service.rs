@@ -1,9 +1,10 @@
 //! What the node behind the transport has to offer.
 //!
-//! Owns the trait and what is known of the asking peer. Never implements it: that is the node's business.
+//! Owns the trait and what is known of the asking peer: who it is, and whether it is a member. Never implements it: that is the node's business.
 
 use futures::future::BoxFuture;
 use quorate_store::raft::wire::MemberRecord;
+use quorate_store::types::NodeDisk;
 
 use super::message::{PeerRequest, PeerResponse};
 use crate::net::PeerAddress;
@@ -23,14 +24,41 @@ pub struct PeerInfo {
     pub remote: PeerAddress,
 }
 
+/// What a peer is to the cluster of this node, as far as this node knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MembershipStatus {
+    /// A member with this disk; or this node knows of no members yet, and has nothing to lose.
+    Member,
+    /// It was one with this disk, and is none any more.
+    Removed,
+    /// This node does not know it: it wants to join, or became a member while this node was away.
+    Unknown,
+}
+
+impl PeerInfo {
+    /// Who it is, with its disk.
+    pub fn disk(&self) -> NodeDisk {
+        NodeDisk { node_id: self.node_id, incarnation: self.incarnation }
+    }
+}
+
 /// Answers the questions of peers.
 pub trait PeerService: Send + Sync + 'static {
     /// Answers one question. Runs in a task of its own; the number of unanswered ones is bounded per connection. Until
-    /// both nodes are of one cluster only `Hello`, `Adopt` and `Join` come here.
+    /// both nodes are members of one cluster only what anybody may ask comes here, see `serve_app`.
     fn handle(&self, from: PeerInfo, request: PeerRequest) -> BoxFuture<'static, PeerResponse>;
 
     /// The disk by which the membership knows a node, if it does. Called at each handshake, so it must not block.
     fn known_incarnation(&self, node_id: u64) -> Option<u128>;
+
+    /// What a peer is to the cluster of this node. Called for each question, so it must not block.
+    fn membership_status(&self, peer: NodeDisk) -> MembershipStatus;
+
+    /// Whether other members know a peer as one of them that this node does not know.
+    fn confirm_member(&self, peer: NodeDisk) -> BoxFuture<'static, bool>;
+
+    /// Returns once a peer that is a member, from now on or later, is none any more.
+    fn left(&self, peer: NodeDisk) -> BoxFuture<'static, ()>;
 
     /// The leader sent entries; more may follow. Called for each such request, so it must not block.
     fn on_entries(&self) {}

@@ -7,11 +7,12 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
-use quorate_node::peer::CallError;
 use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
 use quorate_node::peer::handshake::{PROTOCOL_VERSION, read_welcome};
+use quorate_node::peer::limits::ADDRESS_GREETINGS_MAX;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
+use quorate_node::peer::{CallError, MembershipStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -220,4 +221,75 @@ async fn an_inbound_control_connection_ends_backoff_towards_the_peer() {
     let mut connected = two.raft.connected.subscribe();
     let waiting = connected.wait_for(|nodes| nodes == &[1]);
     timeout(Duration::from_secs(5), waiting).await.expect("Raft was not told").unwrap();
+}
+
+/// How many of these are open yet.
+async fn still_open(crowd: &[TcpStream]) -> usize {
+    let mut open = 0;
+    for stream in crowd {
+        let mut byte = [0u8; 1];
+        match stream.try_read(&mut byte) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => open += 1,
+            _ => {}
+        }
+    }
+    open
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_says_nothing_keeps_no_peer_out_and_pushes_itself_out() {
+    let (one, two) = (node(1).await, node(2).await);
+    let mut crowd = Vec::new();
+    for _ in 0..3 * ADDRESS_GREETINGS_MAX {
+        let stream = TcpStream::connect(&two.addr).await.unwrap();
+        crowd.push(stream);
+    }
+    let begun = std::time::Instant::now();
+    assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
+    let took = begun.elapsed();
+    println!("a peer was through after {took:?}");
+    assert!(took < Duration::from_millis(1_000), "it waited for the crowd: {took:?}");
+    let pushed_out = async {
+        while still_open(&crowd).await > ADDRESS_GREETINGS_MAX {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(1), pushed_out).await.expect("all of the crowd stays");
+    // Who has shaken hands is not counted with it any more.
+    crowd.clear();
+    for _ in 0..2 * ADDRESS_GREETINGS_MAX {
+        crowd.push(TcpStream::connect(&two.addr).await.unwrap());
+    }
+    let refused = two.net.counters().channels[ChannelKind::App.code() as usize].1.refused;
+    assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
+    assert_eq!(one.net.counters().channels[ChannelKind::App.code() as usize].1.connects, 1, "its connection stayed");
+    assert_eq!(two.net.counters().channels[ChannelKind::App.code() as usize].1.refused, refused);
+}
+
+#[tokio::test]
+async fn a_removal_ends_connections_that_are_open() {
+    let (one, two) = (node(1).await, node(2).await);
+    let option = || RPCOption::new(Duration::from_secs(4));
+    let mut raft = one.net.clone().new_client(2, &two.member()).await;
+    assert!(raft.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap().vote_granted);
+    assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
+    two.service.statuses.send_modify(|all| drop(all.insert(1, MembershipStatus::Removed)));
+    let told = async {
+        loop {
+            match one.net.call(&two.addr, Some(2), DIGEST, soon()).await {
+                Err(CallError::Refused(reason)) => return reason,
+                Ok(answer) => panic!("it was answered: {answer:?}"),
+                // The connection that was open has ended, and no other is there yet.
+                Err(CallError::Lost(_) | CallError::NotSent(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    let reason = timeout(Duration::from_secs(5), told).await.expect("it is told why");
+    assert!(reason.contains("was removed from this cluster"), "{reason}");
+    let refused = async {
+        while raft.vote(VoteRequest::new(leader_vote(), None), option()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), refused).await.expect("it still votes");
 }

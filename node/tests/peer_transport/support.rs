@@ -18,13 +18,16 @@ use parking_lot::Mutex;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::raft_codec::RaftAnswer;
 use quorate_node::peer::raft_rpc::SnapshotIntake;
-use quorate_node::peer::{Levels, LocalPeer, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve};
+use quorate_node::peer::{
+    Levels, LocalPeer, MembershipStatus, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve,
+};
 use quorate_node::tls::PortTls;
 use quorate_store::codec::FORMAT_VERSION;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Member, TypeConfig, Vote};
 use quorate_store::state::snapshot::SnapshotManifest;
+use quorate_store::types::NodeDisk;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -73,6 +76,10 @@ type Handler = Box<dyn Fn(PeerInfo, PeerRequest) -> BoxFuture<'static, PeerRespo
 pub struct FakeService {
     pub handler: Mutex<Handler>,
     pub known: Mutex<HashMap<u64, u128>>,
+    /// What nodes are that are no members.
+    pub statuses: watch::Sender<HashMap<u64, MembershipStatus>>,
+    /// Whom others know.
+    pub confirmed: Mutex<Vec<u64>>,
 }
 
 impl FakeService {
@@ -91,6 +98,28 @@ impl PeerService for FakeService {
 
     fn known_incarnation(&self, node_id: u64) -> Option<u128> {
         self.known.lock().get(&node_id).copied()
+    }
+
+    fn membership_status(&self, peer: NodeDisk) -> MembershipStatus {
+        self.statuses.borrow().get(&peer.node_id).copied().unwrap_or(MembershipStatus::Member)
+    }
+
+    fn confirm_member(&self, peer: NodeDisk) -> BoxFuture<'static, bool> {
+        let is_known = self.confirmed.lock().contains(&peer.node_id);
+        async move { is_known }.boxed()
+    }
+
+    fn left(&self, peer: NodeDisk) -> BoxFuture<'static, ()> {
+        let mut statuses = self.statuses.subscribe();
+        let was_there = self.membership_status(peer) == MembershipStatus::Member;
+        async move {
+            let has_left =
+                |all: &HashMap<u64, MembershipStatus>| all.get(&peer.node_id) == Some(&MembershipStatus::Removed);
+            if !was_there || statuses.wait_for(has_left).await.is_err() {
+                std::future::pending().await
+            }
+        }
+        .boxed()
     }
 }
 
@@ -238,6 +267,8 @@ impl Setup {
         let service = Arc::new(FakeService {
             handler: Mutex::new(Box::new(|_, _| async { PeerResponse::Done }.boxed())),
             known: Mutex::default(),
+            statuses: watch::channel(HashMap::new()).0,
+            confirmed: Mutex::default(),
         });
         let cell: RaftCell = Arc::new(OnceLock::new());
         if self.with_raft {

@@ -5,8 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
+use openraft::RaftNetworkFactory;
+use openraft::errors::RPCError;
+use openraft::network::{NetVote, RPCOption};
+use openraft::raft::VoteRequest;
+use quorate_node::peer::members::MemberQuestion;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
-use quorate_node::peer::{CallError, PeerTimings};
+use quorate_node::peer::{CallError, MembershipStatus, PeerTimings};
 use quorate_node::tls::{Authority, Lifetime, Port, PortTls, Subject, TlsFiles};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -16,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::calls::{count_of, outcomes};
-use crate::support::{Node, Setup, node, soon};
+use crate::support::{Node, Setup, leader_vote, node, soon};
 
 fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
     let hosts = vec!["127.0.0.1".to_owned()];
@@ -229,4 +234,45 @@ async fn a_node_whose_certificate_is_revoked_is_cut_off_in_both_directions() {
         };
         tokio::time::timeout(Duration::from_secs(5), told).await.expect("it is told that a certificate is revoked");
     }
+}
+
+/// Why a question is refused.
+async fn refusal(from: &Node, to: &Node, question: PeerRequest) -> String {
+    match from.net.call(&to.addr, Some(to.id), question, soon()).await {
+        Err(CallError::Refused(reason)) => reason,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_nobody_knows_asks_only_to_become_a_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
+    two.service.statuses.send_modify(|all| drop(all.insert(1, MembershipStatus::Unknown)));
+    let option = || RPCOption::new(Duration::from_secs(4));
+    let mut raft = one.net.clone().new_client(2, &two.member()).await;
+    let answer = raft.vote(VoteRequest::new(leader_vote(), None), option()).await;
+    assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");
+    for question in [PeerRequest::Digests, PeerRequest::ReadIndex, PeerRequest::BeginRepair] {
+        let reason = refusal(&one, &two, question).await;
+        assert!(reason.contains("no member of this cluster"), "{reason}");
+    }
+    let join = PeerRequest::Join { node_id: 1, member: (&one.member()).into(), as_standby: false };
+    for question in [PeerRequest::Hello, join, PeerRequest::Members(MemberQuestion::AmI)] {
+        assert_eq!(one.net.call(&two.addr, Some(2), question, soon()).await, Ok(PeerResponse::Done));
+    }
+
+    // It became one while this node was away: others say so. What only a leader answers, it does not.
+    two.service.confirmed.lock().push(1);
+    tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
+    assert!(raft.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap().vote_granted);
+    let digest = async {
+        while one.net.call(&two.addr, Some(2), PeerRequest::Digests, soon()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), digest).await.expect("others are asked again");
+    let reason = refusal(&one, &two, PeerRequest::ReadIndex).await;
+    assert!(reason.contains("no member of this cluster"), "{reason}");
 }

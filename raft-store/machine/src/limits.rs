@@ -311,6 +311,12 @@ pub const TOKEN_NOTE_BYTES_MAX: usize = 256;
 const _: () = assert!(ROLE_GRANTS_MAX * KEY_BYTES_MAX < VALUE_BYTES_MAX);
 const _: () = assert!(2 * ACCESS_NAME_BYTES_MAX + 16 < KEY_BYTES_MAX);
 
+/// Most invitations of newcomers that are open at a time: all of them are looked at when another is made.
+pub const INVITATIONS_MAX: usize = 64;
+
+/// Longest time for which an invitation may be used, in milliseconds of cluster clock: 30 days.
+pub const INVITATION_MS_MAX: u64 = 30 * 24 * 3_600 * 1_000;
+
 /// Most faulted commands that are kept for a report: the newest.
 pub const FAULTS_KEPT_MAX: usize = 32;
 

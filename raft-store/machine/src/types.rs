@@ -9,6 +9,7 @@ mod coordination;
 mod entry;
 mod key;
 mod many;
+mod members;
 mod name;
 mod query;
 mod ranges;
@@ -41,6 +42,7 @@ pub use key::{Key, KeyError};
 pub use many::{
     Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply,
 };
+pub use members::{InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, RemovedRow};
 pub use name::Name;
 pub use query::{ClaimOp, ClaimReply, NumbersOp, RulesChange, RulesOp, WhereChange, WhereItem, WhereOp, WhereReply};
 pub use ranges::{
@@ -248,6 +250,8 @@ pub enum Action {
     Access(AccessOp),
     /// What an operator does about contained faults. Only from [`crate::level::HARDENED`] on.
     Faults(FaultsOp),
+    /// Who may become a member. Only from [`crate::level::TENANTS`] on.
+    Members(MembersOp),
 }
 
 impl Action {
@@ -262,6 +266,7 @@ impl Action {
             Self::Claim(op) => op.criteria.level_needed().max(op.order.level_needed()),
             Self::Faults(_) => level::HARDENED,
             Self::Session(SessionOp::CreateAs { .. }) => level::RANGES,
+            Self::Members(_) => level::TENANTS,
             Self::Maintain(_)
             | Self::Rules(_)
             | Self::Numbers(_)
@@ -500,6 +505,8 @@ pub enum Rejection {
     /// A release or a proclamation by a token of somebody else's session, from level [`crate::level::TENANTS`] on: tokens are shown to
     /// everybody who may read the lock.
     NotYours,
+    /// Something about newcomers that cannot be.
+    Members(MembersFault),
 }
 
 /// What there may be only so many of.
@@ -519,6 +526,8 @@ pub enum Bounded {
     RoleGrants,
     /// Tokens of one user.
     UserTokens,
+    /// Invitations of newcomers.
+    Invitations,
 }
 
 impl Rejection {
@@ -554,6 +563,7 @@ impl Rejection {
             | Self::Unsupported(_)
             | Self::AccessChanged
             | Self::Access(_)
+            | Self::Members(_)
             | Self::Internal => None,
         }
     }
@@ -590,6 +600,7 @@ impl Rejection {
             | Self::Unsupported(_)
             | Self::AccessChanged
             | Self::Access(_)
+            | Self::Members(_)
             | Self::Internal => None,
         }
     }
@@ -670,6 +681,8 @@ pub enum Outcome {
     Task(Box<TaskReply>),
     /// What came of something about users, roles and tokens.
     Access(Box<AccessReply>),
+    /// What came of something about newcomers.
+    Members(MembersReply),
 }
 
 impl Outcome {
@@ -689,7 +702,8 @@ impl Outcome {
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => {}
             // The payloads of tasks are no entries.
             Self::Task(_) => {}
-            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred | Self::Access(_) => {}
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
+            Self::Access(_) | Self::Members(_) => {}
         }
     }
 
@@ -746,7 +760,8 @@ impl Outcome {
             }
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => 0,
             Self::Task(done) => done.value_bytes(),
-            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred | Self::Access(_) => 0,
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
+            Self::Access(_) | Self::Members(_) => 0,
         }
     }
 }

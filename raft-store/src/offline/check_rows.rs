@@ -11,15 +11,17 @@ use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
 use crate::keyspace::{
-    access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, refusals,
-    relocked, request, sequence, session, task, timer,
+    access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, members,
+    refusals, relocked, request, sequence, session, task, timer,
 };
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::CollectionRow;
-use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, SessionId, TokenRow, UserRow};
+use crate::types::{
+    BarrierRow, ContentKind, Elected, InvitationRow, LatchRow, RemovedRow, RoleRow, SessionId, TokenRow, UserRow,
+};
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 36] = [
+pub const NAMES: [(u8, &str); 38] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),
@@ -56,6 +58,8 @@ pub const NAMES: [(u8, &str); 36] = [
     (family::PARKED, "work set aside"),
     (family::FAULT_COUNTS, "counts of faults"),
     (family::REPAIR, "what is still to be healed"),
+    (family::INVITATION, "invitations of newcomers"),
+    (family::REMOVED_MEMBER, "members of before"),
 ];
 
 /// Decodes a row, and throws away what it holds.
@@ -102,6 +106,8 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::PARKED => fault::decode_parked(row_key).and_then(|_| whole::<ParkedRow>(value)),
         family::FAULT_COUNTS => whole::<FaultCounts>(value),
         family::REPAIR => whole::<SessionId>(value),
+        family::INVITATION => members::decode_invitation(row_key).and_then(|_| whole::<InvitationRow>(value)),
+        family::REMOVED_MEMBER => members::decode_removed(row_key).and_then(|_| whole::<RemovedRow>(value)),
         unknown => Err(CodecError::Malformed(format!("a row of the unknown family {unknown:#04x}"))),
     }
 }

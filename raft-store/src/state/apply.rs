@@ -19,9 +19,9 @@ use crate::command_codec;
 use crate::limits;
 use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault};
 use crate::meta::AppliedRecord;
-use crate::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};
+use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
-use crate::types::Revision;
+use crate::types::{NodeDisk, Revision};
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: as many as one entry may take.
 /// The entries of a group may be small and still rewrite megabytes each.
@@ -103,7 +103,7 @@ impl Committer {
         });
         let (reached, answers, mut applied) = decided??;
         self.tell_contained(&applied.contained);
-        let Reached { log_id, membership } = reached;
+        let Reached { log_id, membership, before: _ } = reached;
         self.record.log_id = log_id;
         if let Some(membership) = membership {
             self.record.membership = membership;
@@ -157,26 +157,39 @@ impl Committer {
 }
 
 /// How far a group has come, beside the machine.
-struct Reached {
+struct Reached<'r> {
     log_id: Option<LogIdRecord>,
     /// The last membership in the group, if there is one.
     membership: Option<StoredMembershipRecord>,
+    /// The membership before the group.
+    before: &'r MembershipRecord,
 }
 
-impl Reached {
-    fn new(record: &AppliedRecord) -> Self {
-        Self { log_id: record.log_id, membership: None }
+impl<'r> Reached<'r> {
+    fn new(record: &'r AppliedRecord) -> Self {
+        Self { log_id: record.log_id, membership: None, before: &record.membership.membership }
+    }
+
+    /// The members as of the last entry.
+    fn disks(&self) -> Vec<NodeDisk> {
+        disks_of(self.membership.as_ref().map_or(self.before, |stored| &stored.membership))
     }
 }
 
-type Group = (Reached, Vec<BatchReply>, Applied);
+/// The members with their disks, in order.
+fn disks_of(membership: &MembershipRecord) -> Vec<NodeDisk> {
+    let disk = |(id, member): (&u64, &MemberRecord)| NodeDisk { node_id: *id, incarnation: member.incarnation };
+    membership.nodes.iter().map(disk).collect()
+}
+
+type Group<'r> = (Reached<'r>, Vec<BatchReply>, Applied);
 
 /// Applies entries as one group, as far as [`Committer::decide`] says. The outer error is a fault of the machine.
-fn apply_group<'e>(
-    mut reached: Reached,
+fn apply_group<'e, 'r>(
+    mut reached: Reached<'r>,
     mut applier: Applier<'_, LatestView<'_>>,
     entries: impl Iterator<Item = &'e LogEntry>,
-) -> Result<Result<Group, StateFault>, Fault> {
+) -> Result<Result<Group<'r>, StateFault>, Fault> {
     let mut answers = Vec::new();
     for entry in entries {
         match apply_entry(&mut reached, &mut applier, entry)? {
@@ -191,7 +204,7 @@ fn apply_group<'e>(
 }
 
 fn apply_entry(
-    reached: &mut Reached,
+    reached: &mut Reached<'_>,
     applier: &mut Applier<'_, LatestView<'_>>,
     entry: &LogEntry,
 ) -> Result<Result<BatchReply, StateFault>, Fault> {
@@ -203,6 +216,7 @@ fn apply_entry(
         EntryPayload::Blank => Vec::new(),
         EntryPayload::Membership(membership) => {
             let membership = MembershipRecord::from(membership);
+            applier.apply_membership(log_id.index, &reached.disks(), &disks_of(&membership))?;
             reached.membership = Some(StoredMembershipRecord { log_id: Some(log_id), membership });
             Vec::new()
         }

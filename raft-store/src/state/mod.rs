@@ -25,6 +25,7 @@ mod find;
 mod finder;
 mod indexed;
 mod listing;
+mod members;
 mod reader;
 mod retention;
 mod tasks;

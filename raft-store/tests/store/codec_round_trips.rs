@@ -178,8 +178,10 @@ fn commands() -> impl Strategy<Value = Command> {
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
     let raise = any::<u32>().prop_map(|level| Action::Maintain(Maintenance::RaiseLevel { level }));
     let access = access().prop_map(Action::Access);
+    let members = members().prop_map(Action::Members);
     let action =
-        prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 1 => access].boxed();
+        prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 1 => access, 1 => members]
+            .boxed();
     let access_revision = option::of(0..Command::NO_ACCESS_REVISION);
     (option::of(ids()), ".{0,10}", action, access_revision).prop_map(
         |(request_id, principal, action, access_revision)| Command { request_id, principal, action, access_revision },
@@ -190,6 +192,23 @@ fn grants() -> impl Strategy<Value = Grant> {
     let permission =
         prop_oneof![Just(Permission::Read), Just(Permission::Write), Just(Permission::Lock), Just(Permission::Admin)];
     (permission, vec(any::<u8>(), 0..5)).prop_map(|(permission, prefix)| Grant { permission, prefix })
+}
+
+fn members() -> impl Strategy<Value = MembersOp> {
+    let id = || any::<u64>().prop_map(TokenId);
+    let hash = || any::<[u8; 32]>().prop_map(SecretHash);
+    let invite = (id(), hash(), any::<Option<u64>>(), any::<bool>(), any::<u64>()).prop_map(
+        |(id, hash, node_id, is_standby, for_ms)| {
+            MembersOp::Invite(NewInvitation { id, hash, node_id, is_standby, for_ms })
+        },
+    );
+    let admit = (id(), hash(), any::<(u64, u128)>(), any::<bool>()).prop_map(
+        |(invitation, hash, (node_id, incarnation), as_standby)| {
+            let newcomer = NodeDisk { node_id, incarnation };
+            MembersOp::Admit { invitation, hash, newcomer, as_standby }
+        },
+    );
+    prop_oneof![invite, id().prop_map(MembersOp::Revoke), admit]
 }
 
 fn access() -> impl Strategy<Value = AccessOp> {

@@ -63,7 +63,7 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 92] = [
+const ROUTES: [(&str, &str, u32); 95] = [
     ("get", "/errors/{code}", 1),
     ("get", "/", 1),
     ("get", "/console", 1),
@@ -96,6 +96,9 @@ const ROUTES: [(&str, &str, u32); 92] = [
     ("get", "/v1/cluster/digest", 1),
     ("get", "/v1/cluster/faults", 1),
     ("post", "/v1/cluster/faults", 1),
+    ("get", "/v1/cluster/invitations", 1),
+    ("post", "/v1/cluster/invitations", 2),
+    ("delete", "/v1/cluster/invitations/{id}", 1),
     ("post", "/v1/cluster/leader", 1),
     ("get", "/v1/cluster/members", 1),
     ("post", "/v1/cluster/members", 1),
@@ -400,6 +403,9 @@ impl Draft<'_> {
             ("get", _) => Request::get(filled),
             ("put" | "patch" | "delete", "/v1/kv/{key}") => self.on_key(method, filled, key.unwrap_or_default()),
             ("delete", "/v1/cluster/members/{id}") => Request::new("DELETE", format!("/v1/cluster/members/{NO_NODE}")),
+            ("delete", "/v1/cluster/invitations/{id}") => {
+                Request::new("DELETE", "/v1/cluster/invitations/00000000000000aa")
+            }
             ("delete", "/v1/access/tokens/{id}") => {
                 let id = if self.known.access.is_empty() {
                     "AAAAAAAAAAAAAAAA".into()
@@ -504,6 +510,7 @@ impl Draft<'_> {
                 claim
             }
             "/v1/cluster/faults" => json!({"verb": "forget"}),
+            "/v1/cluster/invitations" => json!({"node_id": 99, "for_ms": 60_000}),
             "/v1/cluster/leader" => {
                 let to = if self.may_lead { self.dice.random_range(1..4) } else { NO_NODE };
                 return Request::post(target, text(&json!({"to": to})));

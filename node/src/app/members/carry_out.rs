@@ -29,6 +29,8 @@ pub enum Stop {
     Late,
     /// No, and why.
     Refused(String),
+    /// Not without an invitation, or not with this one, and why.
+    NotInvited(String),
 }
 
 /// Judges a request and does it.

@@ -1,13 +1,15 @@
 //! Who is in the cluster and who votes: what an operator may ask, and what the leader does about it.
 //!
 //! Owns the way of a request to the leader and the words of its answer. `plan` judges, `cluster_view` tells it how things stand,
-//! `carry_out` does what it lets pass, `take_in` is for new nodes, `reconciler` for what nobody asks for, `removed` for a node
+//! `carry_out` does what it lets pass, `take_in` is for new nodes, of which `admission` says who may come, `peer_status` is what a peer is, `reconciler` for what nobody asks for, `removed` for a node
 //! that is no member any more. Never changes the members but through the leader, one change at a time.
 
+pub mod admission;
 pub mod autopilot;
 pub mod carry_out;
 mod change;
 pub mod cluster_view;
+pub mod peer_status;
 pub mod plan;
 pub mod reconciler;
 pub mod removed;

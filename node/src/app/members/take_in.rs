@@ -1,23 +1,25 @@
 //! New nodes: those that ask to join, and those that an operator names.
 //!
-//! Owns how a node becomes a learner and, once it caught up, a voter. Never exchanges the disk of a member, and gives a vote
-//! only where `plan` lets it.
+//! Owns how a node becomes a learner and, once it caught up, a voter. Never exchanges the disk of a member, gives a vote only where
+//! `plan` lets it, and takes nobody in whom `admission` does not.
 
 use std::time::{Duration, Instant};
 
 use openraft::ChangeMembers;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::raft::{Member, NodeId};
+use quorate_store::types::NodeDisk;
 
 use super::super::App;
 use super::super::peers::QueryError;
+use super::admission::{self, Credential};
 use super::carry_out::{Stop, done, grant, my_turn, propose};
 use super::cluster_view::ClusterView;
 use super::not_leader;
 use super::plan::{Change, Health, Plan, plan};
 use crate::peer::CallError;
 use crate::peer::members::MemberReply;
-use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
+use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 
 /// How long a joining node may take to catch up before it has to ask again.
 const JOIN_MAX: Duration = Duration::from_secs(60);
@@ -37,11 +39,18 @@ pub struct Newcomer {
 
 /// A node asks to be taken in: as a learner, then as a voter unless it is a standby. Where it comes in the place of one that is gone,
 /// that one goes.
-pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) -> PeerResponse {
+pub async fn join(
+    app: &App,
+    node_id: NodeId,
+    member: Member,
+    as_standby: bool,
+    invitation: Option<Invitation>,
+) -> PeerResponse {
     let deadline = Instant::now() + JOIN_MAX;
     let peer_addr = member.peer_addr.clone();
     let joined = async {
-        learn(app, node_id, member, deadline).await?;
+        let credential = Credential::Shown { invitation: invitation.as_ref(), as_standby };
+        learn(app, node_id, member, &credential, deadline).await?;
         if as_standby {
             return Ok(());
         }
@@ -66,6 +75,7 @@ pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) 
         Err(Stop::NotLeader) => not_leader(app),
         Err(Stop::Late) => PeerResponse::TryAgain,
         Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
+        Err(Stop::NotInvited(reason)) => PeerResponse::NotInvited { reason },
     }
 }
 
@@ -117,7 +127,7 @@ pub async fn add(
         let member = introduce(app, id, &peer_addr).await?;
         if !dry_run {
             adopt(app, id, &peer_addr).await?;
-            learn(app, id, member.into(), deadline).await?;
+            learn(app, id, member.into(), &Credential::Operator, deadline).await?;
         }
     }
     let mut done = match promote && !dry_run {
@@ -186,7 +196,13 @@ async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
 }
 
 /// Makes a node a learner, unless it is a member.
-async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Result<(), Stop> {
+async fn learn(
+    app: &App,
+    id: NodeId,
+    member: Member,
+    credential: &Credential<'_>,
+    deadline: Instant,
+) -> Result<(), Stop> {
     let _one_at_a_time = my_turn(app, deadline).await?;
     let view = ClusterView::of(app).ok_or(Stop::NotLeader)?;
     match view.nodes.get(&id) {
@@ -197,6 +213,8 @@ async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Resu
         ))),
         Some(_) => Ok(()),
         None => {
+            let newcomer = NodeDisk { node_id: id, incarnation: member.incarnation };
+            admission::admit(app, newcomer, credential, deadline).await?;
             tracing::info!(id, %member, "taking in a node as a learner");
             propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&view), deadline).await
         }

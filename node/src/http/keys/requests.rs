@@ -73,6 +73,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         | Decided::Latch(_)
         | Decided::Task(_)
         | Decided::Access(_)
+        | Decided::Members(_)
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),

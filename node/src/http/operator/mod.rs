@@ -8,6 +8,7 @@ pub mod console;
 pub mod errors;
 pub mod faults;
 pub mod health;
+pub mod invitations;
 pub mod members;
 pub mod openapi;
 pub mod schema;

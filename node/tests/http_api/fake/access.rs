@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorate_node::backend::{Access, Seen};
 use quorate_store::access::Rights;
 use quorate_store::state::{Observed, Page, StateFault};
-use quorate_store::types::{Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
+use quorate_store::types::{InvitationRow, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
 
 use super::{Fake, WALL};
 
@@ -16,6 +16,7 @@ pub struct Admitted {
     pub users: BTreeMap<UserName, UserRow>,
     pub roles: BTreeMap<RoleName, RoleRow>,
     pub tokens: BTreeMap<TokenId, TokenRow>,
+    pub invitations: BTreeMap<TokenId, InvitationRow>,
 }
 
 impl Fake {
@@ -69,6 +70,10 @@ impl Access for Fake {
 
     fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>> {
         self.admitted(|told| page(&told.tokens, after.as_ref(), limit))
+    }
+
+    fn invitations(&self) -> Seen<Vec<(TokenId, InvitationRow)>> {
+        self.admitted(|told| told.invitations.clone().into_iter().collect())
     }
 }
 

@@ -14,8 +14,8 @@ use quorate_machine::access::{Grant, Permission};
 use quorate_machine::keyspace::collection;
 use quorate_machine::rules::{CollectionName, SequenceName};
 use quorate_machine::types::{
-    AccessOp, Action, Command, Expect, FaultsOp, Key, Maintenance, NewToken, NumbersOp, RequestId, RulesChange,
-    RulesOp, SecretHash, TokenId,
+    AccessOp, Action, Command, Expect, FaultsOp, Key, Maintenance, MembersOp, NewInvitation, NewToken, NodeDisk,
+    NumbersOp, RequestId, RulesChange, RulesOp, SecretHash, TokenId,
 };
 use quorate_machine::types::{CollectionRow, IndexStage};
 use quorate_machine::{level, limits};
@@ -160,7 +160,8 @@ impl Generator<'_> {
             11 => Action::Task(self.task()),
             12 => Action::Access(self.access()),
             13 => Action::Maintain(self.maintenance()),
-            _ => Action::Faults(self.faults()),
+            14 => Action::Faults(self.faults()),
+            _ => Action::Members(self.members()),
         }
     }
 
@@ -218,6 +219,24 @@ impl Generator<'_> {
                 AccessOp::AddToken(NewToken { id, user, hash, expires_at, note: "n".into() })
             }
             _ => AccessOp::RemoveToken(id),
+        }
+    }
+
+    fn members(&mut self) -> MembersOp {
+        let id = TokenId(self.chance.below(4));
+        let hash = SecretHash([if self.chance.percent(90) { 7 } else { 8 }; 32]);
+        let node_id = self.chance.below(3);
+        match self.chance.weighted(&[5, 2, 5]) {
+            0 => {
+                let node_id = self.chance.percent(50).then_some(node_id);
+                let (is_standby, for_ms) = (self.chance.percent(20), *self.chance.pick(&[0, 300, 300, 60_000]));
+                MembersOp::Invite(NewInvitation { id, hash, node_id, is_standby, for_ms })
+            }
+            1 => MembersOp::Revoke(id),
+            _ => {
+                let newcomer = NodeDisk { node_id, incarnation: self.chance.below(2).into() };
+                MembersOp::Admit { invitation: id, hash, newcomer, as_standby: self.chance.percent(30) }
+            }
         }
     }
 

@@ -4,8 +4,8 @@
 //! the table of pairs then asks for it in every state of its target. Never looks at a state.
 
 use quorate_machine::types::{
-    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, Requeue, RulesChange,
-    SessionOp, TaskVerb, WhereChange,
+    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, MembersOp, Requeue,
+    RulesChange, SessionOp, TaskVerb, WhereChange,
 };
 
 /// What a kind of command is aimed at.
@@ -33,6 +33,8 @@ pub enum Target {
     Task,
     /// A user, a role or a token.
     Account,
+    /// An invitation.
+    Invitation,
     /// The whole state.
     Everything,
 }
@@ -66,7 +68,7 @@ pub const REMOVE_RANGE: &str = "transaction: remove a range";
 pub const COMPARE_RANGE: &str = "transaction: compare a range";
 
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 50] = [
+pub const OTHERS: [(&str, Target); 53] = [
     (LIST_RANGE, Target::Entries),
     (REMOVE_RANGE, Target::Entries),
     (COMPARE_RANGE, Target::Entries),
@@ -117,6 +119,9 @@ pub const OTHERS: [(&str, Target); 50] = [
     ("maintain: raise the level", Target::Everything),
     ("maintain: repair", Target::Everything),
     ("new epoch", Target::Everything),
+    ("members: invite", Target::Invitation),
+    ("members: revoke", Target::Invitation),
+    ("members: admit", Target::Invitation),
 ];
 
 /// The kind of a command that is no write, bulk or transaction.
@@ -158,6 +163,11 @@ pub fn of_other(action: &Action) -> Option<&'static str> {
             FaultsOp::Forget => "faults: forget",
             FaultsOp::Retry(_) => "faults: retry",
             FaultsOp::Drop(_) => "faults: drop",
+        },
+        Action::Members(op) => match op {
+            MembersOp::Invite(_) => "members: invite",
+            MembersOp::Revoke(_) => "members: revoke",
+            MembersOp::Admit { .. } => "members: admit",
         },
         Action::Maintain(what) => match what {
             Maintenance::ExpireDue { .. } => "maintain: expire",

@@ -240,6 +240,7 @@ fn of_other(picture: &Picture, action: &Action) -> Vec<&'static str> {
         Action::Task(op) => states::of_task(picture, op),
         Action::Access(op) => states::of_account(picture, op),
         Action::Faults(_) | Action::Maintain(_) => states::of_everything(picture),
+        Action::Members(op) => states::of_invitation(picture, op),
     }
 }
 

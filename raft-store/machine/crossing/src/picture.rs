@@ -11,13 +11,13 @@ use quorate_machine::keyspace::history::{self, Version};
 use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
 use quorate_machine::keyspace::task::{self, TaskRow};
-use quorate_machine::keyspace::{access, entry, family, gates};
+use quorate_machine::keyspace::{access, entry, family, gates, members};
 use quorate_machine::level::Level;
 use quorate_machine::machine::Vars;
 use quorate_machine::rules::CollectionName;
 use quorate_machine::types::{
-    BarrierRow, Entry, Key, LatchRow, LockName, Name, QueueName, Revision, RoleName, RoleRow, SessionId, TaskId,
-    TokenId, TokenRow, UserName, UserRow,
+    BarrierRow, Entry, InvitationRow, Key, LatchRow, LockName, Name, NodeDisk, QueueName, Revision, RoleName, RoleRow,
+    SessionId, TaskId, TokenId, TokenRow, UserName, UserRow,
 };
 use quorate_machine::types::{CollectionRow, IndexStage};
 
@@ -66,6 +66,10 @@ pub struct Picture {
     pub roles: BTreeMap<RoleName, RoleRow>,
     /// Tokens.
     pub tokens: BTreeMap<TokenId, TokenRow>,
+    /// Invitations.
+    pub invitations: BTreeMap<TokenId, InvitationRow>,
+    /// Nodes that were removed.
+    pub removed_members: BTreeSet<NodeDisk>,
     /// Work that is set aside.
     pub parked: Vec<Vec<u8>>,
 }
@@ -135,6 +139,12 @@ impl Picture {
             }
             family::TOKEN => {
                 self.tokens.insert(access::decode_token(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::INVITATION => {
+                self.invitations.insert(members::decode_invitation(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::REMOVED_MEMBER => {
+                self.removed_members.insert(members::decode_removed(row_key).unwrap());
             }
             family::PARKED => self.parked.push(fault::decode_parked(row_key).unwrap().to_vec()),
             _ => {}

@@ -3,13 +3,13 @@
 //! Owns the order in which a step is tried, applied and checked, and turns whatever goes wrong into words. A step follows from
 //! its seed and from what there is, so a run of fewer seeds is a run as well: that is what makes shrinking simple.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::keyspace::lock;
 use quorate_machine::machine;
 use quorate_machine::types::{
-    Action, ClusterMillis, Command, Entry, Maintenance, Outcome, Rejection, Reply, RequestId, TaskReply,
+    Action, ClusterMillis, Command, Entry, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
 };
 use quorate_machine::{command_codec, level, limits};
 
@@ -75,6 +75,7 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
         texts,
         theme,
         answered: BTreeMap::new(),
+        members: BTreeSet::new(),
     };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -113,6 +114,8 @@ struct Run<'t> {
     theme: Theme,
     /// Fingerprints of what was decided under each request id, with when.
     answered: BTreeMap<RequestId, (u64, ClusterMillis)>,
+    /// Who is a member.
+    members: BTreeSet<NodeDisk>,
 }
 
 impl Run<'_> {
@@ -135,6 +138,9 @@ impl Run<'_> {
             self.store.apply(&[batch(now, &[])]).unwrap_or_else(|fault| panic!("the clock moves to {now}: {fault}"));
             model::time_passed(&before, &Picture::of(&self.store));
         }
+        if seed % 32 == 5 {
+            self.change_membership(seed);
+        }
         let picture = Picture::of(&self.store);
         let step = generate::step(seed, self.theme, clock, &picture, self.texts, &self.sent);
         tell(&picture, &step);
@@ -142,6 +148,7 @@ impl Run<'_> {
             What::Epoch => {
                 self.met.pairs.note_epoch(&picture);
                 self.store.begin_epoch();
+                self.members.clear();
                 self.answered.clear();
             }
             What::Batch(commands) => {
@@ -151,6 +158,26 @@ impl Run<'_> {
         }
         self.store.check();
         self.compact();
+    }
+
+    /// A membership entry: who was let in becomes a member, and somebody goes now and then.
+    fn change_membership(&mut self, seed: u64) {
+        let before = Picture::of(&self.store);
+        let were = self.members.clone();
+        let let_in = before.invitations.values().filter_map(|row| row.used_by);
+        self.members.extend(let_in.filter(|node| !before.removed_members.contains(node)));
+        let goes = (seed / 32 % 3 == 0).then(|| were.first().copied()).flatten();
+        self.members.retain(|node| Some(*node) != goes);
+        let (from, to): (Vec<_>, Vec<_>) = (were.into_iter().collect(), self.members.iter().copied().collect());
+        let applied = self.store.apply_membership(&from, &to);
+        applied.unwrap_or_else(|fault| panic!("the members become {to:?}: {fault}"));
+        let after = Picture::of(&self.store);
+        let is_noted = before.level() >= level::TENANTS;
+        let expected: BTreeSet<_> = before.removed_members.iter().copied().chain(goes.filter(|_| is_noted)).collect();
+        assert_eq!(after.removed_members, expected, "who was removed");
+        let is_left = |node: NodeDisk| after.invitations.values().any(|row| row.used_by == Some(node));
+        assert!(!is_noted || !to.iter().any(|node| is_left(*node)), "an invitation outlives its use: {after:?}");
+        self.store.check();
     }
 
     fn apply(&mut self, picture: &Picture, step: &Step, commands: &[Command]) {

@@ -9,7 +9,7 @@ use quorate_machine::keyspace::session::AttachedKind;
 use quorate_machine::types::IndexStage;
 use quorate_machine::types::{
     AccessOp, BarrierOp, ContentKind, Entry, Expect, Guard, Key, KeyRange, LatchOp, LockName, LockOp, LockSpace,
-    QueueName, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
+    MembersOp, QueueName, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
 };
 
 use crate::kinds::Target;
@@ -132,6 +132,9 @@ pub const TASK: [&str; 12] = [
     "its session is over",
 ];
 
+/// Those of an invitation.
+pub const INVITATION: [&str; 4] = ["absent", "open", "used", "over"];
+
 /// Those of a user, a role or a token.
 pub const ACCOUNT: [&str; 3] = ["absent", "there", "in use"];
 
@@ -162,6 +165,7 @@ pub fn of_target(target: Target) -> Vec<&'static str> {
         Target::Latch => LATCH.to_vec(),
         Target::Task => TASK.to_vec(),
         Target::Account => ACCOUNT.to_vec(),
+        Target::Invitation => INVITATION.to_vec(),
         Target::Everything => EVERYTHING.to_vec(),
     }
 }
@@ -439,6 +443,21 @@ pub fn of_account(picture: &Picture, op: &AccessOp) -> Vec<&'static str> {
     };
     let mut holding = Holding(vec![if is_there { "there" } else { "absent" }]);
     holding.when(is_used, "in use");
+    holding.0
+}
+
+/// What a command about newcomers meets.
+pub fn of_invitation(picture: &Picture, op: &MembersOp) -> Vec<&'static str> {
+    let id = match op {
+        MembersOp::Invite(invitation) => invitation.id,
+        MembersOp::Revoke(id) | MembersOp::Admit { invitation: id, .. } => *id,
+    };
+    let Some(row) = picture.invitations.get(&id) else { return vec!["absent"] };
+    let mut holding = Holding(Vec::new());
+    let is_over = row.is_over_at(picture.vars.clock);
+    holding.when(row.used_by.is_none() && !is_over, "open");
+    holding.when(row.used_by.is_some(), "used");
+    holding.when(is_over, "over");
     holding.0
 }
 

@@ -11,7 +11,7 @@ use quorate_machine::keyspace::{entry, history};
 use quorate_machine::machine::{
     self, Applied, Applier, Contained, Epoch, EpochStep, Fault, MemoryView, Vars, View, Write,
 };
-use quorate_machine::types::{Batch, Command, Entry, Key, Reply, Revision};
+use quorate_machine::types::{Batch, Command, Entry, Key, NodeDisk, Reply, Revision};
 
 /// Replies of each batch, and changes of keys.
 pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
@@ -40,6 +40,18 @@ impl Store {
         let contained = std::mem::take(&mut applied.contained);
         self.keep(batches, applied);
         (replies, contained)
+    }
+
+    /// Applies a membership entry; both lists are in order.
+    pub fn apply_membership(&mut self, before: &[NodeDisk], after: &[NodeDisk]) -> Result<(), Fault> {
+        let mut applier = Applier::new(&self.view, self.vars.clone());
+        applier.apply_membership(self.index + 1, before, after)?;
+        let applied = applier.finish();
+        self.index += 1;
+        assert_ordered(&applied.writes);
+        self.view.write(applied.writes);
+        self.vars = applied.vars;
+        Ok(())
     }
 
     fn attempt(&self, batches: &[Batch], contain: bool) -> Result<(Vec<Vec<Reply>>, Applied), Fault> {

@@ -126,6 +126,14 @@ pub enum AuditOp {
     TokenRemove,
     /// An operator did something about faults: see [`crate::types::FaultsOp`].
     Faults,
+    /// See [`crate::types::MembersOp::Invite`]. The key of these lines is [`crate::types::MembersOp::subject`].
+    MemberInvite,
+    /// See [`crate::types::MembersOp::Revoke`].
+    InvitationRevoke,
+    /// See [`crate::types::MembersOp::Admit`].
+    MemberAdmit,
+    /// A membership entry let a member go. Nobody asks for it in the log: who did stands in the node's own audit log.
+    MemberRemove,
 }
 
 /// What was done to a task.
@@ -255,6 +263,8 @@ pub enum Refusal {
     SessionExists,
     /// See [`crate::types::Rejection::NotYours`].
     NotYours,
+    /// See [`crate::types::Rejection::Members`].
+    Members,
 }
 
 /// Encodes a group, in one allocation.

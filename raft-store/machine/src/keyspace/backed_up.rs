@@ -4,8 +4,9 @@
 
 use super::family;
 
-/// Families that a backup leaves out, in order: history, kept answers and what belongs to one node.
-const LEFT_OUT: [u8; 7] = [
+/// Families that a backup leaves out, in order: history, kept answers, what belongs to one node, and who may be a member of the cluster
+/// that it was taken of.
+const LEFT_OUT: [u8; 9] = [
     family::META,
     family::HISTORY,
     family::RELOCKED,
@@ -13,6 +14,8 @@ const LEFT_OUT: [u8; 7] = [
     family::REFUSALS,
     family::REQUEST,
     family::ELECTED,
+    family::INVITATION,
+    family::REMOVED_MEMBER,
 ];
 
 /// The bounds `[start, end)` of the stretches of row keys that are in a backup, in order.

@@ -40,6 +40,8 @@
 //! | `0xA1` | [`fault`] | the row key of the work | [`fault::ParkedRow`] | for work of the machine's own that faulted, until an operator has it retried or dropped |
 //! | `0xA2` | [`fault`] | nothing | [`fault::FaultCounts`] | once anything faulted |
 //! | `0xA8` | [`repair`] | nothing | a session | from the raise to feature level 2 until all sessions of before are counted anew |
+//! | `0xC0` | [`members`] | invitation id BE | [`crate::types::InvitationRow`] | until the node that used it is a member, or it is revoked; past its time until another is made |
+//! | `0xC1` | [`members`] | node id BE, incarnation (16 bytes BE) | [`crate::types::RemovedRow`] | for each node that was removed with this disk, from feature level 5 on |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -61,6 +63,7 @@ pub mod history;
 pub mod index;
 pub mod lock;
 pub mod lock_queue;
+pub mod members;
 pub mod named;
 pub mod refusals;
 pub mod relocked;
@@ -148,6 +151,10 @@ pub mod family {
     pub const FAULT_COUNTS: u8 = 0xA2;
     /// What is still to be healed.
     pub const REPAIR: u8 = 0xA8;
+    /// Invitations of newcomers.
+    pub const INVITATION: u8 = 0xC0;
+    /// Members of before.
+    pub const REMOVED_MEMBER: u8 = 0xC1;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

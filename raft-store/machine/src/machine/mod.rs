@@ -21,6 +21,7 @@ mod latches;
 mod lock;
 mod lock_queue;
 mod maintain;
+mod members;
 mod overlay;
 mod ranges;
 mod repair;
@@ -271,6 +272,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Access(op) => self.set_access(op, caller)?,
             Action::Maintain(what) => self.maintain(what)?,
             Action::Faults(op) => self.faults(op, caller)?,
+            Action::Members(op) => self.set_members(op, caller)?,
         };
         Ok(self.reply(outcome))
     }
@@ -447,6 +449,7 @@ impl From<&Rejection> for Refusal {
             Rejection::UsedUp => Self::UsedUp,
             Rejection::SessionExpired(_) => Self::SessionExpired,
             Rejection::SessionExists(_) => Self::SessionExists,
+            Rejection::Members(_) => Self::Members,
             Rejection::GuardFailed { .. } => Self::GuardFailed,
             Rejection::Held { .. } => Self::Held,
             Rejection::NotHolder => Self::NotHolder,

@@ -27,6 +27,8 @@ pub enum Waker {
     Access = 7,
     /// The end of a lock on an entry, see [`Waker::of_entry_lock`].
     EntryLock = 8,
+    /// Only in lines of audit: a kind, a slash and what it is; of an invitation its id, of a node its number.
+    Members = 10,
 }
 
 impl Waker {

@@ -441,11 +441,12 @@ fn kind_of(action: &Action) -> usize {
         Action::Task(_) => 12,
         Action::Access(_) => 13,
         Action::Faults(_) => 14,
+        Action::Members(_) => 15,
     }
 }
 
 /// How many kinds there are.
-const KINDS: usize = 15;
+const KINDS: usize = 16;
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -535,6 +536,7 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants }),
         Action::Maintain(Maintenance::Repair),
         Action::Faults(FaultsOp::Forget),
+        Action::Members(MembersOp::Revoke(TokenId(1))),
     ]
 }
 

@@ -11,6 +11,7 @@ mod machine_collections;
 mod machine_coordination;
 mod machine_golden;
 mod machine_level;
+mod machine_members;
 mod machine_properties;
 mod machine_support;
 mod machine_tasks;

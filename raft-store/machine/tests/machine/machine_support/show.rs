@@ -178,6 +178,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
         Rejection::AccessChanged => "access changed".into(),
         Rejection::Access(fault) => format!("{fault:?}"),
+        Rejection::Members(fault) => format!("{fault:?}"),
         Rejection::Internal => "internal".into(),
     }
 }
