@@ -57,7 +57,10 @@ struct Args {
 async fn main() {
     let args = Args::parse();
     raise_file_limit();
-    let settings = Settings::default().flag("--connections-max", args.idle + args.busy + 1_000);
+    // All of them come from one address.
+    let settings = Settings::default()
+        .flag("--connections-max", args.idle + args.busy + 1_000)
+        .flag("--account-connections-max", 0);
     let cluster = Cluster::start_with(settings).await;
     let mut report = serde_json::Map::new();
     if args.idle > 0 {
