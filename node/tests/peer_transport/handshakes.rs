@@ -273,7 +273,9 @@ async fn a_removal_ends_connections_that_are_open() {
     let mut raft = one.net.clone().new_client(2, &two.member()).await;
     assert!(raft.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap().vote_granted);
     assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
-    two.service.statuses.send_modify(|all| drop(all.insert(1, MembershipStatus::Removed)));
+    two.service.statuses.send_modify(|all| {
+        all.insert(1, MembershipStatus::Removed);
+    });
     let told = async {
         loop {
             match one.net.call(&two.addr, Some(2), DIGEST, soon()).await {

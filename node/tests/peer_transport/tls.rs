@@ -249,7 +249,9 @@ async fn a_node_that_nobody_knows_asks_only_to_become_a_member() {
     let dir = tempfile::tempdir().unwrap();
     let authority = authority(dir.path());
     let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
-    two.service.statuses.send_modify(|all| drop(all.insert(1, MembershipStatus::Unknown)));
+    two.service.statuses.send_modify(|all| {
+        all.insert(1, MembershipStatus::Unknown);
+    });
     let option = || RPCOption::new(Duration::from_secs(4));
     let mut raft = one.net.clone().new_client(2, &two.member()).await;
     let answer = raft.vote(VoteRequest::new(leader_vote(), None), option()).await;

@@ -71,6 +71,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Latch(row) => format!("{row:?}"),
         Outcome::Task(done) => tasks::done(done),
         Outcome::Access(done) => format!("{done:?}"),
+        Outcome::Members(done) => format!("{done:?}"),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
