@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -159,6 +160,13 @@ impl Kubelet {
         command.env("QUORATE_JOIN_POLICY", "open");
         command.env("QUORATE_BALLAST_BYTES", "0").env("QUORATE_MIN_FREE_BYTES", "0");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
+        // SAFETY: prctl is a plain system call; nothing is allocated or locked between fork and exec.
+        unsafe {
+            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
         command.spawn().expect("the container starts")
     }
 

@@ -140,9 +140,13 @@ impl Replay {
     /// # Errors
     /// They do not follow what is there or one another, or cannot be read.
     pub fn apply(&mut self, before: Option<LogIdRecord>, entries: &[Bytes], until: Until) -> Result<(), ReplayError> {
+        // What follows the point does not follow the state at it.
+        if self.is_reached {
+            return Ok(());
+        }
         let decoded: Vec<LogEntry> = entries.iter().map(wire::decode_entry).collect::<Result<_, _>>()?;
         let new = self.following(before, &decoded)?;
-        if self.is_reached || new.is_empty() {
+        if new.is_empty() {
             return Ok(());
         }
         match until {

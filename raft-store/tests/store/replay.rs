@@ -115,7 +115,7 @@ fn a_time_takes_what_was_written_until_then() {
         assert_eq!(state_at(&replay), after[expected], "{wanted}");
         assert!(replay.at().is_reached);
         // What comes behind the point changes nothing.
-        replay.apply(before(LAST + 1), &encoded(&entries(LAST + 1, LAST + 9)), Until::Wall(wanted)).unwrap_or(());
+        replay.apply(before(LAST + 1), &encoded(&entries(LAST + 1, LAST + 9)), Until::Wall(wanted)).unwrap();
         assert_eq!(state_at(&replay), after[expected]);
     }
 }
