@@ -83,6 +83,59 @@ async fn fill(at: SocketAddr, entries: usize) {
     }
 }
 
+/// Ids of no session, each asked for once: those of the past are told at once, those of the future after a question.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_live_through_a_flood_of_renewals() {
+    const TTL_MS: u64 = 10_000;
+    const FLOOD: Duration = Duration::from_secs(6);
+    const IDS: usize = 1_000;
+    let cluster = Cluster::start_with(Settings::default().alone()).await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+    fill(cluster.client_address(leader), 100).await;
+    let mut floods = Vec::new();
+    for id in [leader, follower] {
+        let to = cluster.client_address(id);
+        let made_up = |n: usize| {
+            let first = if n % 2 == 0 { 2 } else { 1_000_000 + n * IDS };
+            let ids: Vec<_> = (first..first + IDS).map(|id| id.to_string()).collect();
+            Request::post("/v1/sessions/renew", json!({ "sessions": ids }).to_string())
+        };
+        floods.push(Flood::start(150, Ipv4Addr::LOCALHOST, to, made_up));
+    }
+    let to = cluster.client_address(follower);
+    let mut caller = Caller::new(vec![to], PATIENCE);
+    let session = caller.session(TTL_MS, "honest").await;
+    let renew = Request::post(format!("/v1/sessions/{session}/renew"), "{}");
+    let mut connection = Connection::open(to).await.expect("there is room for a connection");
+    let (began, mut times) = (Instant::now(), Vec::new());
+    while began.elapsed() < FLOOD {
+        let begin = Instant::now();
+        connection.exchange(&renew).await.expect("an answer").expect_success();
+        times.push(begin.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let text = Request::get("/metrics").send(to).await.expect("an answer").expect_success().text();
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse::<f64>().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    let (unknown, renewed) = (number("quorate_renewals_unknown_total"), number("quorate_renewed_sessions_total"));
+    let mut answered = 0;
+    for flood in floods {
+        answered += flood.stop().await.0;
+    }
+    let (median, p99, count) = (percentile(&mut times, 50), percentile(&mut times, 99), times.len());
+    println!(
+        "{count} renewals: median {median:?}, p99 {p99:?}; {answered} of the flood, {unknown} unknown ids at one node"
+    );
+    assert!(unknown > 10.0 * IDS as f64, "no flood: {unknown} unknown ids");
+    assert!(
+        renewed <= count as f64 + 2.0,
+        "{renewed} sessions went through the log, and there is one that was renewed {count} times"
+    );
+    assert!(p99 < Duration::from_millis(TTL_MS / 4), "{p99:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const SESSIONS: usize = 20;

@@ -13,7 +13,7 @@ use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 use quorate_store::space::Space;
-use quorate_store::state::{StateFault, StateReader};
+use quorate_store::state::{Observed, StateFault, StateReader};
 use quorate_store::types::{
     AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
     TaskVerb, WhereChange, WriteOp,
@@ -30,7 +30,7 @@ use crate::tls::PortTls;
 use integrity::Integrity;
 use members::admission::JoinPolicy;
 use quota::Quota;
-use renewals::{Renewals, Renewed};
+use renewals::{Renewals, Renewed, Renewer};
 
 pub mod archive;
 mod awake;
@@ -327,9 +327,34 @@ impl App {
 
     /// Renews sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
     /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
-    pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
+    pub async fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> Result<Renewed, AppError> {
         self.check_disk()?;
-        timings::on(Part::Log, self.inner.renewals.renew(sessions, deadline)).await
+        timings::on(Part::Log, self.inner.renewals.renew(renewer, sessions, deadline)).await
+    }
+
+    /// Whose each session is; nothing where there is certainly none any more. No log entry is needed for that, and mostly nobody has
+    /// to be asked: an id is the revision that began its session, so one that this node is beyond and does not have is over for
+    /// good. Only of those that it may not know yet, and of ids that were chosen, does it ask what the cluster knows.
+    pub async fn session_owners(
+        &self,
+        sessions: &[SessionId],
+        deadline: Instant,
+    ) -> Result<Observed<Vec<Option<String>>>, AppError> {
+        self.check_disk()?;
+        let mut seen = self.inner.state.session_owners(sessions)?;
+        let is_certain =
+            |(id, owner): (&SessionId, &Option<String>)| owner.is_some() || id.is_over_at(seen.at.revision);
+        if !sessions.iter().zip(&seen.found).all(is_certain) {
+            self.read_barrier(Consistency::Linearizable, deadline).await?;
+            seen = self.inner.state.session_owners(sessions)?;
+        }
+        self.inner.renewals.count_unknown(seen.found.iter().filter(|owner| owner.is_none()).count());
+        Ok(seen)
     }
 
     /// Counts one who waits, until what is returned is dropped.

@@ -1,20 +1,25 @@
 //! Renewals of sessions: those that come at about the same time are one command.
 //!
-//! Owns the queue of those that wait to be renewed. To renew again is harmless, so a command carries no request id and is
-//! proposed again until somebody's deadline has passed; nobody else's deadline is touched by that.
+//! Owns the rounds: what waits to be renewed is in [`turns`], and each round takes as much of it as one command holds. To renew
+//! again is harmless, so a command carries no request id and is proposed again until somebody's deadline has passed; nobody else's
+//! deadline is touched by that. Never asks whether there is such a session: whoever renews has looked before, see
+//! [`App::living_sessions`].
 
-use std::collections::{BTreeMap, BTreeSet};
+mod turns;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::limits::SESSIONS_RENEWED_MAX;
 use quorate_store::types::{
     Action, ClusterMillis, Command, Outcome, Reply, Revision, SessionId, SessionOp, SessionReply,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use super::{App, AppError};
+pub use turns::Renewer;
+use turns::{Asked, Turns};
 
 /// From one command to the next for each session in it, and at most: who comes in between shares the next one. So few renewals wait
 /// for nobody, and many cost little.
@@ -32,7 +37,7 @@ const ANSWER_GRACE: Duration = Duration::from_millis(50);
 /// What became of some sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
-    /// Log index of the command.
+    /// Log index of the command; of the last one, where it took several.
     pub index: u64,
     /// Revision at which it was evaluated.
     pub revision: Revision,
@@ -40,15 +45,6 @@ pub struct Renewed {
     pub clock: ClusterMillis,
     /// Of each session, in order: its time to live and when it ends; nothing where there is none.
     pub each: Vec<Option<(u64, ClusterMillis)>>,
-}
-
-/// Some sessions to renew, and who waits for that.
-struct Asked {
-    sessions: Vec<SessionId>,
-    deadline: Instant,
-    /// Whether a command with them may be in the log, although nobody knows.
-    may_be_in_log: bool,
-    answer: oneshot::Sender<Result<Renewed, AppError>>,
 }
 
 /// The front end.
@@ -68,12 +64,18 @@ pub struct RenewalQueue {
 pub struct RenewalCounts {
     commands: AtomicU64,
     sessions: AtomicU64,
+    unknown: AtomicU64,
 }
 
 impl RenewalCounts {
     /// Commands that renewed sessions, and sessions in them, since the start.
     pub fn now(&self) -> (u64, u64) {
         (self.commands.load(Ordering::Relaxed), self.sessions.load(Ordering::Relaxed))
+    }
+
+    /// Ids of no session that were to be renewed since the start.
+    pub fn unknown(&self) -> u64 {
+        self.unknown.load(Ordering::Relaxed)
     }
 }
 
@@ -90,20 +92,29 @@ impl Renewals {
         Arc::clone(&self.counts)
     }
 
-    /// Renews some sessions, at most [`SESSIONS_RENEWED_MAX`].
+    /// Notes that so many ids were of no session.
+    pub(super) fn count_unknown(&self, ids: usize) {
+        self.counts.unknown.fetch_add(ids as u64, Ordering::Relaxed);
+    }
+
+    /// Renews some sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`].
     ///
     /// # Errors
     /// [`AppError::Overloaded`] where too many wait; [`AppError::Unknown`] where a command may be in the log.
-    pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
-        let (sender, answer) = oneshot::channel();
-        let asked = Asked { sessions, deadline, may_be_in_log: false, answer: sender };
+    pub async fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> Result<Renewed, AppError> {
+        let (asked, answer) = Asked::new(renewer, sessions, deadline);
         self.queue.try_send(asked).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => AppError::Overloaded,
             mpsc::error::TrySendError::Closed(_) => AppError::NotReady("the node is stopping".into()),
         })?;
         match tokio::time::timeout_at((deadline + ANSWER_GRACE).into(), answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(AppError::Unknown),
+            Ok(Err(oneshot::error::RecvError { .. })) => Err(AppError::Unknown),
             // It is on its way with others, whose deadlines are later.
             Err(_) => Err(AppError::Unknown),
         }
@@ -112,24 +123,22 @@ impl Renewals {
 
 /// Renews what is asked for, until the front end is gone.
 pub async fn run(app: App, mut renewals: RenewalQueue) {
-    let mut waiting: Vec<Asked> = Vec::new();
+    let mut turns = Turns::default();
     loop {
-        if waiting.is_empty() {
+        if turns.is_empty() {
             let Some(first) = renewals.queue.recv().await else { return };
-            waiting.push(first);
+            turns.push(first);
         }
         while let Ok(next) = renewals.queue.try_recv() {
-            waiting.push(next);
+            turns.push(next);
         }
         let begun = Instant::now();
-        waiting.retain(|asked| !asked.answer.is_closed());
-        let round = take_round(&mut waiting);
-        let pause = pause_after(round.iter().map(|asked| asked.sessions.len()).sum());
-        let left = renew_once(&app, &renewals.counts, round).await;
-        waiting.splice(0..0, left);
+        let ids = turns.take_round();
+        let pause = pause_after(ids.len());
+        renew_once(&app, &renewals.counts, ids, &mut turns).await;
         let until = (begun + pause).into();
-        if tokio::time::timeout_at(until, gather(&mut renewals.queue, &mut waiting)).await == Ok(Gathered::All) {
-            if waiting.is_empty() {
+        if tokio::time::timeout_at(until, gather(&mut renewals.queue, &mut turns)).await == Ok(Gathered::All) {
+            if turns.is_empty() {
                 return;
             }
             tokio::time::sleep_until(until).await;
@@ -152,62 +161,34 @@ enum Gathered {
 }
 
 /// Waits until enough sessions have come for a command.
-async fn gather(queue: &mut mpsc::Receiver<Asked>, waiting: &mut Vec<Asked>) -> Gathered {
+async fn gather(queue: &mut mpsc::Receiver<Asked>, turns: &mut Turns) -> Gathered {
     let mut came = 0;
     while came < ENOUGH {
         let Some(next) = queue.recv().await else { return Gathered::All };
-        came += next.sessions.len();
-        waiting.push(next);
+        came += next.left();
+        turns.push(next);
     }
     Gathered::Enough
 }
 
-/// Takes as many requests as one command has room for.
-fn take_round(waiting: &mut Vec<Asked>) -> Vec<Asked> {
-    let mut sessions = 0;
-    let fits = |asked: &Asked| {
-        sessions += asked.sessions.len();
-        sessions <= SESSIONS_RENEWED_MAX
-    };
-    let count = waiting.iter().map(fits).take_while(|fits| *fits).count();
-    waiting.drain(..count).collect()
-}
-
-/// Proposes one command. Gives back those for whom there is time for another try.
-async fn renew_once(app: &App, counts: &RenewalCounts, mut round: Vec<Asked>) -> Vec<Asked> {
-    let ids: BTreeSet<_> = round.iter().flat_map(|asked| &asked.sessions).copied().collect();
-    let Some(deadline) = round.iter().map(|asked| asked.deadline).max() else { return Vec::new() };
-    let ids: Vec<_> = ids.into_iter().collect();
+/// Proposes one command, and tells those whose sessions are in it.
+async fn renew_once(app: &App, counts: &RenewalCounts, ids: Vec<SessionId>, turns: &mut Turns) {
+    let Some(deadline) = turns.last_deadline() else { return };
     counts.commands.fetch_add(1, Ordering::Relaxed);
     counts.sessions.fetch_add(ids.len() as u64, Ordering::Relaxed);
     let action = Action::Session(SessionOp::Renew(ids.clone()));
     match app.write(Command::unnamed(action), deadline).await {
-        Ok(reply) => {
-            let outcome = of_reply(&ids, &reply);
-            for asked in round {
-                let answer = outcome.as_ref().map(|each| asked.answer_of(&reply, each)).map_err(Clone::clone);
-                // Whoever has gone does not want to know.
-                let _ = asked.answer.send(answer);
-            }
-            Vec::new()
-        }
-        Err(error) => {
-            round.iter_mut().for_each(|asked| asked.may_be_in_log |= error == AppError::Unknown);
-            give_up(round, &error)
-        }
+        Ok(reply) => match of_reply(&ids, &reply) {
+            Ok(each) => turns.renewed((reply.index, reply.revision, reply.clock), &each),
+            Err(error) => turns.failed(&error, true),
+        },
+        Err(error) => turns.failed(&error, is_final(&error)),
     }
 }
 
-/// Answers those whose time is over, or whom another try cannot help. Gives back the others.
-fn give_up(round: Vec<Asked>, error: &AppError) -> Vec<Asked> {
-    let is_final = matches!(error, AppError::Fault(_) | AppError::NotReady(_) | AppError::Quarantined(_));
-    let now = Instant::now();
-    let (over, left): (Vec<_>, Vec<_>) = round.into_iter().partition(|asked| is_final || asked.deadline <= now);
-    for asked in over {
-        let error = if asked.may_be_in_log { AppError::Unknown } else { error.clone() };
-        let _ = asked.answer.send(Err(error));
-    }
-    left
+/// Whether another try cannot help.
+fn is_final(error: &AppError) -> bool {
+    matches!(error, AppError::Fault(_) | AppError::NotReady(_) | AppError::Quarantined(_))
 }
 
 /// What became of each session of a command.
@@ -220,32 +201,9 @@ fn of_reply(ids: &[SessionId], reply: &Reply) -> Result<BTreeMap<SessionId, (u64
     }
 }
 
-impl Asked {
-    fn answer_of(&self, reply: &Reply, each: &BTreeMap<SessionId, (u64, ClusterMillis)>) -> Renewed {
-        let each = self.sessions.iter().map(|id| each.get(id).copied()).collect();
-        Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn asked(ids: &[u64], left: Duration) -> (Asked, oneshot::Receiver<Result<Renewed, AppError>>) {
-        let (answer, receiver) = oneshot::channel();
-        let sessions = ids.iter().copied().map(SessionId).collect();
-        (Asked { sessions, deadline: Instant::now() + left, may_be_in_log: false, answer }, receiver)
-    }
-
-    #[test]
-    fn a_round_ends_before_a_command_is_full() {
-        let many: Vec<u64> = (0..1_000).collect();
-        let mut waiting: Vec<_> =
-            [&many[..], &[1], &many[..]].map(|ids| asked(ids, Duration::ZERO).0).into_iter().collect();
-        assert_eq!(take_round(&mut waiting).len(), 2);
-        assert_eq!(take_round(&mut waiting).len(), 1);
-        assert!(waiting.is_empty() && take_round(&mut waiting).is_empty());
-    }
 
     #[test]
     fn few_renewals_wait_for_nobody_and_many_for_each_other() {
@@ -259,41 +217,27 @@ mod tests {
         let (sender, mut queue) = mpsc::channel(8);
         let many: Vec<u64> = (0..ENOUGH as u64).collect();
         for ids in [&[1][..], &many, &[2]] {
-            sender.try_send(asked(ids, Duration::ZERO).0).unwrap_or_else(|_| panic!("there is room"));
+            let sessions = ids.iter().copied().map(SessionId).collect();
+            let (asked, _) = Asked::new(Renewer::user("ann"), sessions, Instant::now());
+            sender.try_send(asked).unwrap_or_else(|_| panic!("there is room"));
         }
         drop(sender);
-        let mut waiting = Vec::new();
-        assert_eq!(gather(&mut queue, &mut waiting).await, Gathered::Enough);
-        assert_eq!(waiting.len(), 2);
-        assert_eq!(gather(&mut queue, &mut waiting).await, Gathered::All);
-        assert_eq!(waiting.len(), 3);
+        let mut turns = Turns::default();
+        assert_eq!(gather(&mut queue, &mut turns).await, Gathered::Enough);
+        assert_eq!(turns.requests(), 2);
+        assert_eq!(gather(&mut queue, &mut turns).await, Gathered::All);
+        assert_eq!(turns.requests(), 3);
     }
 
     #[test]
-    fn each_gets_what_is_said_of_its_own_sessions() {
+    fn an_answer_tells_of_each_session_or_is_none() {
         let ids = [SessionId(3), SessionId(5), SessionId(9)];
         let each = vec![Some((100, 600)), None, Some((200, 700))];
         let outcome = Outcome::Session(SessionReply::Renewed(each));
         let reply = Reply { index: 7, revision: 6, clock: 500, replayed: false, outcome };
         let told = of_reply(&ids, &reply).expect("renewals");
-        let (of_two, _) = asked(&[9, 5, 9], Duration::ZERO);
-        assert_eq!(of_two.answer_of(&reply, &told).each, [Some((200, 700)), None, Some((200, 700))]);
+        assert_eq!(told, [(SessionId(3), (100, 600)), (SessionId(9), (200, 700))].into());
         let other = Reply { outcome: Outcome::Deferred, ..reply };
         assert!(of_reply(&ids, &other).is_err());
-    }
-
-    #[test]
-    fn only_those_whose_time_is_over_are_told_of_a_failure() {
-        let (late, mut late_answer) = asked(&[1], Duration::ZERO);
-        let (early, mut early_answer) = asked(&[2], Duration::from_secs(60));
-        let (doubtful, mut doubtful_answer) = asked(&[3], Duration::ZERO);
-        let doubtful = Asked { may_be_in_log: true, ..doubtful };
-        let left = give_up(vec![late, early, doubtful], &AppError::NoLeader);
-        assert_eq!(left.len(), 1);
-        assert_eq!(late_answer.try_recv(), Ok(Err(AppError::NoLeader)));
-        assert_eq!(doubtful_answer.try_recv(), Ok(Err(AppError::Unknown)));
-        assert_eq!(early_answer.try_recv(), Err(oneshot::error::TryRecvError::Empty));
-        assert!(give_up(left, &AppError::Fault("broken".into())).is_empty());
-        assert!(matches!(early_answer.try_recv(), Ok(Err(AppError::Fault(_)))));
     }
 }

@@ -138,6 +138,11 @@ impl NodeSamples {
             ),
             Sample::counter("renewal_commands", "Commands of this node that renewed sessions", commands),
             Sample::counter("renewed_sessions", "Sessions in those commands", sessions),
+            Sample::counter(
+                "renewals_unknown",
+                "Ids of no session that were to be renewed here: answered without a command",
+                self.renewals.unknown(),
+            ),
         ]);
     }
 }

@@ -10,7 +10,7 @@ use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_store::types::{Key, LatchRow, LockName, LockSpace, Name, Revision, SessionId};
 
-use crate::app::renewals::Renewed;
+use crate::app::renewals::{Renewed, Renewer};
 use crate::app::{App, AppError, LockPlace};
 
 /// What was observed, or a fault of the node.
@@ -22,7 +22,18 @@ pub type IsDone<'a> = Box<dyn FnOnce() -> Result<bool, StateFault> + Send + 'a>;
 /// Coordination as the HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
 pub trait Coordination {
     /// Renews sessions, together with those that others renew at the same time.
-    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>>;
+    fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>>;
+    /// Whose each session is; nothing where there is certainly none any more.
+    fn session_owners<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>>;
     /// Waits until a log index is applied here.
     fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()>;
     /// Waits until what has this name changes, at most `wait`, unless `is_done` says so once a change would be noticed; may
@@ -60,8 +71,21 @@ pub trait Coordination {
 }
 
 impl Coordination for App {
-    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>> {
-        Box::pin(App::renew(self, sessions, deadline))
+    fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(App::renew(self, renewer, sessions, deadline))
+    }
+
+    fn session_owners<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(App::session_owners(self, sessions, deadline))
     }
 
     fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {

@@ -25,7 +25,8 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
-use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::failure::Failure;
+use crate::gateway::renew::renew;
 use crate::gateway::scan::scan;
 
 const COORDINATION: Policy = Policy::write(RequestClass::Coordination);
@@ -125,9 +126,7 @@ pub async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, 
     let gone = |revision| LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: 0 };
     let Some(session) = SessionId::of_lease(id) else { return Ok(gone(revision)) };
     let deadline = std::time::Instant::now() + call.timeout;
-    call.caller().admit_renewal(deadline, &[session]).await?;
-    let done = call.api.backend.renew(vec![session], deadline).await;
-    let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    let done = renew(call, &[session], deadline).await?;
     Ok(match done.each.first() {
         Some(Some((ttl_ms, _))) => {
             LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: (ttl_ms / 1_000) as i64 }

@@ -25,6 +25,7 @@ pub mod lines;
 pub mod propose;
 pub mod queue;
 pub mod rejection;
+pub mod renew;
 pub mod request_ids;
 pub mod scan;
 pub mod task_lines;

@@ -240,6 +240,18 @@ async fn sessions_are_created_renewed_shown_and_ended() {
     let rest: SessionList = read(&server.get("/v1/sessions?limit=2&cursor=43").await);
     assert_eq!((rest.sessions.len(), rest.cursor), (1, None));
 
+    // What is no session is not put through the log.
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_500))])));
+    let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["7", "43", "7"]})).await);
+    let [Renewal::Expired(_), Renewal::Renewed(lives), Renewal::Expired(_)] = &both.sessions[..] else {
+        panic!("{both:?}")
+    };
+    assert_eq!((&*lives.session, lives.expires_in_ms), ("43", 3_500));
+    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(43)])));
+    server.backend.forget_commands();
+    let gone = server.ask("POST", "/v1/sessions/7/renew", &[], b"").await.problem();
+    assert_eq!((gone.code, server.backend.commands()), (ErrorCode::SessionExpired, vec![]));
+
     server.backend.come_to(Outcome::Session(SessionReply::Ended(9)));
     let ended: SessionEnded = read(&server.ask("DELETE", "/v1/sessions/42", &[], b"").await);
     assert_eq!((&*ended.session, ended.ended, ended.count), ("42", true, 9));

@@ -137,6 +137,12 @@ impl StateReader {
         self.observe(|moment| sessions::held(moment, id, shown_max))
     }
 
+    /// Whose each of these sessions is, in their order; nothing where there is none. Looks at nothing that hangs on them.
+    pub fn session_owners(&self, ids: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, StateFault> {
+        let owner = |moment: &Moment<'_>, id| Ok(sessions::row(moment, id)?.map(|row| row.principal));
+        self.observe(|moment| ids.iter().map(|id| owner(moment, *id)).collect())
+    }
+
     /// Sessions after this one, in order of their creation: at most `limit`.
     pub fn sessions(
         &self,

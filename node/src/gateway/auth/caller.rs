@@ -12,6 +12,7 @@ use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
 use crate::app::Consistency;
+use crate::app::renewals::Renewer;
 use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
 use crate::gateway::auth::known::Person;
@@ -116,20 +117,25 @@ impl Caller<'_> {
         }
     }
 
-    /// Admits a renewal, which may name sessions that have ended: those belong to nobody.
-    pub async fn admit_renewal(&self, deadline: Instant, sessions: &[SessionId]) -> Result<(), Failure> {
-        let own = |visit: &mut Visit<'_>| sessions.iter().for_each(|session| visit(Requirement::Session(*session)));
-        for is_last in [false, true] {
-            let Some(person) = self.person()? else { return Ok(()) };
-            let refusal = self.refusal(&person, &own)?;
-            match (&refusal.missing, refusal.session) {
-                (None, None) => return Ok(()),
-                (None, Some(_)) if is_last => return Ok(()),
-                (Some(_), _) => return refusal.failure(&person.name).map_or(Ok(()), Err),
-                (None, Some(_)) => refresh(&self.api.backend, deadline).await?,
-            }
+    /// Admits a renewal of sessions whose owners are these. Those that have ended belong to nobody; to be told of them takes a right
+    /// at all, or of sessions of one's own.
+    pub fn check_renewal(&self, sessions: &[SessionId], owners: &[Option<String>]) -> Result<(), Failure> {
+        let Some(person) = self.person()? else { return Ok(()) };
+        let missing = sessions.iter().zip(owners).find_map(|(id, owner)| match owner {
+            Some(owner) if *owner == *person.name || may_do_all(&person) => None,
+            Some(_) => Some(format!("session {id} is somebody else's")),
+            None if person.rights.grants().is_empty() => Some("it needs any grant at all".to_owned()),
+            None => None,
+        });
+        Refusal { missing, session: None }.failure(&person.name).map_or(Ok(()), Err)
+    }
+
+    /// Whose turn it is when renewals take turns.
+    pub fn renewer(&self) -> Renewer {
+        match self.who {
+            Who::Somebody(somebody) => Renewer::user(somebody.name()),
+            Who::Anybody | Who::Nobody => Renewer::from(&format!("{:?}", self.origin.neighbour())),
         }
-        Ok(())
     }
 
     /// Whether a command of theirs is judged, or told to the audit log.

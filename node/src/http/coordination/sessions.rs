@@ -20,7 +20,8 @@ use utoipa_axum::routes;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::decide::decide;
-use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::failure::Failure;
+use crate::gateway::renew::renew as renew_sessions;
 use crate::gateway::scan::scan;
 use crate::gateway::{propose, rejection, text};
 use crate::http::command;
@@ -151,9 +152,7 @@ async fn renew_one(context: &RequestContext, id: SessionId) -> Result<SessionRen
 }
 
 async fn renew_all(context: &RequestContext, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
-    context.caller().admit_renewal(context.deadline, &ids).await?;
-    let done = context.api.backend.renew(ids.clone(), context.deadline).await;
-    let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    let done = renew_sessions(context, &ids, context.deadline).await?;
     let sessions = ids.iter().zip(&done.each).map(|(id, each)| match each {
         Some((ttl_ms, expires_at)) => Renewal::Renewed(renewed(*id, *ttl_ms, *expires_at, done.clock)),
         None => Renewal::Expired(SessionExpired { session: id.to_string(), expired: true }),

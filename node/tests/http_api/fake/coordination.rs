@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use quorate_node::app::renewals::Renewed;
-use quorate_node::app::{AppError, LockPlace};
+use quorate_node::app::renewals::{Renewed, Renewer};
+use quorate_node::app::{AppError, Consistency, LockPlace};
 use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
@@ -68,7 +68,30 @@ impl LockPlace for FakePlace {
 }
 
 impl Coordination for Fake {
-    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>> {
+    fn session_owners<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(async move {
+            self.read_barrier(Consistency::Linearizable, deadline).await?;
+            let owners = |told: &Coordinated| {
+                let owner =
+                    |id| told.sessions.iter().find(|(known, _)| known == id).map(|(_, held)| &held.row.principal);
+                // Where nobody told of any, what is answered by the log says which live.
+                let usual = told.sessions.is_empty().then(String::new);
+                sessions.iter().map(|id| owner(id).cloned().or_else(|| usual.clone())).collect()
+            };
+            Ok(self.seen(owners)?)
+        })
+    }
+
+    fn renew(
+        &self,
+        _: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
         Box::pin(async move {
             let action = Action::Session(SessionOp::Renew(sessions));
             let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
