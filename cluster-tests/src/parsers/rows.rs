@@ -50,7 +50,9 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
         family::HISTORY => history::decode_key(row_key).map(|(key, revision)| history::row_key(&key, revision))?,
         family::AUDIT => audit::decode_key(row_key).map(|(last, index)| audit::row_key(last, index))?,
         family::REFUSALS => refusals::decode_key(row_key).map(|(bucket, index)| refusals::row_key(bucket, index))?,
-        family::REQUEST => request::decode_key(row_key).map(|(bucket, id)| request::row_key(bucket, id))?,
+        family::REQUEST => {
+            request::decode_key(row_key).map(|(bucket, owner, id)| request::row_key(bucket, owner, id))?
+        }
         family::DEADLINE => deadline::decode_key(row_key).map(|(at, key)| deadline::row_key(at, key))?,
         family::LOCK => lock::decode_key(row_key).map(|(at, key)| lock::row_key(at, key))?,
         family::COLLECTION => collection::row_key(collection::decode_key(row_key)?.as_str().as_bytes()),

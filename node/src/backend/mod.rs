@@ -106,8 +106,10 @@ pub trait Backend: Access + Coordination + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<bool, StateFault>>;
     /// Reads the audit trail of a key. May take long: runs on a blocking thread.
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault>;
-    /// The kept answer of a request id, and who asked.
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault>;
+    /// The kept answer of a request id of `owner`, and who asked.
+    fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault>;
+    /// Who has a kept answer under this request id: at most `limit` names.
+    fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault>;
     /// Evaluates a command without effect.
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault>;
     /// Evaluates commands one after the other without effect, each seeing what those before it would do. May take long: runs
@@ -248,8 +250,12 @@ impl Backend for App {
         self.state().audit(query)
     }
 
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
-        self.state().request(id)
+    fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+        self.state().request(owner, id)
+    }
+
+    fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+        self.state().request_owners(id, limit)
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {

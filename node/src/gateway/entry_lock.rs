@@ -33,9 +33,9 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
     let ask = async |id: RequestId| propose(&call.caller(), action.clone(), id, Instant::now() + call.timeout).await;
     for number in 0..TRIES_MAX {
         let part = id.of_part(number);
-        let mut may_go_on = is_decided(&call.api.backend, &part)?;
+        let mut may_go_on = is_decided(call, &part)?;
         if !may_go_on {
-            if is_decided(&call.api.backend, &last_word(&id))? {
+            if is_decided(call, &last_word(&id))? {
                 break;
             }
             may_go_on = come_to_turn(call, &mut *place, end).await?;
@@ -51,10 +51,10 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
     ask(last_word(&id)).await
 }
 
-/// What was kept of a request, also of one that waited for the lock on an entry: that one was refused a few times, each under an id of
+/// What was kept of a request of `owner`, also of one that waited for the lock on an entry: that one was refused a few times, each under an id of
 /// its own, until it was not or had waited for long enough.
-pub fn kept(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
-    let read = |id: &RequestId| backend.request(id).map_err(|fault| Failure::from_fault(&fault));
+pub fn kept(backend: &Node, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+    let read = |id: &RequestId| backend.request(owner, id).map_err(|fault| Failure::from_fault(&fault));
     let was_refused = |kept: &Option<KeptReply>| kept.as_ref().is_some_and(|kept| is_locked(&kept.reply));
     let mut found = read(id)?;
     for number in 1..TRIES_MAX {
@@ -84,8 +84,8 @@ fn is_locked(reply: &Reply) -> bool {
     matches!(reply.outcome, Outcome::Rejected(Rejection::Locked { .. }))
 }
 
-fn is_decided(backend: &Node, id: &RequestId) -> Result<bool, Failure> {
-    let (_, kept) = backend.request(id).map_err(|fault| Failure::from_fault(&fault))?;
+fn is_decided(call: &Call, id: &RequestId) -> Result<bool, Failure> {
+    let (_, kept) = call.api.backend.request(call.who().name(), id).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(kept.is_some())
 }
 

@@ -456,7 +456,10 @@ async fn the_fate_of_a_request_is_its_owners() {
     let other = guarded.user("other", &[Permission::Read]);
     assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/requests/mine", "").await.status, 200);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine", "").await.status, 200);
-    assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine", "").await.status, 403);
+    assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine", "").await.status, 404);
+    assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine?principal=app", "").await.status, 403);
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine?principal=app", "").await.status, 200);
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine?principal=other", "").await.status, 404);
 }
 
 #[tokio::test]

@@ -207,7 +207,7 @@ mod tests {
     use crate::keyspace::request;
 
     fn put(bucket: u64, n: u64) -> Write {
-        Write::Put { key: request::row_key(bucket, &format!("id-{n}")), value: Vec::new() }
+        Write::Put { key: request::row_key(bucket, "", &format!("id-{n}")), value: Vec::new() }
     }
 
     #[test]
@@ -216,11 +216,11 @@ mod tests {
         let writes: Vec<Write> = (0..100_000).map(|n| put(3, n)).collect();
         fresh.follow(&writes);
         for n in 0..100_000 {
-            assert!(!fresh.lacks(&request::row_key(3, &format!("id-{n}"))), "id-{n} passes for new");
+            assert!(!fresh.lacks(&request::row_key(3, "", &format!("id-{n}"))), "id-{n} passes for new");
         }
-        let passing = (100_000..200_000).filter(|n| !fresh.lacks(&request::row_key(3, &format!("id-{n}")))).count();
+        let passing = (100_000..200_000).filter(|n| !fresh.lacks(&request::row_key(3, "", &format!("id-{n}")))).count();
         assert!(passing < 6_000, "{passing} of 100,000 new ids pass for known");
-        assert!(fresh.lacks(&request::row_key(4, "id-1")), "a bucket without rows");
+        assert!(fresh.lacks(&request::row_key(4, "", "id-1")), "a bucket without rows");
     }
 
     #[test]
@@ -240,9 +240,12 @@ mod tests {
         fresh.follow(&(0..40_000).map(|n| put(2, n)).collect::<Vec<_>>());
         assert!(fresh.buckets.is_empty());
         for bucket in [1, 2] {
-            assert!(!fresh.lacks(&request::row_key(bucket, "id-new")), "bucket {bucket} has rows that no filter holds");
+            assert!(
+                !fresh.lacks(&request::row_key(bucket, "", "id-new")),
+                "bucket {bucket} has rows that no filter holds"
+            );
         }
         fresh.follow(&[put(3, 1)]);
-        assert!(!fresh.lacks(&request::row_key(3, "id-1")) && fresh.lacks(&request::row_key(3, "id-2")));
+        assert!(!fresh.lacks(&request::row_key(3, "", "id-1")) && fresh.lacks(&request::row_key(3, "", "id-2")));
     }
 }

@@ -27,6 +27,7 @@ mod indexed;
 mod listing;
 mod members;
 mod reader;
+mod requests;
 mod retention;
 mod tasks;
 

@@ -19,13 +19,14 @@ use super::finder::{FindQuery, FindRead};
 use super::indexed;
 use super::listing;
 use super::range::WatchRange;
+use super::requests;
 use super::retention;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
 use crate::codec;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
-use crate::keyspace::{bucket, entry, family, family_range, history, repair, request};
+use crate::keyspace::{entry, family, family_range, history, repair};
 use crate::level::Level;
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
@@ -142,17 +143,15 @@ impl StateReader {
         self.shared.with_moment(|moment| audit::audit(moment, query))
     }
 
-    /// The kept answer of a request id, and who asked.
-    pub fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
-        self.shared.with_moment(|moment| {
-            let live = bucket::oldest_live(moment.at.clock)..=bucket::at(moment.at.clock);
-            for bucket in live.rev() {
-                if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, &id.0))? {
-                    return Ok((moment.at, Some(codec::decode(&row)?)));
-                }
-            }
-            Ok((moment.at, None))
-        })
+    /// The kept answer of a request id of `owner` (empty: nobody in particular), and who asked: the owner, or somebody else of the
+    /// time before ids belonged to their principals.
+    pub fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+        self.shared.with_moment(|moment| Ok((moment.at, requests::kept(moment, owner, id)?)))
+    }
+
+    /// Who has a kept answer under this request id: at most `limit` names, in order. A scan of the rows of this id alone.
+    pub fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+        self.shared.with_moment(|moment| requests::owners(moment, id, limit))
     }
 
     /// Evaluates a command against the state as of now and throws the writes away.

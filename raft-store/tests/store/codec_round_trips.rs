@@ -533,14 +533,14 @@ proptest! {
     }
 
     #[test]
-    fn row_keys_come_back(key in key_bytes(), first in any::<u64>(), second in any::<u64>(), id in "[ -~]{1,40}") {
-        let (entry_key, request_key) = (entry::row_key(&key), request::row_key(first, &id));
+    fn row_keys_come_back(key in key_bytes(), first in any::<u64>(), second in any::<u64>(), id in "[ -~]{1,40}", owner in "\\PC{0,20}") {
+        let (entry_key, request_key) = (entry::row_key(&key), request::row_key(first, &owner, &id));
         let deadline_key = deadline::row_key(first, &key);
         prop_assert_eq!(entry::decode_key(&entry_key).unwrap(), key.as_slice());
         prop_assert_eq!(history::decode_key(&history::row_key(&key, first)).unwrap(), (key.clone(), first));
         prop_assert_eq!(audit::decode_key(&audit::row_key(first, second)).unwrap(), (first, second));
         prop_assert_eq!(refusals::decode_key(&refusals::row_key(first, second)).unwrap(), (first, second));
-        prop_assert_eq!(request::decode_key(&request_key).unwrap(), (first, id.as_str()));
+        prop_assert_eq!(request::decode_key(&request_key).unwrap(), (first, owner.as_str(), id.as_str()));
         prop_assert_eq!(deadline::decode_key(&deadline_key).unwrap(), (first, key.as_slice()));
         prop_assert_eq!(bucket::of_row(&request_key), Some(first));
         prop_assert_eq!(bucket::of_row(&refusals::row_key(first, second)), Some(first));

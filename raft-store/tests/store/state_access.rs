@@ -116,7 +116,7 @@ fn outcomes_and_sessions_say_whose_they_are_and_what_was_not_decided_is_not_kept
         let commands = [set_user("ann", &[]), by("old", 0, session()), by("new", 2, session())];
         apply(&mut state, vec![blank(0), batch(1, 0, &commands)]).await;
     });
-    let kept = |id: &str| reader.request(&RequestId(id.into())).unwrap().1;
+    let kept = |id: &str| reader.request("ann", &RequestId(id.into())).unwrap().1;
     assert_eq!(kept("old"), None);
     assert_eq!(kept("new").map(|kept| kept.principal).as_deref(), Some("ann"));
     let held = reader.session(SessionId(3), 0).unwrap().found.expect("a session");

@@ -244,9 +244,9 @@ fn a_dry_run_changes_nothing_and_a_request_id_is_found() {
         let reply = reader.dry_run(&with_id(put("a", "other"), "first")).unwrap();
         assert_eq!(reply.outcome, Outcome::Rejected(Rejection::RequestIdReused));
         assert_eq!(reader.applied(), before);
-        let (at, kept) = reader.request(&RequestId("first".into())).unwrap();
+        let (at, kept) = reader.request("", &RequestId("first".into())).unwrap();
         assert_eq!((at.index, kept.unwrap().reply.index), (1, 1));
-        assert_eq!(reader.request(&RequestId("unknown".into())).unwrap().1, None);
+        assert_eq!(reader.request("", &RequestId("unknown".into())).unwrap().1, None);
     });
 }
 

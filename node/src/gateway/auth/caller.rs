@@ -117,6 +117,11 @@ impl Caller<'_> {
         }
     }
 
+    /// Whether they may administer everything.
+    pub fn may_do_all(&self) -> Result<bool, Failure> {
+        Ok(self.person()?.is_none_or(|person| may_do_all(&person)))
+    }
+
     /// Admits a renewal of sessions whose owners are these. Those that have ended belong to nobody; to be told of them takes a right
     /// at all, or of sessions of one's own.
     pub fn check_renewal(&self, sessions: &[SessionId], owners: &[Option<String>]) -> Result<(), Failure> {

@@ -795,13 +795,20 @@ impl Backend for Fake {
         Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
     }
 
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+    fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+        let of_id = |command: &&Command| command.request_id.as_ref() == Some(id) && !command.principal.is_empty();
+        Ok(self.with(|state| {
+            state.commands.iter().filter(of_id).map(|command| command.principal.clone()).take(limit).collect()
+        }))
+    }
+
+    fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
         Ok(self.with(|state| {
             let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
             let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
             let principal = asked.unwrap_or_default();
-            let kept = |reply: &Reply| KeptReply { fingerprint: 0, reply: reply.clone(), principal };
-            (state.at(), state.replies.get(&id.0).map(kept))
+            let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
+            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply, principal }))
         }))
     }
 

@@ -160,9 +160,11 @@ fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
 
 fn check_buckets(store: &Store) {
     let mut found = BTreeSet::new();
-    found.extend(store.rows(family::REQUEST).iter().map(|(key, _)| request::decode_key(key).unwrap().0));
-    for (_, row) in store.rows(family::REQUEST) {
+    for (row_key, row) in store.rows(family::REQUEST) {
+        let (bucket, owner, _) = request::decode_key(&row_key).unwrap();
+        found.insert(bucket);
         let kept: KeptReply = codec::decode(&row).unwrap();
+        assert!(owner.is_empty() || owner == kept.principal, "an id of {owner} keeps what another asked: {kept:?}");
         let is_bare = kept.reply.outcome.value_bytes() == 0;
         assert!(is_bare && !kept.reply.replayed, "{kept:?}");
     }

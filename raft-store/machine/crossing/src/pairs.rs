@@ -5,10 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use quorate_machine::keyspace::{bucket, request};
+use quorate_machine::keyspace::bucket;
+use quorate_machine::keyspace::request::{self, KeptReply};
+use quorate_machine::level::TENANTS;
 use quorate_machine::machine::View;
 use quorate_machine::types::{Action, Command, KeyRange, Step, WriteOp};
 
+use crate::generate::owners;
 use crate::kinds::{self, CHANGES, COMPARE_RANGE, LIST_RANGE, OTHERS, REMOVE_RANGE, Target};
 use crate::picture::Picture;
 use crate::states;
@@ -257,12 +260,19 @@ fn of_session(picture: &Picture, op: &quorate_machine::types::SessionOp) -> Vec<
 /// How a command comes with respect to its request id.
 fn ways(store: &Store, command: &Command) -> Vec<&'static str> {
     let Some(id) = &command.request_id else { return Vec::new() };
-    let clock = store.vars.clock;
-    let kept = (bucket::oldest_live(clock)..=bucket::at(clock))
-        .rev()
-        .find_map(|bucket| store.view.get(&request::row_key(bucket, &id.0)).expect("memory does not fail"));
-    let Some(kept) = kept else { return Vec::new() };
-    let kept: quorate_machine::keyspace::request::KeptReply =
-        quorate_machine::codec::decode(&kept).expect("a kept reply can be read");
-    vec![if kept.fingerprint == command.fingerprint() { "replayed" } else { "id used before" }]
+    let kept = |owner: &str| -> Option<KeptReply> {
+        let clock = store.vars.clock;
+        let row = (bucket::oldest_live(clock)..=bucket::at(clock))
+            .rev()
+            .find_map(|bucket| store.view.get(&request::row_key(bucket, owner, &id.0)).expect("memory does not fail"));
+        row.map(|row| quorate_machine::codec::decode(&row).expect("a kept reply can be read"))
+    };
+    let owner = if store.vars.level >= TENANTS { &*command.principal } else { "" };
+    let shared = || kept("").filter(|kept| kept.principal == command.principal);
+    match kept(owner).or_else(shared) {
+        Some(kept) if kept.fingerprint == command.fingerprint() => vec!["replayed"],
+        Some(_) => vec!["id used before"],
+        None if owners().iter().any(|other| *other != owner && kept(other).is_some()) => vec!["another's id"],
+        None => Vec::new(),
+    }
 }

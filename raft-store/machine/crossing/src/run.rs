@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::keyspace::lock;
+use quorate_machine::level::{Level, TENANTS};
 use quorate_machine::machine;
 use quorate_machine::types::{
     Action, ClusterMillis, Command, Entry, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
@@ -106,14 +107,21 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it said nothing".into())
 }
 
+/// What was decided under a request id.
+struct Answered {
+    fingerprint: u64,
+    principal: String,
+    at: ClusterMillis,
+}
+
 struct Run<'t> {
     store: Store,
     sent: Sent,
     met: Met,
     texts: &'t Texts,
     theme: Theme,
-    /// Fingerprints of what was decided under each request id, with when.
-    answered: BTreeMap<RequestId, (u64, ClusterMillis)>,
+    /// What was decided under each request id, by its owner: nobody in particular before ids belonged to principals.
+    answered: BTreeMap<(String, RequestId), Answered>,
     /// Who is a member.
     members: BTreeSet<NodeDisk>,
 }
@@ -205,10 +213,14 @@ impl Run<'_> {
         if let ([command], [reply]) = (commands, &replies[..]) {
             self.judge(picture, command, reply);
         }
+        let mut level = picture.level();
         for (command, reply) in commands.iter().zip(replies) {
             assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
             assert_ne!(reply.outcome, Outcome::Deferred, "deferred: {command:?}");
-            self.check_once(command, reply);
+            self.check_once(level, command, reply);
+            if let Action::Maintain(Maintenance::RaiseLevel { level: raised }) = &command.action {
+                level = level.max(*raised);
+            }
             let encoded = command_codec::encode_command(command);
             assert_eq!(
                 command_codec::decode_command(&encoded).as_ref(),
@@ -219,12 +231,15 @@ impl Run<'_> {
     }
 
     /// What was decided under a request id is not decided again while that is remembered.
-    fn check_once(&mut self, command: &Command, reply: &Reply) {
+    fn check_once(&mut self, level: Level, command: &Command, reply: &Reply) {
         let Some(id) = &command.request_id else { return };
-        let clock = self.store.vars.clock;
-        let is_remembered = |at: &ClusterMillis| clock - at <= limits::REQUEST_BUCKET_MS;
-        if let Some((known, _)) = self.answered.get(id).filter(|(_, at)| is_remembered(at)) {
-            let is_same = *known == command.fingerprint();
+        let (clock, fingerprint) = (self.store.vars.clock, command.fingerprint());
+        let owner = if level >= TENANTS { command.principal.clone() } else { String::new() };
+        let is_remembered = |known: &&Answered| clock - known.at <= limits::REQUEST_BUCKET_MS;
+        let of = |owner: &str| self.answered.get(&(owner.to_owned(), id.clone())).filter(is_remembered);
+        let shared = || of("").filter(|known| known.principal == command.principal);
+        if let Some(known) = of(&owner).or_else(shared) {
+            let is_same = known.fingerprint == fingerprint;
             assert_eq!(reply.replayed, is_same, "something was decided under the request id of {command:?}: {reply:?}");
             return;
         }
@@ -234,7 +249,8 @@ impl Run<'_> {
             outcome => !model::is_undecided(outcome),
         };
         if is_decided && !reply.replayed {
-            self.answered.insert(id.clone(), (command.fingerprint(), clock));
+            let answered = Answered { fingerprint, principal: command.principal.clone(), at: clock };
+            self.answered.insert((owner, id.clone()), answered);
         }
     }
 

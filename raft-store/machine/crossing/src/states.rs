@@ -53,7 +53,7 @@ pub const WRITE: [&str; 7] = [
 ];
 
 /// Ways in which any command can come.
-pub const WAYS: [&str; 3] = ["dry run", "replayed", "id used before"];
+pub const WAYS: [&str; 4] = ["dry run", "replayed", "id used before", "another's id"];
 
 /// Those of the entries of a prefix: one of them is so.
 pub const ENTRIES: [&str; 12] = [

@@ -10,7 +10,7 @@
 //! | `0x20` | [`history`] | escaped key, mod revision BE | the entry row as it was, or nothing for a tombstone | from when a version is superseded (tombstone: from removal) until compacted |
 //! | `0x30` | [`audit`] | last revision of the batch BE, log index BE | [`audit::AuditGroup`] | for each batch that changed something, until compacted |
 //! | `0x31` | [`refusals`] | bucket BE, log index BE | [`audit::AuditGroup`] | for each batch whose commands were all refused, until its bucket is dropped |
-//! | `0x40` | [`request`] | bucket BE, request id | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
+//! | `0x40` | [`request`] | bucket BE, request id, owner | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
 //! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |

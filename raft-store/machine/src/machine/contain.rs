@@ -149,7 +149,7 @@ impl<V: View> Applier<'_, V> {
         self.drop_oldest_fault()?;
         let reply = self.reply(Outcome::Rejected(Rejection::Internal));
         if let Some(id) = &command.request_id
-            && self.kept_reply(id)?.is_none()
+            && self.kept_reply(id, &command.principal)?.is_none()
         {
             self.keep_reply(&id.0, requests::fingerprint_of(encoded), &reply, &command.principal)?;
         }

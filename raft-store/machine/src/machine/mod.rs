@@ -226,7 +226,7 @@ impl<'v, V: View> Applier<'v, V> {
         };
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
-        match self.kept_reply(&id)? {
+        match self.kept_reply(&id, &command.principal)? {
             // The hash alone is not enough: one can be made that is like another's.
             Some(kept) if kept.fingerprint == fingerprint && kept.principal == command.principal => {
                 self.replay(&command.action, kept.reply)

@@ -6,11 +6,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Applier;
 use super::view::{Fault, View};
-use crate::codec;
 use crate::command_codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
+use crate::level::TENANTS;
 use crate::limits;
 use crate::types::{
     Action, ClusterMillis, Command, Entry, Key, Listed, Outcome, Removed, Reply, RequestId, Revision, Shown, Step,
@@ -32,16 +32,28 @@ pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// What was kept for an id, if anything.
-    pub(super) fn kept_reply(&self, id: &RequestId) -> Result<Option<KeptReply>, Fault> {
-        let clock = self.vars.clock;
+    /// What was kept for an id of this principal, if anything. Up to the level of tenants that is whatever was kept for the id, since
+    /// all shared one space of ids; and what was kept then is still found by its own principal.
+    pub(super) fn kept_reply(&self, id: &RequestId, principal: &str) -> Result<Option<KeptReply>, Fault> {
+        let (clock, owner) = (self.vars.clock, self.owner_in_keys(principal));
         for bucket in (bucket::oldest_live(clock)..=bucket::at(clock)).rev() {
-            let row_key = request::row_key(bucket, &id.0);
-            if let Some(row) = self.overlay.peek(&row_key)? {
-                return codec::decode(&row).map(Some).map_err(|error| Fault::row(&row_key, error));
+            if let found @ Some(_) = self.decoded(&request::row_key(bucket, owner, &id.0))? {
+                return Ok(found);
+            }
+            if owner.is_empty() {
+                continue;
+            }
+            let shared: Option<KeptReply> = self.decoded(&request::row_key(bucket, "", &id.0))?;
+            if let Some(kept) = shared.filter(|kept| kept.principal == principal) {
+                return Ok(Some(kept));
             }
         }
         Ok(None)
+    }
+
+    /// Whom the key of a row names for this principal.
+    fn owner_in_keys<'a>(&self, principal: &'a str) -> &'a str {
+        if self.vars.level >= TENANTS { principal } else { "" }
     }
 
     /// The kept answer of a command that came again, with the values of the entries that it shows as long as those
@@ -102,7 +114,7 @@ impl<V: View> Applier<'_, V> {
         principal: &str,
     ) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
-        let row_key = request::row_key(bucket::at(self.vars.clock), id);
+        let row_key = request::row_key(bucket::at(self.vars.clock), self.owner_in_keys(principal), id);
         let row = match self.is_hardened() && reply.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
             true => request::encode(fingerprint, &reply.without_details(), principal),
             false => request::encode(fingerprint, reply, principal),
@@ -210,7 +222,7 @@ mod tests {
         let kept = Reply { index: 1, revision: 2, clock: 0, replayed: false, outcome };
         let answered_after = |principal: &str| {
             let row = request::encode(command.fingerprint(), &kept, principal);
-            let view = MemoryView([(request::row_key(bucket::at(0), "cancel-42"), row)].into());
+            let view = MemoryView([(request::row_key(bucket::at(0), "", "cancel-42"), row)].into());
             evaluate(&view, &Vars { revision: 2, ..Vars::default() }, 3, &command).unwrap()
         };
         assert!(answered_after("app").replayed);

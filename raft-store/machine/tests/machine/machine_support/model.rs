@@ -18,7 +18,8 @@ pub struct Model {
     /// Versions of each key with the revision they came at; `None` is a removal.
     versions: BTreeMap<Vec<u8>, Vec<(Revision, Option<Entry>)>>,
     /// Bucket, command, reply.
-    requests: Vec<(u64, Command, Reply)>,
+    /// With the level of then: from that of tenants on an id is its principal's.
+    requests: Vec<(u64, level::Level, Command, Reply)>,
     changed: Vec<(Key, Revision)>,
     level: level::Level,
     /// Locks that ended by themselves and were forgotten, by their ends and keys.
@@ -74,8 +75,12 @@ impl Model {
         }
         let bucket = self.clock / limits::REQUEST_BUCKET_MS;
         if let Some(id) = &command.request_id {
-            let kept = self.requests.iter().rev().find(|(_, kept, _)| kept.request_id.as_ref() == Some(id));
-            if let Some((kept_in, kept, reply)) = kept
+            let is_meant = |at: level::Level, kept: &Command| {
+                let is_shared = self.level < level::TENANTS || at < level::TENANTS && command.principal.is_empty();
+                kept.request_id.as_ref() == Some(id) && (is_shared || kept.principal == command.principal)
+            };
+            let kept = self.requests.iter().rev().find(|(_, at, kept, _)| is_meant(*at, kept));
+            if let Some((kept_in, _, kept, reply)) = kept
                 && kept_in + 1 >= bucket
             {
                 if kept == command {
@@ -103,7 +108,7 @@ impl Model {
         };
         let reply = self.reply(index, outcome);
         if command.request_id.is_some() {
-            self.requests.push((bucket, command.clone(), reply.clone()));
+            self.requests.push((bucket, self.level, command.clone(), reply.clone()));
         }
         reply
     }

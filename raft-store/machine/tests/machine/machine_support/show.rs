@@ -238,10 +238,12 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             format!("refusals b{bucket} #{index} = {}", group(value))
         }
         family::REQUEST => {
-            let (bucket, id) = request::decode_key(row_key).unwrap();
+            let (bucket, owner, id) = request::decode_key(row_key).unwrap();
             let kept: KeptReply = codec::decode(value).unwrap();
             let by = if kept.principal.is_empty() { String::new() } else { format!(" by={}", kept.principal) };
-            format!("request b{bucket} {id} = {:016x}{by} {}", kept.fingerprint, reply(&kept.reply))
+            assert!(owner.is_empty() || owner == kept.principal, "an id of {owner} was used{by}");
+            let of = if owner.is_empty() { String::new() } else { format!(" of {owner}") };
+            format!("request b{bucket} {id}{of} = {:016x}{by} {}", kept.fingerprint, reply(&kept.reply))
         }
         family::DEADLINE => {
             let (at, key) = deadline::decode_key(row_key).unwrap();
