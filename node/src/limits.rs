@@ -266,6 +266,9 @@ pub const SLOW_PATH_CHARS_MAX: usize = 96;
 /// Batches that one page of an audit trail looks at: some ten milliseconds.
 pub const AUDIT_GROUPS_MAX: usize = 10_000;
 
+/// What the batches have together that one page of an audit trail looks at: some forty thousand lines, decoded in some ten milliseconds.
+pub const AUDIT_BYTES_MAX: usize = 4 << 20;
+
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;
 

@@ -1,7 +1,7 @@
 //! The audit trail of one key.
 //!
 //! Owns the walk over the groups of batches, those that changed something and those that did not, in the order in which they were
-//! applied. Bounded by how many groups it looks at; what is compacted is gone.
+//! applied. Bounded by how many groups it looks at, and by their bytes; what is compacted is gone.
 
 use bincode::{Decode, Encode};
 
@@ -24,6 +24,8 @@ pub struct AuditQuery {
     pub limit: usize,
     /// Stop once so many batches were looked at.
     pub groups_max: usize,
+    /// Stop once those that were looked at have so many bytes, the last one beyond that: a batch may have a thousand lines.
+    pub bytes_max: usize,
 }
 
 /// A place in the trail: behind a batch.
@@ -69,6 +71,7 @@ pub(crate) fn audit(moment: &Moment<'_>, query: &AuditQuery) -> Result<AuditPage
     changes.seek_to_first();
     refused.seek_to_first();
     let mut page = AuditPage { at: moment.at, lines: Vec::new(), next: None };
+    let mut bytes = 0;
     for looked_at in 0.. {
         let change = changes.key().map(audit::decode_key).transpose()?.map(|(_, index)| index);
         let refusal = refused.key().map(refusals::decode_key).transpose()?.map(|(_, index)| index);
@@ -78,11 +81,12 @@ pub(crate) fn audit(moment: &Moment<'_>, query: &AuditQuery) -> Result<AuditPage
             (Some(_), _) => &mut changes,
             (None, Some(_)) => &mut refused,
         };
-        if looked_at >= query.groups_max || page.lines.len() >= query.limit {
+        if looked_at >= query.groups_max || bytes >= query.bytes_max || page.lines.len() >= query.limit {
             page.next = Some(place);
             return Ok(page);
         }
         let Some(row) = rows.value() else { break };
+        bytes += row.len();
         let group = audit::decode(row)?;
         rows.next();
         place = AuditPlace { revision: group.last_revision, index: group.index, bucket: bucket::at(group.clock) };

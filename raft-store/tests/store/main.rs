@@ -9,6 +9,7 @@ mod log_storage;
 mod offline;
 mod replay;
 mod state_access;
+mod state_audit;
 mod state_coordination;
 mod state_cost;
 mod state_declared;

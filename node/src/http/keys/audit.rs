@@ -49,6 +49,8 @@ pub async fn get(context: Context) -> Outcome {
     let wanted = requirement::on_name(Permission::Read, query.key.as_bytes());
     context.admit_read(&wanted).await?;
     drop(wanted);
+    // It is a search: what it looks at is all that was changed, and not what it finds.
+    context.costs_a_find()?;
     let name = text::shown(&query.key).into_owned();
     let page = scan(&context, move |backend| backend.audit(&query)).await?;
     let answer = AuditAnswer {
@@ -84,7 +86,14 @@ fn parsed(text: Option<&str>) -> Result<AuditQuery, Failure> {
     query.finish()?;
     let key = key.ok_or_else(|| Failure::invalid("query:key", "missing"))?.key;
     // Bounded a few lines above.
-    Ok(AuditQuery { key, from, after, limit: limit as usize, groups_max: limits::AUDIT_GROUPS_MAX })
+    Ok(AuditQuery {
+        key,
+        from,
+        after,
+        limit: limit as usize,
+        groups_max: limits::AUDIT_GROUPS_MAX,
+        bytes_max: limits::AUDIT_BYTES_MAX,
+    })
 }
 
 fn view(found: &AuditFound) -> AuditView {
