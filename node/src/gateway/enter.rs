@@ -4,6 +4,7 @@
 //! far it has to come before it says no. With authentication off it looks at nothing and costs nothing.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
@@ -15,6 +16,9 @@ use crate::gateway::auth::who::{Somebody, Who};
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
+
+/// How long somebody waits for whom this node does not know. Who is new is known everywhere in milliseconds, as long as there is a leader.
+const STRANGER_WAIT: Duration = Duration::from_secs(2);
 
 /// Who may ask, where authentication is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +67,9 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
     let first = authenticator.prove(backend, &proof)?;
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
-            refresh(backend, call.deadline).await?;
+            // Of strangers a node asks the leader little: not for an address that guesses, for few at a time, and not for long.
+            let _asking = authenticator.ask_for_stranger(from)?;
+            refresh(backend, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
             authenticator.prove(backend, &proof)?
         }
         other => other,

@@ -332,6 +332,41 @@ async fn who_guesses_is_slowed_down_and_nobody_beside_them() {
 }
 
 #[tokio::test]
+async fn what_nobody_knows_costs_the_leader_nothing_once_an_address_guesses() {
+    let guarded = Guarded::start().await;
+    for _ in 0..20 {
+        guarded.ask(&TokenText::make().reveal(), "GET", "/v1/kv/orders/k", "").await;
+    }
+    let asked = guarded.server.backend.barriers().len();
+    assert_eq!(asked, 10, "as often as it may fail");
+    // Who brings something good is never slowed down by it.
+    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", "1").await.status / 100, 2);
+}
+
+#[tokio::test]
+async fn strangers_take_no_place_for_long_where_nobody_leads() {
+    let guarded = Arc::new(Guarded::start().await);
+    guarded.server.backend.lose_leader();
+    let began = std::time::Instant::now();
+    let ask = || {
+        let guarded = Arc::clone(&guarded);
+        tokio::spawn(async move {
+            let refused = guarded.ask(&TokenText::make().reveal(), "GET", "/v1/kv/orders/k", "").await;
+            (refused.status, refused.header("retry-after").is_some())
+        })
+    };
+    let asked: Vec<_> = (0..100).map(|_| ask()).collect();
+    let mut answers = std::collections::BTreeMap::new();
+    for answer in asked {
+        *answers.entry(answer.await.expect("it ends")).or_insert(0) += 1;
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "they waited for {:?}", began.elapsed());
+    assert!(answers.get(&(429, true)).is_some_and(|refused| *refused > 0), "beyond so many nobody waits: {answers:?}");
+    assert_eq!(answers.values().sum::<i32>(), 100);
+    assert!(answers.keys().all(|(status, _)| [429, 503, 504].contains(status)), "{answers:?}");
+}
+
+#[tokio::test]
 async fn a_command_is_judged_again_where_the_rules_changed_on_its_way() {
     let guarded = Arc::new(Guarded::start().await);
     let backend = &guarded.server.backend;

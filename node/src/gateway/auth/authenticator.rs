@@ -5,9 +5,10 @@
 //! carries that revision into the log, where another one refuses it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::backend::Node;
 use crate::connection::origin::Neighbour;
@@ -37,13 +38,27 @@ pub struct Authenticator {
     settings: AuthSettings,
     memory: Memory,
     throttle: Throttle,
+    strangers: Semaphore,
     audit: Option<Arc<AuditFile>>,
 }
+
+/// Requests at a time whose proof this node does not know and for which it asks the leader whether it is behind. They share its answers;
+/// what is bounded is how many of them wait where there is none.
+const STRANGERS_MAX: usize = 64;
+
+/// When to come again where there was no such place.
+const STRANGERS_RETRY: Duration = Duration::from_secs(1);
 
 impl Authenticator {
     /// One with these settings. Writes, refusals and administration are told to `audit`.
     pub fn new(settings: AuthSettings, audit: Option<Arc<AuditFile>>) -> Self {
-        Self { settings, memory: Memory::default(), throttle: Throttle::default(), audit }
+        Self {
+            settings,
+            memory: Memory::default(),
+            throttle: Throttle::default(),
+            strangers: Semaphore::new(STRANGERS_MAX),
+            audit,
+        }
     }
 
     /// Whether nobody has to say who they are.
@@ -85,6 +100,15 @@ impl Authenticator {
             None => Ok(()),
             Some(left) => Err(Failure::too_many("too many failed authentications from this address").after(left)),
         }
+    }
+
+    /// A place among those for whom the leader is asked; for no address that brought too much already that proves nothing.
+    pub fn ask_for_stranger(&self, from: Neighbour) -> Result<SemaphorePermit<'_>, Failure> {
+        self.too_often(from)?;
+        self.strangers.try_acquire().map_err(|_full| {
+            Failure::too_many("too many at a time bring a token or certificate that this node does not know")
+                .after(STRANGERS_RETRY)
+        })
     }
 
     /// A request of which it cannot be told who asks.

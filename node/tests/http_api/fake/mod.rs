@@ -91,6 +91,8 @@ struct State {
     scans: usize,
     /// What was contained.
     contained: FaultsRead,
+    /// Whether nobody can say how far this node is behind.
+    lacks_leader: bool,
     /// Commands of which nobody said what comes of them are refused.
     refuses_unscripted: bool,
 }
@@ -122,6 +124,12 @@ impl Fake {
     /// Lets listings come and not end, or end.
     pub fn hold_scans(&self, held: bool) {
         self.with(|state| state.holds_scans = held);
+    }
+
+    /// From now on there is nobody to ask how far this node is behind.
+    #[allow(dead_code, reason = "for one of the programs that this is part of")]
+    pub fn lose_leader(&self) {
+        self.with(|state| state.lacks_leader = true);
     }
 
     /// Listings that came.
@@ -510,8 +518,12 @@ impl Backend for Fake {
         })
     }
 
-    fn read_barrier(&self, consistency: Consistency, _: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
         Box::pin(async move {
+            if self.with(|state| state.lacks_leader) {
+                tokio::time::sleep_until(deadline.into()).await;
+                return Err(AppError::TimeoutNotProposed);
+            }
             self.with(|state| {
                 state.barriers.push(consistency);
                 state.read_error.clone().map_or(Ok(()), Err)
