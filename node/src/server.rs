@@ -43,7 +43,7 @@ use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, ClientSocket, Config};
 use crate::gateway::api::{Api, ApiSettings};
-use crate::gateway::auth::audit::{AuditFile, AuditSamples};
+use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::root::RootToken;
 use crate::logging;
@@ -509,9 +509,6 @@ impl Node {
             tasks.spawn(root.clone().follow());
         }
         let audit = audit_of(config)?;
-        if let Some(audit) = &audit {
-            metrics.add_source(AuditSamples(audit.clone()));
-        }
         let settings = ApiSettings { traces: traces.clone(), auth, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };

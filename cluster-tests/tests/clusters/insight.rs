@@ -14,6 +14,7 @@ use super::tls::with_tls_between_nodes;
 
 const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 const ALERTS: &str = include_str!("../../../scripts/monitoring/alerts.yml");
+const ALERTS_TEST: &str = include_str!("../../../scripts/monitoring/alerts_test.yml");
 const DASHBOARD: &str = include_str!("../../../scripts/monitoring/dashboard.json");
 
 async fn scrape(cluster: &Cluster, id: u64) -> Scrape {
@@ -149,6 +150,26 @@ async fn every_metric_of_the_alerts_and_the_dashboard_is_exported_and_of_the_rig
         );
     }
     cluster.assert_agreement().await;
+}
+
+#[test]
+fn each_alert_is_tested_with_series_that_fire_it_and_series_that_do_not() {
+    let (alerts, tests): (Value, Value) =
+        (serde_saphyr::from_str(ALERTS).expect("YAML"), serde_saphyr::from_str(ALERTS_TEST).expect("YAML"));
+    let mut names = Vec::new();
+    all_of(&alerts, "alert", &mut names);
+    assert!(names.len() >= 30, "{names:?}");
+    let tests = tests["tests"].as_array().expect("a list");
+    for name in names {
+        let test = tests.iter().find(|test| test["name"] == *name);
+        let test = test.unwrap_or_else(|| panic!("{name} is missing in alerts_test.yml"));
+        let looks = test["promql_expr_test"].as_array().expect("a list");
+        let quoted = format!("\"{name}\"");
+        let is_of_it = |look: &Value| look["expr"].as_str().is_some_and(|expression| expression.contains(&quoted));
+        assert!(looks.iter().all(is_of_it), "{name}: {looks:?}");
+        let fires = |look: &Value| look["exp_samples"].as_array().is_some_and(|samples| !samples.is_empty());
+        assert!(looks.iter().any(fires) && !looks.iter().all(fires), "{name}: {looks:?}");
+    }
 }
 
 /// The labels that an expression selects by.

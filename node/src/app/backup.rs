@@ -110,6 +110,8 @@ impl MetricsSource for BackupSamples {
         let help = "Unix time of the last good scheduled backup, 0 for none";
         let seconds = ledger.last_good().unwrap_or(0) / 1_000;
         out.push(Sample::gauge("backup_last_success_timestamp_seconds", help, seconds));
+        let every = ledger.every_ms.load(Ordering::Relaxed) / 1_000;
+        out.push(Sample::gauge("backup_interval_seconds", "How often a scheduled backup is due, 0 for never", every));
     }
 }
 

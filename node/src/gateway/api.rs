@@ -15,8 +15,8 @@ use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
 use crate::gateway::admission::turns::{TurnSamples, Turns};
-use crate::gateway::auth::audit::AuditFile;
-use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
+use crate::gateway::auth::audit::{AuditFile, AuditSamples};
+use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
@@ -133,6 +133,8 @@ impl Api {
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
         let authenticator = Authenticator::new(settings.auth.clone(), settings.audit.clone());
+        metrics.add_source(AuthSamples(authenticator.counts()));
+        metrics.add_source(AuditSamples(settings.audit.clone()));
         Arc::new(Self {
             backend: Arc::new(backend),
             authenticator,

@@ -56,11 +56,7 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
     let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {
         Ok(Some(proof)) => proof,
-        Ok(None) => {
-            return Err(
-                authenticator.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`")
-            );
-        }
+        Ok(None) => return Err(authenticator.missing(from)),
         Err(why) => return Err(authenticator.unknown(from, why)),
     };
     let backend = &call.api.backend;
@@ -83,6 +79,9 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
 /// Tells the audit log of an operation of a stream that was refused.
 pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
     let status = status.as_u16();
+    if status == 403 {
+        caller.api.authenticator.count_refused();
+    }
     if matches!(status, 401 | 403) {
         caller.api.authenticator.note(|| Some(Event::refused(caller, status, request_id)));
     }
@@ -91,6 +90,9 @@ pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
 /// Tells the audit log of a request that was refused, or that was about the cluster itself.
 pub fn note_answered(call: &Call, guard: Guard, method: &str, path: &str, status: StatusCode, request_id: &str) {
     let (authenticator, status) = (&call.api.authenticator, status.as_u16());
+    if status == 403 {
+        authenticator.count_refused();
+    }
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);
     if authenticator.notes() && (is_refused || guard == Guard::Admin) {

@@ -76,13 +76,13 @@ impl AuditFile {
     }
 }
 
-/// What the audit log counts.
-pub struct AuditSamples(pub Arc<AuditFile>);
+/// What the audit log counts: nothing, where there is none.
+pub struct AuditSamples(pub Option<Arc<AuditFile>>);
 
 impl MetricsSource for AuditSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
-        let (written, dropped) = self.0.log.counts();
-        let failed = self.0.failed.load(Ordering::Relaxed);
+        let counts = |file: &AuditFile| (file.log.counts(), file.failed.load(Ordering::Relaxed));
+        let ((written, dropped), failed) = self.0.as_deref().map(counts).unwrap_or_default();
         out.push(Sample::counter("audit_lines", "Lines of the audit log", written.saturating_sub(failed)));
         let help = "Lines of the audit log that were lost: the disk was too slow or did not take them";
         out.push(Sample::counter("audit_lost_lines", help, dropped + failed));

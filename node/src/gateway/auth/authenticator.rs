@@ -5,6 +5,7 @@
 //! carries that revision into the log, where another one refuses it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::gateway::auth::proof::Proof;
 use crate::gateway::auth::root::RootToken;
 use crate::gateway::auth::throttle::Throttle;
 use crate::gateway::failure::Failure;
+use crate::metrics::{MetricsSource, Sample};
 
 /// Who has to say who they are.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +34,47 @@ pub enum AuthSettings {
     },
 }
 
+/// Why a request does not prove who asks.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+enum Unproved {
+    /// It does not say it.
+    Missing,
+    /// What it says proves nothing.
+    Wrong,
+    /// Its address did that too often: nobody looked.
+    Slowed,
+}
+
+const UNPROVED: [&str; 3] = ["missing", "wrong", "slowed"];
+
+/// How often somebody was not let in.
+#[derive(Debug, Default)]
+pub struct AuthCounts {
+    unproved: [AtomicU64; UNPROVED.len()],
+    refused: AtomicU64,
+}
+
+impl AuthCounts {
+    fn note(&self, unproved: Unproved) {
+        self.unproved[unproved as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The numbers for the metrics.
+pub struct AuthSamples(pub Arc<AuthCounts>);
+
+impl MetricsSource for AuthSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        let help = "Requests that did not prove who asks, by reason";
+        out.extend(UNPROVED.into_iter().zip(&self.0.unproved).map(|(reason, count)| {
+            Sample::counter("authentication_failures", help, count.load(Ordering::Relaxed)).labelled("reason", reason)
+        }));
+        let help = "Requests and lines of streams that were refused for want of a permission";
+        out.push(Sample::counter("permission_refusals", help, self.0.refused.load(Ordering::Relaxed)));
+    }
+}
+
 /// Proves who sends a request.
 #[derive(Debug)]
 pub struct Authenticator {
@@ -39,6 +82,7 @@ pub struct Authenticator {
     memory: Memory,
     throttle: Throttle,
     strangers: Semaphore,
+    counts: Arc<AuthCounts>,
     audit: Option<Arc<AuditFile>>,
 }
 
@@ -57,6 +101,7 @@ impl Authenticator {
             memory: Memory::default(),
             throttle: Throttle::default(),
             strangers: Semaphore::new(STRANGERS_MAX),
+            counts: Arc::default(),
             audit,
         }
     }
@@ -94,11 +139,24 @@ impl Authenticator {
         self.audit.is_some()
     }
 
+    /// What is counted.
+    pub fn counts(&self) -> Arc<AuthCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// Counts a request that was refused for want of a permission.
+    pub fn count_refused(&self) {
+        self.counts.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// That an address has to wait, if it has.
     fn too_often(&self, from: Neighbour) -> Result<(), Failure> {
         match self.throttle.wait(from, Instant::now()) {
             None => Ok(()),
-            Some(left) => Err(Failure::too_many("too many failed authentications from this address").after(left)),
+            Some(left) => {
+                self.counts.note(Unproved::Slowed);
+                Err(Failure::too_many("too many failed authentications from this address").after(left))
+            }
         }
     }
 
@@ -111,12 +169,22 @@ impl Authenticator {
         })
     }
 
+    /// A request that does not say who asks.
+    pub fn missing(&self, from: Neighbour) -> Failure {
+        self.refuse(from, Unproved::Missing, "the request does not say who asks; send `Authorization: Bearer TOKEN`")
+    }
+
     /// A request of which it cannot be told who asks.
     pub fn unknown(&self, from: Neighbour, why: &str) -> Failure {
+        self.refuse(from, Unproved::Wrong, why)
+    }
+
+    fn refuse(&self, from: Neighbour, unproved: Unproved, why: &str) -> Failure {
         if let Err(failure) = self.too_often(from) {
             return failure;
         }
         self.throttle.failed(from, Instant::now());
+        self.counts.note(unproved);
         Failure::unauthenticated(why)
     }
 }
