@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use http::Method;
 
 use crate::api::{
-    AuditAnswer, Grant, RoleAnswer, RoleList, RoleRemoved, RoleRequest, SelfAnswer, TokenCreated, TokenList,
-    TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
+    AccessCheckAnswer, AuditAnswer, Grant, Permission, RoleAnswer, RoleList, RoleRemoved, RoleRequest, SelfAnswer,
+    TokenCreated, TokenList, TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
 };
 use crate::change::Pending;
 use crate::client::Client;
@@ -102,6 +102,68 @@ impl<'a> Access<'a> {
     /// ```
     pub async fn who_am_i(&self) -> Result<SelfAnswer, Error> {
         self.read("/v1/access/self".to_owned()).await
+    }
+
+    /// Whether a user may do something with a name: the caller, or with `user` another one, about whom only those may ask who may
+    /// administer everything. Fails with `not_found` where there is no such user.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::api::Permission;
+    ///
+    /// if !client.access().may(Some("app"), Permission::Write, "orders/o42").await?.allowed {
+    ///     println!("app cannot change the order");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn may(
+        &self,
+        user: Option<&str>,
+        permission: Permission,
+        name: &str,
+    ) -> Result<AccessCheckAnswer, Error> {
+        self.check(user, permission, ("name", name)).await
+    }
+
+    /// [`Self::may`] for all names that begin with `prefix`; for everything where that is empty.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::api::Permission;
+    ///
+    /// let everything = client.access().may_on_prefix(None, Permission::Read, "").await?;
+    /// println!("{:?} may read everything: {}", everything.user, everything.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn may_on_prefix(
+        &self,
+        user: Option<&str>,
+        permission: Permission,
+        prefix: &str,
+    ) -> Result<AccessCheckAnswer, Error> {
+        self.check(user, permission, ("prefix", prefix)).await
+    }
+
+    async fn check(
+        &self,
+        user: Option<&str>,
+        permission: Permission,
+        (kind, what): (&str, &str),
+    ) -> Result<AccessCheckAnswer, Error> {
+        let mut target = "/v1/access/check".to_owned();
+        let permission = serde_json::to_value(permission).ok().and_then(|name| name.as_str().map(str::to_owned));
+        push_query(&mut target, "permission", permission.unwrap_or_default());
+        push_query(&mut target, kind, what);
+        if let Some(user) = user {
+            push_query(&mut target, "user", user);
+        }
+        self.read(target).await
     }
 
     /// Makes a user, or gives one other roles, which must all exist. Fails with `not_found`.

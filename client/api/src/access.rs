@@ -32,6 +32,11 @@ pub enum Permission {
     Lock,
     /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
     Admin,
+    /// Takes backups of everything and does nothing else. On the empty prefix alone; from feature level 5 on.
+    Backup,
+    /// Sees how the nodes and the cluster are: status, metrics, members; no entry and no name of one. On the empty prefix alone; from
+    /// feature level 5 on.
+    Monitor,
 }
 
 /// One permission on all names with a prefix: keys, and the names of locks, queues, sequences and so on.
@@ -510,6 +515,41 @@ pub struct SelfAnswer {
     /// Everything that is allowed.
     pub grants: Vec<Grant>,
     /// Revision at which users, roles or tokens last changed; 0 while there never were any.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
+    pub access_revision: u64,
+}
+
+/// Whether somebody may do something: the answer of `GET /v1/access/check`.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{AccessCheckAnswer, Permission};
+///
+/// let answer: AccessCheckAnswer = serde_json::from_str(
+///     r#"{"user":"app","permission":"write","name":"orders/o1","allowed":true,"access_revision":"18"}"#,
+/// )?;
+/// assert!(answer.allowed && answer.permission == Permission::Write);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct AccessCheckAnswer {
+    /// Whose rights were looked at. Absent where the node asks nobody who they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// What was asked about.
+    pub permission: Permission,
+    /// On this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Or on all names that begin so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Whether they may.
+    pub allowed: bool,
+    /// Revision at which users, roles or tokens last changed.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
     pub access_revision: u64,

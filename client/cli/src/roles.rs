@@ -18,9 +18,12 @@ Permissions:
   write   changes entries, schedules and works on tasks, takes numbers; reads too
   lock    takes locks, leads, meets at barriers and latches; reads too
   admin   all of these, and rules of collections; `admin:` also members, backups, users, roles and tokens
+  backup  `backup:` takes backups, and nothing else
+  monitor `monitor:` sees status, metrics and members, and nothing else
 
-Example:
-  quorate role set orders write:orders/ lock:orders/ read:stock/")]
+Examples:
+  quorate role set orders write:orders/ lock:orders/ read:stock/
+  quorate role set nightly-backups backup:")]
     Set {
         /// Which role.
         name: String,
@@ -91,12 +94,19 @@ pub fn grants_text(grants: &[Grant]) -> String {
     grants.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-fn permission_name(permission: Permission) -> &'static str {
+/// All that there are.
+const PERMISSIONS: [Permission; 6] =
+    [Permission::Read, Permission::Write, Permission::Lock, Permission::Admin, Permission::Backup, Permission::Monitor];
+
+/// As it is written.
+pub fn permission_name(permission: Permission) -> &'static str {
     match permission {
         Permission::Read => "read",
         Permission::Write => "write",
         Permission::Lock => "lock",
         Permission::Admin => "admin",
+        Permission::Backup => "backup",
+        Permission::Monitor => "monitor",
     }
 }
 
@@ -104,11 +114,14 @@ fn permission_name(permission: Permission) -> &'static str {
 fn grant(text: &str) -> Result<Grant, String> {
     const EXPECTED: &str = "expected PERMISSION:PREFIX, like write:orders/ or read:";
     let (permission, prefix) = text.split_once(':').ok_or(EXPECTED)?;
-    let all = [Permission::Read, Permission::Write, Permission::Lock, Permission::Admin];
-    let permission = all.into_iter().find(|known| permission_name(*known) == permission);
-    let permission =
-        permission.ok_or_else(|| format!("{EXPECTED}; the permissions are read, write, lock and admin"))?;
+    let permission = self::permission(permission).map_err(|why| format!("{EXPECTED}; {why}"))?;
     Ok(Grant { permission, prefix: prefix.to_owned() })
+}
+
+/// Reverses [`permission_name`].
+pub fn permission(name: &str) -> Result<Permission, String> {
+    let found = PERMISSIONS.into_iter().find(|known| permission_name(*known) == name);
+    found.ok_or_else(|| "the permissions are read, write, lock, admin, backup and monitor".to_owned())
 }
 
 #[cfg(test)]
@@ -117,7 +130,7 @@ mod tests {
 
     #[test]
     fn grants_are_written_as_they_are_read() {
-        for text in ["write:orders/", "read:", "lock:a:b", "admin:"] {
+        for text in ["write:orders/", "read:", "lock:a:b", "admin:", "backup:", "monitor:"] {
             assert_eq!(grants_text(&[grant(text).expect("a grant")]), text);
         }
         for bad in ["", "write", "writes:a", "Write:a", ":a"] {

@@ -1,13 +1,13 @@
 //! `quorate user` and `quorate whoami`.
 
 use clap::Subcommand;
-use quorate_client::api::UserAnswer;
+use quorate_client::api::{Permission, UserAnswer};
 
 use crate::Context;
-use crate::fail::Failed;
+use crate::fail::{CONDITION, Failed};
 use crate::form::Form;
 use crate::output;
-use crate::roles::grants_text;
+use crate::roles::{grants_text, permission, permission_name};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -34,6 +34,26 @@ pub enum Command {
         /// Which user.
         name: String,
     },
+    /// Say whether a user may do something; exit code 3 if not
+    #[command(after_help = "\
+Nothing is done. About others only those may ask who may administer everything; without --user it is about yourself.
+
+Examples:
+  quorate user may write orders/o42
+  quorate user may read orders/ --prefix --user app")]
+    May {
+        /// What: read, write, lock, admin, backup, monitor.
+        #[arg(value_parser = permission)]
+        permission: Permission,
+        /// With which key or other name; empty with --prefix for everything.
+        name: String,
+        /// With all that begins with the name.
+        #[arg(long)]
+        prefix: bool,
+        /// Who.
+        #[arg(long)]
+        user: Option<String>,
+    },
 }
 
 /// Runs a command on users.
@@ -57,6 +77,17 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             None => Err(Failed::condition(format!("there is no user `{name}`"))),
             Some(user) => output::answer(form, &user, || text(&user)),
         },
+        Command::May { permission, name, prefix, user } => {
+            let answer = match prefix {
+                true => access.may_on_prefix(user.as_deref(), permission, &name).await?,
+                false => access.may(user.as_deref(), permission, &name).await?,
+            };
+            let user = answer.user.as_deref().unwrap_or("anybody");
+            let verdict = if answer.allowed { "may" } else { "may not" };
+            let what = if prefix { format!("all that begins with `{name}`") } else { format!("`{name}`") };
+            output::answer(form, &answer, || format!("{user} {verdict} {} {what}", permission_name(permission)))?;
+            if answer.allowed { Ok(()) } else { Err(Failed::Ended(CONDITION)) }
+        }
     }
 }
 

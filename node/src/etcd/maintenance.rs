@@ -231,7 +231,7 @@ impl Exchange for Snapshot {
     type Request = SnapshotRequest;
     type Response = SnapshotResponse;
     const PATH: &'static str = "/etcdserverpb.Maintenance/Snapshot";
-    const POLICY: Policy = Policy::ADMIN;
+    const POLICY: Policy = Policy::BACKUP;
     const GOES_ON: bool = false;
 
     fn open(
@@ -250,7 +250,7 @@ type Snapshots = BoxStream<'static, Result<SnapshotResponse, GrpcStatus>>;
 
 async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
     let place = backup::place(&call)?;
-    let all = requirement::on_prefix(Permission::Admin, b"");
+    let all = requirement::on_prefix(Permission::Backup, b"");
     call.caller().admit_read(Consistency::Linearizable, call.deadline, &all).await?;
     let (revision, mut pieces) = backup::begin(&call, place).await?;
     let (header, version) = (header(&call.api, revision), call.api.settings.etcd_version.cluster.clone());

@@ -42,6 +42,8 @@ impl Policy {
         Self { class: RequestClass::Node, guard: Guard::Known, writes: false, is_vital: true, waits: false };
     /// About the cluster, for who may administer everything.
     pub const ADMIN: Self = Self { guard: Guard::Admin, is_vital: false, ..Self::KNOWN };
+    /// Takes a backup.
+    pub const BACKUP: Self = Self { guard: Guard::Backup, ..Self::ADMIN };
     /// A change of who may do what.
     pub const ADMIN_WRITE: Self = Self { writes: true, ..Self::ADMIN };
 

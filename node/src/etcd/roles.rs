@@ -68,7 +68,7 @@ impl Unary for RoleGet {
             false => role(call, &request.role).await?.grants,
         };
         let header = Some(header(&call.api, call.api.backend.position().revision));
-        Ok(AuthRoleGetResponse { header, perm: grants.iter().map(shown).collect() })
+        Ok(AuthRoleGetResponse { header, perm: grants.iter().filter_map(shown).collect() })
     }
 }
 
@@ -210,18 +210,20 @@ fn grant(asked: &EtcdPermission) -> Result<Grant, Status> {
     Ok(Grant { permission, prefix: prefix.to_vec() })
 }
 
-fn shown(grant: &Grant) -> EtcdPermission {
+/// As etcd shows it; `None` for what says nothing of keys.
+fn shown(grant: &Grant) -> Option<EtcdPermission> {
     let perm_type = match grant.permission {
+        Permission::Backup | Permission::Monitor => return None,
         // A lock is taken to act on what it protects; of entries it allows to read them.
         Permission::Read | Permission::Lock => PermissionType::Read,
         Permission::Write | Permission::Admin => PermissionType::Readwrite,
     };
     let end = after_prefix(&grant.prefix).unwrap_or_else(|| TO_THE_END.to_vec());
-    EtcdPermission {
+    Some(EtcdPermission {
         perm_type: perm_type as i32,
         key: if grant.prefix.is_empty() { TO_THE_END.to_vec().into() } else { grant.prefix.clone().into() },
         range_end: end.into(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -246,7 +248,7 @@ mod tests {
                 [(PermissionType::Read, Permission::Read), (PermissionType::Readwrite, Permission::Write)]
             {
                 let ours = Grant { permission, prefix: prefix.to_vec() };
-                let theirs = shown(&ours);
+                let theirs = shown(&ours).expect("etcd has a word for it");
                 assert_eq!((theirs.perm_type, grant(&theirs).ok()), (kind as i32, Some(ours)));
             }
         }

@@ -29,8 +29,29 @@ pub enum Guard {
     Known,
     /// Who may administer everything.
     Admin,
+    /// Who may take backups.
+    Backup,
+    /// Who may see how the cluster is.
+    Monitor,
     /// Who has a right on what the request names: its handler says what that is.
     Judged,
+}
+
+impl Guard {
+    /// What it asks for on everything, where that is the same for all requests.
+    const fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Admin => Some(Permission::Admin),
+            Self::Backup => Some(Permission::Backup),
+            Self::Monitor => Some(Permission::Monitor),
+            Self::None | Self::Known | Self::Judged => None,
+        }
+    }
+
+    /// Whether each request goes into the audit log, not just what was refused.
+    const fn is_noted(self) -> bool {
+        matches!(self, Self::Admin | Self::Backup)
+    }
 }
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
@@ -41,11 +62,11 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
     }
     call.identify(match guard {
         Guard::None => Who::Nobody,
-        Guard::Known | Guard::Admin | Guard::Judged => identify(call, headers).await?,
+        Guard::Known | Guard::Admin | Guard::Backup | Guard::Monitor | Guard::Judged => identify(call, headers).await?,
     });
-    if guard == Guard::Admin {
+    if let Some(permission) = guard.permission() {
         let everything =
-            |visit: &mut Visit<'_>| visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Admin, b"")));
+            |visit: &mut Visit<'_>| visit(Requirement::Permission(RequiredPermission::Prefix(permission, b"")));
         call.caller().admit(call.deadline, &everything).await?;
     }
     Ok(())
@@ -95,7 +116,7 @@ pub fn note_answered(call: &Call, guard: Guard, method: &str, path: &str, status
     }
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);
-    if authenticator.notes() && (is_refused || guard == Guard::Admin) {
+    if authenticator.notes() && (is_refused || guard.is_noted()) {
         authenticator.note(|| Some(Event::answered(&call.caller(), method, path, status, request_id)));
     }
 }

@@ -59,6 +59,7 @@ pub fn declared() -> [Routes; 34] {
         access::roles::routes(),
         access::tokens::routes(),
         access::own::routes(),
+        access::check::routes(),
         operator::health::routes(),
         operator::errors::routes(),
         operator::console::routes(),

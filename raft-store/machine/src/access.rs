@@ -11,12 +11,13 @@ mod requirements;
 use bincode::{Decode, Encode};
 
 use crate::keyspace::after_prefix;
+use crate::level::{Level, TENANTS};
 
 pub use requirements::{Requirement, Visit};
 
 /// What somebody may do with what has a prefix.
 ///
-/// Each but `Read` includes `Read`: a conditional write tells what is there, and a lock is taken to act on what it protects, so
+/// `Write`, `Lock` and `Admin` include `Read`: a conditional write tells what is there, and a lock is taken to act on what it protects, so
 /// a right to write without one to read would only pretend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub enum Permission {
@@ -28,6 +29,10 @@ pub enum Permission {
     Lock,
     /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
     Admin,
+    /// Takes backups of everything, on the empty prefix; nothing else, not even a read. From the level of tenants on.
+    Backup,
+    /// Sees how the nodes and the cluster are, on the empty prefix; no entry and no name of one. From the level of tenants on.
+    Monitor,
 }
 
 /// One permission on all names with a prefix.
@@ -59,7 +64,20 @@ pub struct Rights {
 impl Permission {
     /// Whether who has this one has `other` too.
     pub fn includes(self, other: Self) -> bool {
-        self == other || self == Self::Admin || other == Self::Read
+        self == other || self == Self::Admin || other == Self::Read && !self.is_of_operators()
+    }
+
+    /// Whether it is for those who run the cluster and says nothing of names: it is good on the empty prefix alone.
+    pub fn is_of_operators(self) -> bool {
+        match self {
+            Self::Backup | Self::Monitor => true,
+            Self::Read | Self::Write | Self::Lock | Self::Admin => false,
+        }
+    }
+
+    /// The feature level from which on a role may have it.
+    pub fn level_needed(self) -> Level {
+        if self.is_of_operators() { TENANTS } else { 0 }
     }
 }
 
@@ -162,12 +180,14 @@ mod tests {
 
     #[test]
     fn permissions_include_what_they_tell_anyway_and_no_more() {
-        use Permission::{Admin, Lock, Read, Write};
-        let includes = |one: Permission| [Read, Write, Lock, Admin].map(|other| one.includes(other));
-        assert_eq!(includes(Read), [true, false, false, false]);
-        assert_eq!(includes(Write), [true, true, false, false]);
-        assert_eq!(includes(Lock), [true, false, true, false]);
-        assert_eq!(includes(Admin), [true, true, true, true]);
+        use Permission::{Admin, Backup, Lock, Monitor, Read, Write};
+        let includes = |one: Permission| [Read, Write, Lock, Admin, Backup, Monitor].map(|other| one.includes(other));
+        assert_eq!(includes(Read), [true, false, false, false, false, false]);
+        assert_eq!(includes(Write), [true, true, false, false, false, false]);
+        assert_eq!(includes(Lock), [true, false, true, false, false, false]);
+        assert_eq!(includes(Admin), [true, true, true, true, true, true]);
+        assert_eq!(includes(Backup), [false, false, false, false, true, false]);
+        assert_eq!(includes(Monitor), [false, false, false, false, false, true]);
     }
 
     #[test]

@@ -267,6 +267,9 @@ impl Action {
             Self::Faults(_) => level::HARDENED,
             Self::Session(SessionOp::CreateAs { .. }) => level::RANGES,
             Self::Members(_) => level::TENANTS,
+            Self::Access(AccessOp::SetRole { grants, .. }) => {
+                grants.iter().map(|grant| grant.permission.level_needed()).max().unwrap_or(0)
+            }
             Self::Maintain(_)
             | Self::Rules(_)
             | Self::Numbers(_)

@@ -189,8 +189,14 @@ fn commands() -> impl Strategy<Value = Command> {
 }
 
 fn grants() -> impl Strategy<Value = Grant> {
-    let permission =
-        prop_oneof![Just(Permission::Read), Just(Permission::Write), Just(Permission::Lock), Just(Permission::Admin)];
+    let permission = prop_oneof![
+        Just(Permission::Read),
+        Just(Permission::Write),
+        Just(Permission::Lock),
+        Just(Permission::Admin),
+        Just(Permission::Backup),
+        Just(Permission::Monitor)
+    ];
     (permission, vec(any::<u8>(), 0..5)).prop_map(|(permission, prefix)| Grant { permission, prefix })
 }
 

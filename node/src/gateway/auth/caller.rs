@@ -117,6 +117,18 @@ impl Caller<'_> {
         }
     }
 
+    /// Says whether they may ask what somebody may do: about themselves, or who may administer everything.
+    pub fn check_may_ask_about(&self, name: &str) -> Result<(), Failure> {
+        match self.person()? {
+            Some(person) if *name != *person.name && !may_do_all(&person) => {
+                let missing = shown(&RequiredPermission::Prefix(Permission::Admin, b""));
+                let refusal = Refusal { missing: Some(missing), session: None };
+                refusal.failure(&person.name).map_or(Ok(()), Err)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether they may administer everything.
     pub fn may_do_all(&self) -> Result<bool, Failure> {
         Ok(self.person()?.is_none_or(|person| may_do_all(&person)))
@@ -223,6 +235,8 @@ fn shown(need: &RequiredPermission<'_>) -> String {
         Permission::Write => "write",
         Permission::Lock => "lock",
         Permission::Admin => "admin",
+        Permission::Backup => "backup",
+        Permission::Monitor => "monitor",
     };
     match need {
         RequiredPermission::Name(_, name) => format!("it needs {permission} on {}", text(name)),

@@ -81,15 +81,26 @@ pub fn grants(grants: Vec<GrantView>, faults: &mut Faults) -> Vec<Grant> {
     }
     let grant =
         |grant: GrantView| Grant { permission: permission(grant.permission), prefix: grant.prefix.into_bytes() };
-    grants.into_iter().map(grant).collect()
+    let grants: Vec<_> = grants.into_iter().map(grant).collect();
+    let is_in_vain = |grant: &Grant| grant.permission.is_of_operators() && !grant.prefix.is_empty();
+    for (at, _) in grants.iter().enumerate().filter(|(_, grant)| is_in_vain(grant)) {
+        faults.add(
+            format!("/grants/{at}/prefix"),
+            "`backup` and `monitor` are for the whole cluster: leave the prefix empty",
+        );
+    }
+    grants
 }
 
-fn permission(permission: PermissionView) -> Permission {
+/// A permission as requests name it.
+pub fn permission(permission: PermissionView) -> Permission {
     match permission {
         PermissionView::Read => Permission::Read,
         PermissionView::Write => Permission::Write,
         PermissionView::Lock => Permission::Lock,
         PermissionView::Admin => Permission::Admin,
+        PermissionView::Backup => Permission::Backup,
+        PermissionView::Monitor => Permission::Monitor,
     }
 }
 
@@ -101,6 +112,8 @@ pub fn grants_view(grants: &[Grant]) -> Vec<GrantView> {
             Permission::Write => PermissionView::Write,
             Permission::Lock => PermissionView::Lock,
             Permission::Admin => PermissionView::Admin,
+            Permission::Backup => PermissionView::Backup,
+            Permission::Monitor => PermissionView::Monitor,
         },
         // All of them came in as UTF-8.
         prefix: String::from_utf8_lossy(&grant.prefix).into_owned(),

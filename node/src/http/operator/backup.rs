@@ -30,7 +30,7 @@ use crate::http::routes::{Policy, Routes};
 
 /// The route of backups.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::node(Guard::Admin), routes!(get))
+    Routes::new().add(Policy::node(Guard::Backup), routes!(get))
 }
 
 /// A backup of the whole cluster at one revision, as a stream. It takes no writes away from anybody and goes on beside them.
@@ -53,7 +53,10 @@ pub async fn get(context: Context) -> Outcome {
     let consistency = read::consistency(&mut query);
     query.finish()?;
     let place = backup::place(&context)?;
-    context.caller().admit_read(consistency, context.deadline, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context
+        .caller()
+        .admit_read(consistency, context.deadline, &requirement::on_prefix(Permission::Backup, b""))
+        .await?;
     if context.head.method == Method::HEAD {
         return Ok(answer(Body::default(), context.api.backend.position().revision));
     }

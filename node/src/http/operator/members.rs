@@ -27,7 +27,7 @@ const ADDRESS_BYTES_MAX: usize = 300;
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin).without_command();
     Routes::new()
-        .add(ADMIN, routes!(list))
+        .add(Policy::node(Guard::Monitor), routes!(list))
         .add(ADMIN, routes!(add))
         .add(ADMIN, routes!(promote))
         .add(ADMIN, routes!(demote))

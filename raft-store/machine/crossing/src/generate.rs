@@ -46,6 +46,10 @@ pub enum What {
     Epoch,
 }
 
+/// What roles allow.
+const PERMISSIONS: [Permission; 5] =
+    [Permission::Read, Permission::Write, Permission::Admin, Permission::Backup, Permission::Monitor];
+
 /// Who asks for something: nobody in particular, or somebody.
 pub fn owners() -> [String; 3] {
     [String::new(), names::user(0).as_str().to_owned(), names::user(1).as_str().to_owned()]
@@ -212,7 +216,11 @@ impl Generator<'_> {
             }
             1 => AccessOp::RemoveUser(names::user(nth)),
             2 => {
-                let permission = *self.chance.pick(&[Permission::Read, Permission::Write, Permission::Admin]);
+                let permission = *self.chance.pick(&PERMISSIONS);
+                let permission = match permission.level_needed() > self.picture.level() {
+                    true => Permission::Read,
+                    false => permission,
+                };
                 let grants = vec![Grant { permission, prefix: self.chance.pick(&names::PREFIXES).as_bytes().to_vec() }];
                 AccessOp::SetRole { name: names::role(nth), grants }
             }

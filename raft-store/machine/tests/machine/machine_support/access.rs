@@ -51,6 +51,8 @@ pub fn grant(text: &str) -> Grant {
         "write" => Permission::Write,
         "lock" => Permission::Lock,
         "admin" => Permission::Admin,
+        "backup" => Permission::Backup,
+        "monitor" => Permission::Monitor,
         other => panic!("{other}"),
     };
     Grant { permission, prefix: prefix.into() }
