@@ -215,7 +215,7 @@ async fn connection(
 ) {
     let _open = api.metrics.connection_opened();
     if let Err(error) = stream.set_nodelay() {
-        tracing::debug!(%peer, %error, "a connection was gone before it began");
+        crate::debug!(%peer, %error, "a connection was gone before it began");
         return;
     }
     let deadline = Instant::now() + settings.header_timeout;
@@ -244,7 +244,7 @@ async fn connection(
             Box::pin(serve_tls(stream, monitor, handshake, api, settings, &stop)).await
         }
         (First::Tls, None) => {
-            tracing::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
+            crate::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
             ConnectionEnd::Handshake
         }
         (First::Http1 | First::Http2, Some(_)) => {
@@ -252,7 +252,7 @@ async fn connection(
             ConnectionEnd::Handshake
         }
     };
-    tracing::debug!(%peer, ?end, "a client connection ended");
+    crate::debug!(%peer, ?end, "a client connection ended");
     metrics.on_connection_end(end);
 }
 

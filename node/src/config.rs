@@ -2,13 +2,14 @@
 //!
 //! Owns the names, units, defaults and ranges of all settings. Nothing is bound or written before the whole configuration
 //! passed, and nothing read but the files of TLS and the key of an archive; every fault is reported at once, each with the field and what to do. Never
-//! read again later.
+//! read again later, but for what is to be logged.
 
 mod archive;
 mod args;
 mod check;
 mod data_dir;
 mod faults;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -16,6 +17,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use args::Args;
@@ -42,7 +44,7 @@ use crate::tls::{Port, TlsFiles};
 use crate::traces::TraceParents;
 
 /// Whether those who ask have to say who they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Auth {
     /// Whoever reaches the client port may do everything.
@@ -99,6 +101,8 @@ pub struct Config {
     pub replace_dead_after: Option<Duration>,
     /// Levels of the lines that are logged.
     pub log_filter: Targets,
+    /// Every setting that was given, as it may be shown.
+    pub given: BTreeMap<String, String>,
     /// Format of the log lines.
     pub log_format: LogFormat,
     /// From when on a request is slow; zero for never.
@@ -237,6 +241,8 @@ impl Config {
             etcd_version: self.etcd_version.clone(),
             auth: AuthSettings::Open,
             audit: None,
+            log: None,
+            given: Arc::new(self.given.clone()),
         }
     }
 
@@ -289,6 +295,13 @@ pub enum ConfigError {
 
 fn list(faults: &[ConfigFault]) -> String {
     faults.iter().map(|fault| format!("\n  {}: {}", fault.field, fault.detail)).collect()
+}
+
+impl Config {
+    /// What these arguments say that is to be logged, with their file as it is now: the only setting that is ever read again.
+    pub fn log_filter_now(args: Args) -> Result<Targets, ConfigError> {
+        check::log_filter_alone(args.with_file()?)
+    }
 }
 
 impl TryFrom<Args> for Config {

@@ -3,6 +3,10 @@
 //! Owns the queue between those who log and the one thread that writes. Whoever logs never waits: what does not fit is
 //! counted and left out, and the first line that fits again says how many are missing. Never decides what is logged.
 
+mod control;
+mod debug;
+mod recent;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,6 +24,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::metrics::{MetricsSource, Sample};
 
+pub use control::{LogControl, LogFilters};
+pub use debug::Text;
+pub use recent::RecentLines;
+
 /// Most bytes of lines that wait for stderr: some thousand lines.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
 /// What a line takes in the queue beside its bytes.
@@ -32,8 +40,11 @@ const LAST_WORDS_MAX: Duration = Duration::from_millis(50);
 /// The log of this process.
 static LOG: OnceLock<Log> = OnceLock::new();
 
+/// What decides what is logged.
+static CONTROL: OnceLock<LogControl> = OnceLock::new();
+
 /// How log lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// One readable line for each event.
@@ -217,7 +228,9 @@ pub fn start(filter: Targets, format: LogFormat) -> io::Result<()> {
     let log = Log::to(Stderr(stderr()))?;
     let log = LOG.get_or_init(|| log).clone();
     let lines = tracing_subscriber::fmt::layer().with_writer(log);
-    let subscriber = tracing_subscriber::registry().with(filter);
+    let (control, filter) = LogControl::new(filter);
+    let control = CONTROL.get_or_init(|| control);
+    let subscriber = tracing_subscriber::registry().with(filter).with(control.recent().clone());
     match format {
         LogFormat::Text => subscriber.with(lines.with_ansi(false)).init(),
         LogFormat::Json => subscriber.with(lines.json()).init(),
@@ -228,6 +241,11 @@ pub fn start(filter: Targets, format: LogFormat) -> io::Result<()> {
 /// The log of this process, once it has begun.
 pub fn current() -> Option<Log> {
     LOG.get().cloned()
+}
+
+/// What decides what this process logs, once its log has begun.
+pub fn control() -> Option<LogControl> {
+    CONTROL.get().cloned()
 }
 
 /// A line for whoever started this process by hand, beside the log.

@@ -11,7 +11,7 @@ use quorate_node::config::{Args, Config};
 use quorate_node::dev;
 use quorate_node::logging;
 use quorate_node::server::{self, Ended, Surroundings};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// A tenth of the CPU of a write went into the system's allocator, RocksDB's share included.
@@ -58,6 +58,7 @@ fn done(result: Result<(), CommandError>) -> ExitCode {
 }
 
 fn serve(settings: Args) -> ExitCode {
+    let given = settings.clone();
     let config = match Config::try_from(settings) {
         Ok(config) => config,
         Err(error) => {
@@ -90,7 +91,7 @@ fn serve(settings: Args) -> ExitCode {
         };
     let goes_on = std::env::var_os(GOES_ON).is_some();
     let ended = match config.of_directory(goes_on) {
-        Ok(config) => runtime.block_on(run(config)),
+        Ok(config) => runtime.block_on(run(config, given)),
         Err(error) => Err(server::ServerError(error.to_string()).into()),
     };
     match &ended {
@@ -123,8 +124,10 @@ fn start_anew() -> i32 {
     EXIT_FAILED
 }
 
-async fn run(config: Config) -> Result<(), Ended> {
+async fn run(config: Config, given: Args) -> Result<(), Ended> {
     let stop = CancellationToken::new();
+    let hangups = signal(SignalKind::hangup()).map_err(|error| server::ServerError(format!("signals: {error}")))?;
+    tokio::spawn(follow_log_setting(hangups, given));
     let signalled = stop.clone();
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
     let (mut terminate, mut interrupt) = signals.map_err(|error| server::ServerError(format!("signals: {error}")))?;
@@ -143,6 +146,20 @@ async fn run(config: Config) -> Result<(), Ended> {
     });
     let surroundings = Surroundings { on_started: dev::greeting(&config), ..Surroundings::default() };
     server::run_in(surroundings, config, stop).await
+}
+
+/// Reads at each SIGHUP again what is to be logged. Whatever was asked for meanwhile is over by that.
+async fn follow_log_setting(mut hangups: Signal, given: Args) {
+    while hangups.recv().await.is_some() {
+        match (Config::log_filter_now(given.clone()), logging::control()) {
+            (Ok(filter), Some(control)) => {
+                control.configure(filter);
+                tracing::info!(filter = control.filters().current, "SIGHUP: logging as configured");
+            }
+            (Err(error), _) => tracing::error!(%error, "SIGHUP: the log stays as it is"),
+            (Ok(_), None) => {}
+        }
+    }
 }
 
 /// The allocator asks for huge pages, and one small thing that lives long keeps all of such a page in RAM: ten thousand

@@ -509,7 +509,13 @@ impl Node {
             tasks.spawn(root.clone().follow());
         }
         let audit = audit_of(config)?;
-        let settings = ApiSettings { traces: traces.clone(), auth, audit: audit.clone(), ..config.api_settings() };
+        let settings = ApiSettings {
+            traces: traces.clone(),
+            auth,
+            audit: audit.clone(),
+            log: logging::control(),
+            ..config.api_settings()
+        };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
         let clients = client_port::serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());

@@ -54,7 +54,7 @@ pub struct Traces {
 }
 
 /// Whose `traceparent` decides that a request is told, and as a part of which trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceParents {
     /// Nobody's: chance alone decides.

@@ -13,7 +13,8 @@ use crate::yaml;
 
 const ERROR: u8 = 1;
 const USAGE: u8 = 2;
-const CONDITION: u8 = 3;
+/// Exit code where the state of things is not what was asked for.
+pub const CONDITION: u8 = 3;
 
 /// Why a command did not succeed.
 #[derive(Debug)]
@@ -73,6 +74,11 @@ impl fmt::Display for Failed {
 }
 
 impl Failed {
+    /// A file that cannot be written.
+    pub fn from_io(error: std::io::Error) -> Self {
+        Self::Other(format!("cannot write the file: {error}"))
+    }
+
     /// A wrong command line.
     pub fn usage(text: impl Into<String>) -> Self {
         Self::Usage(text.into())

@@ -37,6 +37,7 @@ mod lock_run;
 mod mcp;
 mod members;
 mod merge;
+mod node;
 mod output;
 mod parse;
 mod past;
@@ -48,6 +49,7 @@ mod session;
 mod shell;
 mod signals;
 mod status;
+mod support;
 mod sys;
 mod table;
 mod task_work;
@@ -206,8 +208,13 @@ enum Command {
     ///
     /// Asks the endpoints for their metrics. Rates are of the time between two looks.
     Top(top::Args),
+    /// Ask single nodes about their log and their settings
+    #[command(subcommand)]
+    Node(node::Command),
     /// Write the whole cluster into a file, for a restore
     Backup(backup::Args),
+    /// Write what somebody who is to help needs to know into a file: no keys, no values, no secrets
+    SupportBundle(support::Args),
     /// Measure the cluster with closed-loop clients
     Bench(Box<bench::Args>),
     /// Give coding agents claims, locks, entries and tasks (Model Context Protocol)
@@ -367,6 +374,8 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Latch(command) => latch::run(&context, command).await,
             Command::Task(command) => tasks::run(&context, command).await,
             Command::Backup(args) => backup::run(&context, args).await,
+            Command::Node(command) => node::run(&context, command).await,
+            Command::SupportBundle(args) => support::run(&context, args).await,
             Command::User(command) => users::run(&context, command).await,
             Command::Role(command) => roles::run(&context, command).await,
             Command::Token(command) => tokens::run(&context, command).await,

@@ -64,7 +64,8 @@ fn is_voter(status: &StatusAnswer, id: u64) -> bool {
     status.members.iter().any(|member| member.voter && member.id == id)
 }
 
-fn view(member: &MemberStatus) -> serde_json::Value {
+/// A member as programs are shown it.
+pub fn view(member: &MemberStatus) -> serde_json::Value {
     match &member.status {
         Ok(status) => json!({"endpoint": member.address, "node_id": member.node_id, "status": status}),
         Err(error) => json!({"endpoint": member.address, "node_id": member.node_id, "error": error.to_string()}),
@@ -92,6 +93,12 @@ fn row(member: &MemberStatus, furthest: u64) -> Vec<String> {
 fn share(free: u64, size: Option<u64>) -> String {
     let percent = size.filter(|size| *size > 0).map(|size| format!(" ({} %)", free.saturating_mul(100) / size));
     format!("{}{}", output::bytes(free), percent.unwrap_or_default())
+}
+
+/// All that an operator should read of these members, as text.
+pub fn worries_of(members: &[MemberStatus]) -> String {
+    let answered: Vec<&StatusAnswer> = members.iter().filter_map(|member| member.status.as_ref().ok()).collect();
+    worries(members, &answered).into_iter().map(|worry| worry + "\n").collect()
 }
 
 /// What an operator should read, one line for each.

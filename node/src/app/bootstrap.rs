@@ -288,12 +288,12 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
                 )));
             }
             // Somebody who comes in the place of that node, and is of no cluster yet.
-            Ok(PeerResponse::Hello(hello)) => tracing::debug!(node = id, is = hello.node_id, "another node answers"),
+            Ok(PeerResponse::Hello(hello)) => crate::debug!(node = id, is = hello.node_id, "another node answers"),
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
             Err(QueryError::Call(CallError::Refused(reason))) => {
                 return Err(Refused(format!("node {id} of the join list refuses this node: {reason}")));
             }
-            Err(error) => tracing::debug!(node = id, %error, "no answer to Hello"),
+            Err(error) => crate::debug!(node = id, %error, "no answer to Hello"),
         }
     }
     if !hellos.is_empty() {

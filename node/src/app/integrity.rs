@@ -191,7 +191,7 @@ async fn digests_of(app: &App, id: NodeId) -> Option<Said> {
             None
         }
         Err(error) => {
-            tracing::debug!(node = id, %error, "no answer to Digests");
+            crate::debug!(node = id, %error, "no answer to Digests");
             None
         }
     }

@@ -58,7 +58,7 @@ async fn level_of(parts: &ProposerParts, id: NodeId) -> Option<Level> {
             None
         }
         Err(error) => {
-            tracing::debug!(id, %error, "does not say which feature levels it knows");
+            crate::debug!(id, %error, "does not say which feature levels it knows");
             None
         }
     }

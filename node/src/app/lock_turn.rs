@@ -211,7 +211,7 @@ impl Drop for QueuePlace {
             let question = PeerRequest::LeaveLockQueue { key, place };
             // The place goes by itself where this does not come.
             if let Err(error) = app.inner.peers.ask(leader, question, Instant::now() + LEAVING).await {
-                tracing::debug!(leader, %error, "a place in the queue of a lock was not given up");
+                crate::debug!(leader, %error, "a place in the queue of a lock was not given up");
             }
         });
     }

@@ -57,7 +57,7 @@ pub async fn run(app: App, log: LogStore, bounds: LogBounds) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Err(fatal) = trimmer.tick().await {
-            tracing::debug!(%fatal, "raft has stopped, and with it the purge of its log");
+            crate::debug!(%fatal, "raft has stopped, and with it the purge of its log");
             return;
         }
     }

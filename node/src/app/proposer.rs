@@ -328,7 +328,7 @@ impl ProposerParts {
         let (responder, written) = ProgressResponder::complete_only();
         let proposal = self.raft.write(EncodedBatch(batch)).responder(responder).with_leader(leadership);
         if let Err(fatal) = proposal.await {
-            tracing::debug!(%fatal, "raft takes no proposals any more");
+            crate::debug!(%fatal, "raft takes no proposals any more");
             return Err(ProposalOutcome::Unknown);
         }
         match written.await {
@@ -342,7 +342,7 @@ impl ProposerParts {
                 Err(ProposalOutcome::NotProposed)
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a proposed batch has an unknown outcome");
+                crate::debug!(%error, "a proposed batch has an unknown outcome");
                 Err(ProposalOutcome::Unknown)
             }
             Err(_stopped) => Err(ProposalOutcome::Unknown),
@@ -371,7 +371,7 @@ impl ProposerParts {
                 Some(self.state.position().clock)
             }
             Err(error) => {
-                tracing::debug!(%error, "leadership not confirmed yet");
+                crate::debug!(%error, "leadership not confirmed yet");
                 None
             }
         }
@@ -434,7 +434,7 @@ impl ProposerParts {
             }
             Err(error) if error.is_certainly_not_processed() => settle(group, || ProposalOutcome::NotProposed),
             Err(error) => {
-                tracing::debug!(leader, %error, "forwarded commands have an unknown outcome");
+                crate::debug!(leader, %error, "forwarded commands have an unknown outcome");
                 settle(group, || ProposalOutcome::Unknown);
             }
         }

@@ -126,7 +126,7 @@ impl ReadIndexRound {
             Ok(linearizer) => Some(linearizer.read_log_id().index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => None,
             Err(error) => {
-                tracing::debug!(%error, "no quorum for a read");
+                crate::debug!(%error, "no quorum for a read");
                 None
             }
         }
@@ -143,11 +143,11 @@ impl ReadIndexRound {
         match answer {
             Ok(PeerResponse::ReadIndex { index }) => Some(index),
             Ok(other) => {
-                tracing::debug!(leader, ?other, "no read index from the leader");
+                crate::debug!(leader, ?other, "no read index from the leader");
                 None
             }
             Err(error) => {
-                tracing::debug!(leader, %error, "no read index from the leader");
+                crate::debug!(leader, %error, "no read index from the leader");
                 None
             }
         }

@@ -27,7 +27,7 @@ impl App {
             self.raft().trigger().snapshot().await?;
             let built = self.raft().wait(Some(left.min(AGAIN_AFTER)));
             if let Err(error) = built.metrics(|metrics| index(&metrics.snapshot) >= upto, "a snapshot").await {
-                tracing::debug!(%error, upto, "no snapshot yet");
+                crate::debug!(%error, upto, "no snapshot yet");
             }
         }
         Ok(true)

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Auth, ConfigError};
 use crate::app::members::admission::JoinPolicy;
@@ -13,7 +13,7 @@ use crate::logging::LogFormat;
 use crate::traces::TraceParents;
 
 /// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Serialize, Deserialize)]
 #[command(name = "quorate-node", version, max_term_width = 110)]
 #[serde(deny_unknown_fields, default)]
 pub struct Args {

@@ -13,7 +13,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
 use super::tls::Security;
-use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive};
+use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, shown};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::app::members::admission::JoinPolicy;
 use crate::gateway::admission::accounts::AccountLimits;
@@ -39,7 +39,15 @@ pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
 /// Where a number has no upper bound of its own.
 pub(super) const HUGE: u64 = 1 << 50;
 
+/// What is to be logged, of settings of which nothing else is looked at.
+pub fn log_filter_alone(args: Args) -> Result<Targets, ConfigError> {
+    let mut faults = Faults(Vec::new());
+    let filter = log_filter(args.log, &mut faults);
+    if faults.0.is_empty() { Ok(filter) } else { Err(ConfigError::Faults(faults.0)) }
+}
+
 fn assemble(mut args: Args, faults: &mut Faults) -> Config {
+    let given = shown::settings(&args);
     let dev = args.dev.unwrap_or(false);
     let insecure = args.insecure.unwrap_or(false);
     let node_id = node_id(args.node_id, dev, faults);
@@ -90,6 +98,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             None => JoinPolicy::Open,
         }),
         replace_dead_after: replace_dead_after(args.replace_dead_after_ms, faults),
+        given,
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
         slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),

@@ -48,6 +48,6 @@ pub fn say_handshake_failed(peer: PeerAddress, reason: &str) {
     if now.abs_diff(last) >= quiet && is_mine() {
         tracing::warn!(%peer, reason, "a TLS handshake with a client failed");
     } else {
-        tracing::debug!(%peer, reason, "a TLS handshake with a client failed");
+        crate::debug!(%peer, reason, "a TLS handshake with a client failed");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the settings, the bounds and the caches. Never handles a request.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
+use crate::logging::LogControl;
 use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;
 use crate::traces::Traces;
@@ -65,6 +67,10 @@ pub struct ApiSettings {
     pub auth: AuthSettings,
     /// Where it is told who did what.
     pub audit: Option<Arc<AuditFile>>,
+    /// What decides what this process logs, if it keeps a log of its own.
+    pub log: Option<LogControl>,
+    /// Every setting that was given, as it may be shown.
+    pub given: Arc<BTreeMap<String, String>>,
 }
 
 /// The API over one node.

@@ -27,7 +27,7 @@ use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
 use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
-pub fn declared() -> [Routes; 34] {
+pub fn declared() -> [Routes; 35] {
     [
         keys::kv::routes(),
         keys::list::routes(),
@@ -61,6 +61,7 @@ pub fn declared() -> [Routes; 34] {
         access::own::routes(),
         access::check::routes(),
         operator::health::routes(),
+        operator::node::routes(),
         operator::errors::routes(),
         operator::console::routes(),
         Routes::new().add(Policy::node(Guard::None), routes!(openapi)),

@@ -151,7 +151,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     api.metrics.observe_request(route.number(), status, took);
     // The route, not the path: keys belong to their owners, not into logs.
     let (from, certificate) = (context.origin.address, context.origin.certificate.as_deref());
-    tracing::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
+    crate::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
     response
 }
 

@@ -160,7 +160,7 @@ impl Channel {
         match dialled {
             Ok(connection) => {
                 ChannelCounters::add(&counters.connects, 1);
-                tracing::debug!(addr = self.key.addr, channel = self.key.kind.name(), "connected to a peer");
+                crate::debug!(addr = self.key.addr, channel = self.key.kind.name(), "connected to a peer");
                 *state = State::Live(Arc::clone(connection));
             }
             Err(error) => {

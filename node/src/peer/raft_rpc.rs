@@ -134,7 +134,7 @@ where
         let raft = self.clone();
         async move {
             if let Err(fatal) = raft.trigger().reset_backoff([node]).await {
-                tracing::debug!(node, %fatal, "replication backoff was not reset");
+                crate::debug!(node, %fatal, "replication backoff was not reset");
             }
         }
         .boxed()

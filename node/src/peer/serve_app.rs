@@ -62,7 +62,7 @@ async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result
         let work = async { out.send(answer_frame(id, &answering.await)).await };
         // A connection that ended has nobody left who waits; the work itself is not undone by that.
         if let Some(Err(_)) = token.run_until_cancelled(work).await {
-            tracing::debug!("an answer found its connection closed");
+            crate::debug!("an answer found its connection closed");
         }
         drop(permits);
     });

@@ -61,7 +61,7 @@ async fn on_rpc(inbound: &Inbound, rpcs: &Arc<Semaphore>, frame: Frame) -> Resul
     inbound.tasks.spawn(async move {
         let work = async { out.send(Outgoing::whole(FrameKind::RaftAnswer, id, answering.await)).await };
         if let Some(Err(_)) = token.run_until_cancelled(work).await {
-            tracing::debug!("an answer found its connection closed");
+            crate::debug!("an answer found its connection closed");
         }
         drop(permit);
     });
@@ -168,7 +168,7 @@ impl Pump {
     async fn run(self, answers: Answers) {
         let token = self.ended.clone();
         if let Some(Err(reason)) = token.run_until_cancelled(self.carry(answers)).await {
-            tracing::debug!(reason, "an append stream found its connection closed");
+            crate::debug!(reason, "an append stream found its connection closed");
         }
         token.cancel();
     }

@@ -228,7 +228,7 @@ impl Server {
             };
             tokio::select! {
                 written = writing => if let Err(error) = written {
-                    tracing::debug!(%error, channel = channel.name(), "writing to a peer failed");
+                    crate::debug!(%error, channel = channel.name(), "writing to a peer failed");
                 },
                 () = late => {}
             }

@@ -251,7 +251,7 @@ impl Archiver {
             self.written = Instant::now();
             // An entry that says what time it is. Not proposed or unknown: the next one does it.
             if let Err(outcome) = self.parts.write_batch(Vec::new()).await {
-                tracing::debug!(?outcome, "no mark in the log");
+                crate::debug!(?outcome, "no mark in the log");
             }
         }
         Ok(())

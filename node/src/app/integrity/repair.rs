@@ -116,7 +116,7 @@ impl App {
             loop {
                 tokio::time::sleep(SAY_AGAIN).await;
                 if let Err(error) = self.begin_repair_of(node).await {
-                    tracing::debug!(node, %error, "it was not told that its repair goes on");
+                    crate::debug!(node, %error, "it was not told that its repair goes on");
                 }
             }
         };

@@ -15,7 +15,7 @@ use crate::gateway::rejection::explain_members;
 use crate::peer::message::Invitation;
 
 /// Whether newcomers need an invitation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JoinPolicy {
     /// They do, from feature level 5 on.

@@ -76,7 +76,7 @@ impl App {
                 Some(Ok(PeerResponse::TryAgain)) => may_be_done = true,
                 Some(Ok(answer)) => return Ok(answer),
                 Some(Err(error)) => {
-                    tracing::debug!(%error, "no answer from the leader about members");
+                    crate::debug!(%error, "no answer from the leader about members");
                     may_be_done |= !error.is_certainly_not_processed();
                 }
             }

@@ -205,7 +205,7 @@ where
                 self.drop_input();
             }
             Poll::Ready(Some(Err(error))) => {
-                tracing::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
+                crate::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
                 self.phase = Phase::Broken(Some(io::Error::other(error)));
                 self.out.clear();
                 self.drop_input();

@@ -10,5 +10,6 @@ pub mod faults;
 pub mod health;
 pub mod invitations;
 pub mod members;
+pub mod node;
 pub mod openapi;
 pub mod schema;
