@@ -189,6 +189,9 @@ fn say_doors(config: &Config) {
     if let Some(path) = &config.root_token_file {
         say!("  believe the token of `root` in {}", path.display());
     }
+    if let Some(jwt) = &config.jwt {
+        say!("  believe tokens that {} signs for {}, by the keys in {}", jwt.issuer, jwt.audience, jwt.source);
+    }
     if let Some(path) = &config.audit_log {
         say!("  tell what is done and refused in {}", path.display());
     }

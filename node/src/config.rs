@@ -9,6 +9,7 @@ mod args;
 mod check;
 mod data_dir;
 mod faults;
+mod jwt;
 mod shown;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
+use crate::gateway::auth::jwt::JwtSettings;
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
@@ -183,6 +185,8 @@ pub struct Config {
     pub auth: Auth,
     /// Where the token of `root` stands.
     pub root_token_file: Option<PathBuf>,
+    /// Whose signed tokens are believed, if anybody's.
+    pub jwt: Option<JwtSettings>,
     /// Where it is written who did what.
     pub audit_log: Option<PathBuf>,
     /// Throw-away single node.

@@ -45,6 +45,7 @@ use crate::config::{Auth, ClientSocket, Config};
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::AuthSettings;
+use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::root::RootToken;
 use crate::logging;
 use crate::metrics::Metrics;
@@ -505,8 +506,13 @@ impl Node {
             tasks.spawn(reload::run(ports));
         }
         let auth = auth_settings_of(config)?;
-        if let AuthSettings::Guarded { root: Some(root) } = &auth {
-            tasks.spawn(root.clone().follow());
+        if let AuthSettings::Guarded { root, jwt } = &auth {
+            if let Some(root) = root {
+                tasks.spawn(root.clone().follow());
+            }
+            if let Some(jwt) = jwt {
+                tasks.spawn(jwt.clone().follow());
+            }
         }
         let audit = audit_of(config)?;
         let settings = ApiSettings {
@@ -617,6 +623,7 @@ fn auth_settings_of(config: &Config) -> Result<AuthSettings, ServerError> {
             let root = config.root_token_file.as_deref().map(RootToken::open).transpose();
             Ok(AuthSettings::Guarded {
                 root: root.map_err(|reason| ServerError(format!("root_token_file: {reason}")))?,
+                jwt: config.jwt.clone().map(JwtVerifier::new),
             })
         }
     }

@@ -346,6 +346,37 @@ pub struct Args {
     #[arg(long, env = "QUORATE_ROOT_TOKEN_FILE", value_name = "FILE")]
     pub root_token_file: Option<PathBuf>,
 
+    /// Believe JSON Web Tokens of this issuer (OpenID Connect), as it names itself in `iss`; with --jwt-audience and --jwt-jwks; for --auth
+    /// required
+    #[arg(long, env = "QUORATE_JWT_ISSUER", value_name = "ISSUER")]
+    pub jwt_issuer: Option<String>,
+
+    /// For whom its tokens have to be: a value of `aud`
+    #[arg(long, env = "QUORATE_JWT_AUDIENCE", value_name = "AUDIENCE")]
+    pub jwt_audience: Option<String>,
+
+    /// The issuer's public keys (JSON Web Key Set): a file, read again when it changes, or an https:// address, asked every five minutes
+    /// and when a token names a new key
+    #[arg(long, env = "QUORATE_JWT_JWKS", value_name = "FILE|URL")]
+    pub jwt_jwks: Option<String>,
+
+    /// CA whose certificate that address shows, PEM
+    #[arg(long, env = "QUORATE_JWT_CA", value_name = "FILE")]
+    pub jwt_ca: Option<PathBuf>,
+
+    /// The claim with the name of the user; dots lead into objects [default: sub]
+    #[arg(long, env = "QUORATE_JWT_USER_CLAIM", value_name = "CLAIM")]
+    pub jwt_user_claim: Option<String>,
+
+    /// What stands before that name here, so that nobody is taken for a user of the cluster, like oidc: [default: nothing]
+    #[arg(long, env = "QUORATE_JWT_USER_PREFIX", value_name = "TEXT")]
+    pub jwt_user_prefix: Option<String>,
+
+    /// The claim with the names of roles of this cluster: a list, or text with spaces between; dots lead into objects
+    /// [default: none; the user has to be one of the cluster]
+    #[arg(long, env = "QUORATE_JWT_ROLES_CLAIM", value_name = "CLAIM")]
+    pub jwt_roles_claim: Option<String>,
+
     /// File to which this node adds a line of JSON for each command, refusal and administration [default: none]
     #[arg(long, env = "QUORATE_AUDIT_LOG", value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
@@ -385,6 +416,6 @@ impl Args {
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
             archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
-            peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file audit_log dev insecure)
+            peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim audit_log dev insecure)
     }
 }

@@ -13,7 +13,7 @@ use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
 use super::tls::Security;
-use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, shown};
+use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, jwt, shown};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::app::members::admission::JoinPolicy;
 use crate::gateway::admission::accounts::AccountLimits;
@@ -59,6 +59,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), peers_at, faults);
     let spare_node_ids = spare_node_ids(args.spare_node_ids.take(), faults);
     let security = Security::of(&mut args, node_id, &spare_node_ids, faults);
+    let jwt = jwt::of(&mut args, security.auth, faults);
     if !insecure {
         security.judge_listeners(client_listen, peer_listen, faults);
     }
@@ -185,6 +186,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         peer_tls: security.peer_tls,
         auth: security.auth,
         root_token_file: security.root_token_file,
+        jwt,
         audit_log: args.audit_log,
         dev,
         insecure,

@@ -18,6 +18,7 @@ use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClass
 use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
+use crate::gateway::auth::jwt::JwtSamples;
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
@@ -140,6 +141,7 @@ impl Api {
         let slow = SlowLog::new(settings.slow_request);
         let authenticator = Authenticator::new(settings.auth.clone(), settings.audit.clone());
         metrics.add_source(AuthSamples(authenticator.counts()));
+        metrics.add_source(JwtSamples(authenticator.jwt().cloned()));
         metrics.add_source(AuditSamples(settings.audit.clone()));
         Arc::new(Self {
             backend: Arc::new(backend),

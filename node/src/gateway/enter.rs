@@ -50,7 +50,7 @@ impl Guard {
 
     /// Whether each request goes into the audit log, not just what was refused.
     const fn is_noted(self) -> bool {
-        matches!(self, Self::Admin | Self::Backup)
+        matches!(self, Self::Admin | Self::Backup | Self::Monitor)
     }
 }
 
@@ -76,7 +76,7 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
 pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> {
     let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {
-        Ok(Some(proof)) => proof,
+        Ok(Some(brought)) => authenticator.proof(brought, from).await?,
         Ok(None) => return Err(authenticator.missing(from)),
         Err(why) => return Err(authenticator.unknown(from, why)),
     };

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustls::RootCertStore;
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, RootCertStore};
 
 use super::certificate::not_after;
 use super::node_verifier::{is_of_node, name_of_node};
@@ -211,6 +211,17 @@ impl TlsFiles {
             format!("would not be believed by the other nodes: {}; use a certificate of the CA in peer_tls_ca that is for servers and for clients", reason(&error))
         })
     }
+}
+
+/// For connections to whoever shows a certificate of the CA in this file.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn client_config(ca: &Path) -> Result<ClientConfig, String> {
+    let roots = root_store(certificates(ca)?)?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(provider())).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -24,7 +24,7 @@ use rustls::crypto::CryptoProvider;
 
 pub use authority::{Authority, Issued, Lifetime, Subject};
 pub use certificate::name_of;
-pub use files::{Port, TlsFault, TlsFiles};
+pub use files::{Port, TlsFault, TlsFiles, client_config};
 pub use node::NodeTls;
 pub use node_verifier::{any_node, is_of_node, name_of_node};
 pub use port::PortTls;

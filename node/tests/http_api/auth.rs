@@ -47,7 +47,7 @@ impl Guarded {
         std::fs::write(&file, format!("{ROOT}\n")).expect("written");
         let root = Some(RootToken::open(&file).expect("a token"));
         let audit = Some(AuditFile::open(&dir.path().join("audit")).expect("a file"));
-        let auth = AuthSettings::Guarded { root };
+        let auth = AuthSettings::Guarded { root, jwt: None };
         let server = Server::start_with(ApiSettings { auth, audit, ..api_settings() }, serve).await;
         let mut guarded = Self { server, dir, app: String::new(), nobody: String::new() };
         guarded.app = guarded.user("app", &[Permission::Write, Permission::Lock]);
@@ -602,7 +602,7 @@ async fn the_root_token_is_what_stands_in_its_file() {
     std::fs::write(&file, ROOT).expect("written");
     let root = RootToken::open(&file).expect("a token");
     let follower = tokio::spawn(Arc::clone(&root).follow());
-    let settings = ApiSettings { auth: AuthSettings::Guarded { root: Some(root) }, ..api_settings() };
+    let settings = ApiSettings { auth: AuthSettings::Guarded { root: Some(root), jwt: None }, ..api_settings() };
     let server = Server::start_with(settings, serve_settings()).await;
     let ask = async |token: &str| {
         server.ask("GET", "/v1/cluster/status", &[("Authorization", &format!("Bearer {token}"))], b"").await.status

@@ -14,8 +14,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::backend::Node;
 use crate::connection::origin::Neighbour;
 use crate::gateway::auth::audit::AuditFile;
+use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::known::{Doubt, Memory, Person};
-use crate::gateway::auth::proof::Proof;
+use crate::gateway::auth::proof::{Brought, Proof, hash_of};
 use crate::gateway::auth::root::RootToken;
 use crate::gateway::auth::throttle::Throttle;
 use crate::gateway::failure::Failure;
@@ -31,6 +32,8 @@ pub enum AuthSettings {
     Guarded {
         /// The token of `root`, if there is one.
         root: Option<Arc<RootToken>>,
+        /// Whose signed tokens are believed, if anybody's.
+        jwt: Option<Arc<JwtVerifier>>,
     },
 }
 
@@ -120,9 +123,33 @@ impl Authenticator {
     /// Whether this is the token of `root`.
     fn is_root(&self, hash: &quorate_store::types::SecretHash) -> bool {
         match &self.settings {
-            AuthSettings::Guarded { root: Some(root) } => root.is(hash),
-            AuthSettings::Guarded { root: None } | AuthSettings::Open => false,
+            AuthSettings::Guarded { root: Some(root), .. } => root.is(hash),
+            AuthSettings::Guarded { root: None, .. } | AuthSettings::Open => false,
         }
+    }
+
+    /// Who verifies signed tokens, where somebody's are believed.
+    pub fn jwt(&self) -> Option<&Arc<JwtVerifier>> {
+        match &self.settings {
+            AuthSettings::Guarded { jwt, .. } => jwt.as_ref(),
+            AuthSettings::Open => None,
+        }
+    }
+
+    /// The proof that what a request brings is, if it is one.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub async fn proof(&self, brought: Brought, from: Neighbour) -> Result<Proof, Failure> {
+        let text = match brought {
+            Brought::Proof(proof) => return Ok(proof),
+            Brought::Signed(text) => text,
+        };
+        let hash = hash_of(&text);
+        // The token of `root` is whatever stands in its file.
+        let Some(jwt) = self.jwt().filter(|_| !self.is_root(&hash)) else { return Ok(Proof::Root(hash)) };
+        let verified = jwt.verify(&text, || self.ask_for_stranger(from).ok()).await;
+        verified.map(Proof::Signed).map_err(|why| self.unknown(from, why))
     }
 
     /// Notes something for the audit log. The event is only made where there is one.

@@ -10,10 +10,11 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use quorate_store::access::Rights;
 use quorate_store::state::StateFault;
-use quorate_store::types::{ROOT, Revision, TokenId, TokenRow, UserName};
+use quorate_store::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
 
 use crate::app::wall_now;
 use crate::backend::Node;
+use crate::gateway::auth::jwt::Verified;
 use crate::gateway::auth::proof::{Proof, is_same};
 
 /// Tokens, and users, that are remembered at a time. With more of them in use all are forgotten now and then.
@@ -50,6 +51,8 @@ struct Remembered {
     revision: Revision,
     tokens: HashMap<TokenId, Arc<TokenRow>>,
     people: HashMap<Box<str>, Arc<Person>>,
+    /// Those of signed tokens, by name and roles.
+    signed: HashMap<(Box<str>, Box<[String]>), Arc<Person>>,
 }
 
 static THE_ROOT: LazyLock<Arc<Person>> =
@@ -101,6 +104,11 @@ impl Memory {
                 Some(person) => Ok(Ok(person)),
                 None => doubt("there is no user with the name in the certificate", true),
             },
+            Proof::Signed(verified) if verified.is_over() => doubt("the time of the token is over", false),
+            Proof::Signed(verified) => match self.signed(backend, revision, verified)? {
+                Some(person) => Ok(Ok(person)),
+                None => doubt("neither the user of the token nor one of its roles is known here", true),
+            },
             Proof::Token { id, hash } => {
                 let Some(row) = self.token(backend, revision, *id)? else {
                     return doubt("the token is none that this cluster knows, or not any more", true);
@@ -126,6 +134,37 @@ impl Memory {
         let Some(row) = backend.token(id)?.found.map(Arc::new) else { return Ok(None) };
         self.remember(revision, |remembered| insert(&mut remembered.tokens, id, Arc::clone(&row)));
         Ok(Some(row))
+    }
+
+    /// Who brings a signed token: with the rights of the cluster's user of that name, if there is one, and of the cluster's roles that the
+    /// token names. Nobody where there is neither.
+    fn signed(
+        &self,
+        backend: &Node,
+        revision: Revision,
+        verified: &Verified,
+    ) -> Result<Option<Arc<Person>>, StateFault> {
+        let key = (Box::from(verified.user()), Box::from(verified.roles()));
+        if let Some(person) = self.recall(revision, |remembered| remembered.signed.get(&key).cloned()) {
+            return Ok(Some(person));
+        }
+        let Ok(user) = UserName::new(verified.user()) else { return Ok(None) };
+        let own = backend.rights_of(&user)?;
+        let mut is_known = own.is_some();
+        let mut grants = own.map_or_else(Vec::new, |rights| rights.grants().to_vec());
+        for name in verified.roles().iter().filter_map(|name| RoleName::new(name.as_str()).ok()) {
+            if let Some(row) = backend.role(&name)?.found {
+                is_known = true;
+                grants.extend(row.grants);
+            }
+        }
+        if !is_known {
+            return Ok(None);
+        }
+        let person = Person { name: verified.user().into(), rights: Rights::new(grants), revision, is_root: false };
+        let person = Arc::new(person);
+        self.remember(revision, |remembered| insert(&mut remembered.signed, key, Arc::clone(&person)));
+        Ok(Some(person))
     }
 
     fn person(&self, backend: &Node, revision: Revision, name: &str) -> Result<Option<Arc<Person>>, StateFault> {

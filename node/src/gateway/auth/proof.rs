@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::connection::origin::Origin;
+use crate::gateway::auth::jwt::{JwtVerifier, Verified};
 use crate::gateway::auth::secret::TokenText;
 
 /// What is to prove who asks.
@@ -27,6 +28,17 @@ pub enum Proof {
     },
     /// The name in a certificate that was verified.
     Certificate(Arc<str>),
+    /// A token that somebody else signed, and whose signature holds.
+    Signed(Arc<Verified>),
+}
+
+/// What a request brings.
+#[derive(Debug)]
+pub enum Brought {
+    /// What can be looked at as it is.
+    Proof(Proof),
+    /// A bearer token that may be signed by somebody else: its text.
+    Signed(String),
 }
 
 /// What tokens of the cluster begin with.
@@ -47,9 +59,11 @@ impl Proof {
     ///
     /// # Errors
     /// What is wrong with its header. It never repeats any of it.
-    pub fn of(headers: &HeaderMap, origin: &Origin) -> Result<Option<Self>, &'static str> {
+    pub fn of(headers: &HeaderMap, origin: &Origin) -> Result<Option<Brought>, &'static str> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(value) = given.next() else { return Ok(origin.certificate.clone().map(Self::Certificate)) };
+        let Some(value) = given.next() else {
+            return Ok(origin.certificate.clone().map(Self::Certificate).map(Brought::Proof));
+        };
         if given.next().is_some() {
             return Err("the header Authorization is given more than once");
         }
@@ -59,11 +73,14 @@ impl Proof {
             return Err("the header Authorization is not `Bearer TOKEN`: no other scheme is known");
         }
         let token = token.trim();
+        if JwtVerifier::is_of_form(token) {
+            return Ok(Some(Brought::Signed(token.to_owned())));
+        }
         if !token.starts_with(TOKEN_MARK) {
-            return Ok(Some(Self::Root(hash_of(token))));
+            return Ok(Some(Brought::Proof(Self::Root(hash_of(token)))));
         }
         let text = TokenText::read(token).ok_or("the token is not whole: it has the form `qt_ID_SECRET`")?;
-        Ok(Some(Self::Token { id: text.id, hash: text.hash() }))
+        Ok(Some(Brought::Proof(Self::Token { id: text.id, hash: text.hash() })))
     }
 }
 
@@ -84,9 +101,11 @@ mod tests {
         });
         match Proof::of(&pairs.collect(), &origin(certificate)) {
             Ok(None) => "nothing".into(),
-            Ok(Some(Proof::Root(_))) => "root".into(),
-            Ok(Some(Proof::Token { id, .. })) => format!("token {id}"),
-            Ok(Some(Proof::Certificate(name))) => format!("certificate {name}"),
+            Ok(Some(Brought::Proof(Proof::Root(_)))) => "root".into(),
+            Ok(Some(Brought::Proof(Proof::Token { id, .. }))) => format!("token {id}"),
+            Ok(Some(Brought::Proof(Proof::Certificate(name)))) => format!("certificate {name}"),
+            Ok(Some(Brought::Proof(Proof::Signed(_)))) => "nothing is proved yet".into(),
+            Ok(Some(Brought::Signed(_))) => "signed".into(),
             Err(why) => why.into(),
         }
     }
@@ -98,6 +117,8 @@ mod tests {
         let token = format!("Bearer qt_00ff00ff00ff00ff_{}", "A".repeat(43));
         assert_eq!(proof(&[("authorization", &token)], Some("app")), "token 00ff00ff00ff00ff");
         assert_eq!(proof(&[("authorization", "bEARER   something long")], None), "root");
+        assert_eq!(proof(&[("authorization", "Bearer eyJhbGciOiJFUzI1NiJ9.e30.AA")], Some("app")), "signed");
+        assert_eq!(proof(&[("authorization", "Bearer eyJhbGciOiJFUzI1NiJ9.e30")], None), "root");
     }
 
     #[test]

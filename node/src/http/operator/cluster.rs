@@ -24,7 +24,9 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
     responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
 pub async fn status(context: Context) -> Outcome {
-    ok_json(&context.api.backend.status())
+    let mut status = context.api.backend.status();
+    status.warnings.extend(context.api.authenticator.jwt().and_then(|jwt| jwt.warning()));
+    ok_json(&status)
 }
 
 /// The digest of the replicated state on this node. Equal on all nodes for an equal index.

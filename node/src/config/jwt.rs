@@ -1,0 +1,118 @@
+//! The settings of tokens that somebody else signs.
+//!
+//! Owns which of them belong together. A file of keys is read here to be checked; an address is asked once the node runs.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use http::Uri;
+
+use super::faults::Faults;
+use super::{Args, Auth};
+use crate::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
+use crate::tls;
+
+/// The claim with the name of the user where nothing else is said.
+const USER_CLAIM: &str = "sub";
+
+/// Takes the settings out of the arguments.
+pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<JwtSettings> {
+    let (issuer, audience, jwks) = (args.jwt_issuer.take(), args.jwt_audience.take(), args.jwt_jwks.take());
+    let (ca, user_claim, user_prefix) = (args.jwt_ca.take(), args.jwt_user_claim.take(), args.jwt_user_prefix.take());
+    let roles_claim = args.jwt_roles_claim.take();
+    let given = [
+        ("jwt_issuer", issuer.is_some()),
+        ("jwt_audience", audience.is_some()),
+        ("jwt_jwks", jwks.is_some()),
+        ("jwt_ca", ca.is_some()),
+        ("jwt_user_claim", user_claim.is_some()),
+        ("jwt_user_prefix", user_prefix.is_some()),
+        ("jwt_roles_claim", roles_claim.is_some()),
+    ];
+    let (first, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
+    if auth == Auth::Off {
+        faults.add(
+            first,
+            "nobody is asked for a token while authentication is off: say --auth required, or leave it out",
+        );
+    }
+    for (field, is_given) in &given[..3] {
+        if !is_given {
+            let flag = field.replace('_', "-");
+            faults.add(field, format!("missing, though {first} is there; say --{flag} too, or leave all of jwt out"));
+        }
+    }
+    for (field, text) in [
+        ("jwt_issuer", &issuer),
+        ("jwt_audience", &audience),
+        ("jwt_user_claim", &user_claim),
+        ("jwt_roles_claim", &roles_claim),
+    ] {
+        if text.as_deref() == Some("") {
+            faults.add(field, "must not be empty");
+        }
+    }
+    let source = source(&jwks?, ca, faults)?;
+    Some(JwtSettings {
+        issuer: issuer?,
+        audience: audience?,
+        source,
+        user_claim: user_claim.unwrap_or_else(|| USER_CLAIM.to_owned()),
+        user_prefix: user_prefix.unwrap_or_default(),
+        roles_claim,
+    })
+}
+
+fn source(jwks: &str, ca: Option<PathBuf>, faults: &mut Faults) -> Option<JwksSource> {
+    let is_https = jwks.starts_with("https://");
+    if let (Some(ca), true) = (&ca, is_https)
+        && let Err(why) = tls::client_config(ca)
+    {
+        faults.add("jwt_ca", format!("{}: {why}", ca.display()));
+    }
+    match (is_https, jwks.starts_with("http://"), ca) {
+        (true, _, None) => {
+            faults.add(
+                "jwt_ca",
+                "missing: name the CA of the issuer's certificate; there are no others that a node believes",
+            );
+            None
+        }
+        (false, _, Some(_)) => {
+            faults.add("jwt_ca", "is for keys at an https:// address; leave it out");
+            None
+        }
+        (false, false, None) => file(jwks.into(), faults),
+        (is_https, _, ca) => address(jwks, is_https, ca, faults),
+    }
+}
+
+fn address(jwks: &str, is_https: bool, ca: Option<PathBuf>, faults: &mut Faults) -> Option<JwksSource> {
+    let Ok(uri) = jwks.parse::<Uri>() else {
+        faults.add("jwt_jwks", format!("`{jwks}` is no address"));
+        return None;
+    };
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_here =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback());
+    if host.is_empty() || uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        faults.add("jwt_jwks", "give an address with a host and without a user, like https://issuer.example/keys");
+        return None;
+    }
+    if !is_https && !is_here {
+        faults.add("jwt_jwks", "whoever is on the way could put keys of their own there: give https://, or a file");
+        return None;
+    }
+    Some(JwksSource::Url { uri, ca })
+}
+
+fn file(path: PathBuf, faults: &mut Faults) -> Option<JwksSource> {
+    let read = std::fs::read(&path).map_err(|error| format!("cannot be read: {error}"));
+    match read.and_then(|text| KeySet::read(&text)) {
+        Ok(_) => Some(JwksSource::File(path)),
+        Err(why) => {
+            faults.add("jwt_jwks", format!("{}: {why}", path.display()));
+            None
+        }
+    }
+}
