@@ -36,6 +36,7 @@ use crate::connection::origin::Origin;
 use crate::gateway::admission::pace::{Paced, PacedExecutor};
 use crate::gateway::api::Api;
 use crate::gateway::arrival::Arrival;
+use crate::gateway::door::Door;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::ConnectionEnd;
@@ -59,6 +60,8 @@ pub struct ServeSettings {
     pub drain_timeout: Duration,
     /// Without it the port is plain; with it, it is not.
     pub tls: Option<Arc<PortTls>>,
+    /// Which kind of port it is.
+    pub door: Door,
 }
 
 /// What is served, over either protocol.
@@ -105,7 +108,13 @@ pub async fn serve(
     };
     let drain_timeout = settings.drain_timeout;
     let threads = Handle::current().metrics().num_workers();
-    let watch = Arc::clone(&port.api.turns.pace).watch(threads, port.stop.clone());
+    // One port is enough to see how busy the threads are.
+    let is_of_clients = settings.door == Door::Clients;
+    let watch = async {
+        if is_of_clients {
+            Arc::clone(&port.api.turns.pace).watch(threads, port.stop.clone()).await;
+        }
+    };
     let on_socket = async {
         if let Some(socket) = socket {
             port.accept(Listener::Unix(socket), local).await;
@@ -224,7 +233,7 @@ async fn connection(
         first = detect(&mut stream, deadline, settings.tls.is_some()) => first,
     };
     let metrics = Arc::clone(&api.metrics);
-    let origin = Origin { address: peer, certificate: None, is_secure: settings.tls.is_some() };
+    let origin = Origin { address: peer, certificate: None, is_secure: settings.tls.is_some(), door: settings.door };
     let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout);
     // In boxes of their own size: side by side they would make every connection as large as the largest.
     let end = match (first, &settings.tls) {

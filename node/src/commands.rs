@@ -168,6 +168,13 @@ fn check_config(args: Args) -> Result<(), CommandError> {
 }
 
 fn say_doors(config: &Config) {
+    if let Some(admin) = &config.admin {
+        say!(
+            "  listen for metrics and administration at {}{}",
+            admin.address,
+            if admin.is_only { " alone" } else { "" }
+        );
+    }
     match &config.tls {
         None => say!("  speak plain HTTP with clients"),
         Some(files) => match &files.ca {

@@ -38,6 +38,7 @@ use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::jwt::JwtSettings;
+use crate::gateway::door::{AdminPort, Door};
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
@@ -185,6 +186,8 @@ pub struct Config {
     pub auth: Auth,
     /// Where the token of `root` stands.
     pub root_token_file: Option<PathBuf>,
+    /// The port for metrics and administration, if there is one.
+    pub admin: Option<AdminPort>,
     /// Whose signed tokens are believed, if anybody's.
     pub jwt: Option<JwtSettings>,
     /// Where it is written who did what.
@@ -247,6 +250,7 @@ impl Config {
             audit: None,
             log: None,
             given: Arc::new(self.given.clone()),
+            admin: self.admin,
         }
     }
 
@@ -268,6 +272,7 @@ impl Config {
             write_stall_timeout: self.idle_timeout.min(Duration::from_secs(30)),
             drain_timeout: self.drain_timeout,
             tls: None,
+            door: Door::Clients,
         }
     }
 }

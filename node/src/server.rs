@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use futures::future::OptionFuture;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
@@ -47,6 +48,7 @@ use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::root::RootToken;
+use crate::gateway::door::Door;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::millis::millis;
@@ -60,6 +62,8 @@ use crate::tls::reload::{self, TlsSamples};
 use crate::traces::{TraceCounts, Traces};
 use crate::unix_socket::UnixSocket;
 
+/// Most connections at the port for metrics and administration.
+const ADMIN_CONNECTIONS_MAX: usize = 256;
 /// How often the node looks whether openraft still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How often the node looks whether its ballast file can be made again.
@@ -143,11 +147,14 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
     let client_listener = listen(&*surroundings.network, "client", config.client_listen)?;
     let client_socket = config.client_socket.as_ref().map(listen_at_socket).transpose()?;
+    let admin_listener =
+        config.admin.map(|admin| listen(&*surroundings.network, "admin", admin.address)).transpose()?;
     let peer_listener = listen(&*surroundings.network, "peer", config.peer_listen)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
     let opened = Opened::open(&config, data_dir.path(), &surroundings)?;
     let network = Arc::clone(&surroundings.network);
-    let listeners = Listeners { peers: peer_listener, clients: client_listener, socket: client_socket };
+    let listeners =
+        Listeners { peers: peer_listener, clients: client_listener, socket: client_socket, admin: admin_listener };
     let node = Node::start(&config, data_dir.path(), opened, network, listeners).await?;
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
@@ -221,6 +228,7 @@ struct Listeners {
     peers: Listener,
     clients: Listener,
     socket: Option<UnixSocket>,
+    admin: Option<Listener>,
 }
 
 /// Everything on disk, opened.
@@ -524,8 +532,16 @@ impl Node {
         };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
+        // With places of its own: whatever clients do, an operator gets in.
+        let admin_settings =
+            ServeSettings { door: Door::Admin, connections_max: ADMIN_CONNECTIONS_MAX, ..serve_settings.clone() };
+        let admin = listeners
+            .admin
+            .map(|listener| client_port::serve(listener, None, api.clone(), admin_settings, clients_end.clone()));
         let clients = client_port::serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());
-        let clients = tokio::spawn(clients);
+        let clients = tokio::spawn(async move {
+            tokio::join!(clients, OptionFuture::from(admin));
+        });
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })
     }
 

@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_node::client_port::route_templates;
@@ -14,6 +15,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::door::Door;
 use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
@@ -215,6 +217,9 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,
         audit: None,
+        log: None,
+        given: Arc::default(),
+        admin: None,
     }
 }
 
@@ -226,6 +231,7 @@ fn serve_settings() -> ServeSettings {
         write_stall_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(5),
         tls: None,
+        door: Door::Clients,
     }
 }
 

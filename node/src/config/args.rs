@@ -48,6 +48,19 @@ pub struct Args {
     #[arg(long, env = "QUORATE_CLIENT_SOCKET_MODE", value_name = "MODE")]
     pub client_socket_mode: Option<String>,
 
+    /// IP:PORT where metrics and administration are served, beside the client port: with its TLS and its authentication, and with
+    /// connections of its own, so that clients cannot shut an operator out [default: none]
+    #[arg(long, env = "QUORATE_ADMIN_LISTEN", value_name = "ADDR")]
+    pub admin_listen: Option<String>,
+
+    /// Serve metrics, members, backups, users and the like at that port alone; the client port says where
+    #[arg(long, env = "QUORATE_ADMIN_ONLY", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub admin_only: Option<bool>,
+
+    /// Tell the metrics at that port whoever asks
+    #[arg(long, env = "QUORATE_ADMIN_OPEN_METRICS", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub admin_open_metrics: Option<bool>,
+
     /// IP:PORT where the other nodes connect [default: 127.0.0.1:7200; 127.0.0.1:7201 with --dev]
     #[arg(long, env = "QUORATE_PEER_LISTEN", value_name = "ADDR")]
     pub peer_listen: Option<String>,
@@ -408,7 +421,7 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id spare_node_ids data_dir client_listen client_socket client_socket_mode peer_listen client_advertise peer_advertise join standby join_token_file join_policy replace_dead_after_ms log log_format
+            config node_id spare_node_ids data_dir client_listen client_socket client_socket_mode admin_listen admin_only admin_open_metrics peer_listen client_advertise peer_advertise join standby join_token_file join_policy replace_dead_after_ms log log_format
             slow_request_ms otlp_endpoint trace_percent trace_parents feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max

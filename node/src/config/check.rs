@@ -17,6 +17,7 @@ use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, jwt
 use crate::app::backup_schedule::BackupSchedule;
 use crate::app::members::admission::JoinPolicy;
 use crate::gateway::admission::accounts::AccountLimits;
+use crate::gateway::door::AdminPort;
 use crate::gateway::hosts::{self, AllowedHosts};
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
@@ -60,8 +61,9 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let spare_node_ids = spare_node_ids(args.spare_node_ids.take(), faults);
     let security = Security::of(&mut args, node_id, &spare_node_ids, faults);
     let jwt = jwt::of(&mut args, security.auth, faults);
+    let admin = admin_port(&mut args, faults);
     if !insecure {
-        security.judge_listeners(client_listen, peer_listen, faults);
+        security.judge_listeners(client_listen, admin.map(|admin| admin.address), peer_listen, faults);
     }
     let archive = archive::settings(&mut args, faults);
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
@@ -186,6 +188,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         peer_tls: security.peer_tls,
         auth: security.auth,
         root_token_file: security.root_token_file,
+        admin,
         jwt,
         audit_log: args.audit_log,
         dev,
@@ -330,6 +333,20 @@ fn listen(field: &'static str, given: Option<&str>, default: &str, faults: &mut 
         faults.add(field, format!("`{text}` is not IP:PORT; write it like {default}"));
         fallback
     })
+}
+
+fn admin_port(args: &mut Args, faults: &mut Faults) -> Option<AdminPort> {
+    let (is_only, has_open_metrics) = (args.admin_only.unwrap_or(false), args.admin_open_metrics.unwrap_or(false));
+    let Some(text) = args.admin_listen.take() else {
+        for (field, _) in
+            [("admin_only", is_only), ("admin_open_metrics", has_open_metrics)].iter().filter(|(_, is)| *is)
+        {
+            faults.add(field, "there is no port for administration: say --admin-listen ADDR, or leave it out");
+        }
+        return None;
+    };
+    let address = listen("admin_listen", Some(&text), "127.0.0.1:7300", faults);
+    Some(AdminPort { address, is_only, has_open_metrics })
 }
 
 fn client_socket(path: Option<PathBuf>, mode: Option<&str>, faults: &mut Faults) -> Option<ClientSocket> {

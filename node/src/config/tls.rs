@@ -32,7 +32,13 @@ impl Security {
     }
 
     /// Whoever reaches a port that is open to all owns the data.
-    pub fn judge_listeners(&self, client: SocketAddr, peer: SocketAddr, faults: &mut Faults) {
+    pub fn judge_listeners(
+        &self,
+        client: SocketAddr,
+        admin: Option<SocketAddr>,
+        peer: SocketAddr,
+        faults: &mut Faults,
+    ) {
         let mut missing = Vec::new();
         if self.tls.is_none() {
             missing.push("TLS (--tls-cert FILE --tls-key FILE)");
@@ -41,6 +47,9 @@ impl Security {
             missing.push("authentication (--auth required)");
         }
         refuse_beyond_loopback("client_listen", client, &missing, faults);
+        if let Some(admin) = admin {
+            refuse_beyond_loopback("admin_listen", admin, &missing, faults);
+        }
         let missing: &[_] = match self.peer_tls {
             None => &["TLS between the nodes (--peer-tls-cert FILE --peer-tls-key FILE --peer-tls-ca FILE)"],
             Some(_) => &[],

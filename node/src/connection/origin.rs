@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::gateway::door::Door;
 use crate::net::PeerAddress;
 
 /// The far end of a connection.
@@ -16,6 +17,8 @@ pub struct Origin {
     pub certificate: Option<Arc<str>>,
     /// Whether what it says is encrypted.
     pub is_secure: bool,
+    /// By which kind of port it came.
+    pub door: Door,
 }
 
 impl Origin {

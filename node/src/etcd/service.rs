@@ -31,7 +31,7 @@ use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::failure::Failure;
-use crate::gateway::{answer_body, caught, enter, request_ids};
+use crate::gateway::{answer_body, caught, door, enter, request_ids};
 use crate::{timings, watchdog};
 
 /// A call that came, before anything of it was looked at.
@@ -203,6 +203,9 @@ impl Asked {
         if let Some(misled) = &self.misled {
             return Err(misled.clone().into());
         }
+        let policy = self.served.policy;
+        let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
+        door::check(self.call.origin.door, self.call.api.settings.admin.as_ref(), asked)?;
         let says_who = headers.contains_key(header::AUTHORIZATION) || self.call.origin.certificate.is_some();
         enter::enter(&self.call, headers, self.served.policy.guard).await.map_err(|failure| match failure.code() {
             ErrorCode::Unauthenticated if !says_who => status::known(quorate_etcd_api::Error::UserEmpty),

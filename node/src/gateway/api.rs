@@ -19,6 +19,7 @@ use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
 use crate::gateway::auth::jwt::JwtSamples;
+use crate::gateway::door::AdminPort;
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::leader_headers::LeaderHeaders;
 use crate::gateway::task_lines::TaskLines;
@@ -72,6 +73,8 @@ pub struct ApiSettings {
     pub log: Option<LogControl>,
     /// Every setting that was given, as it may be shown.
     pub given: Arc<BTreeMap<String, String>>,
+    /// The port for metrics and administration, if there is one.
+    pub admin: Option<AdminPort>,
 }
 
 /// The API over one node.

@@ -104,13 +104,14 @@ fn written(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::door::Door;
 
     fn judged(hosts: &AllowedHosts, host: Option<&str>, address: PeerAddress) -> bool {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().expect("a header"));
         }
-        let origin = Origin { address, certificate: None, is_secure: false };
+        let origin = Origin { address, certificate: None, is_secure: false, door: Door::Clients };
         hosts.judge(&Uri::from_static("/v1/kv/k"), &headers, &origin).is_ok()
     }
 
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn over_http_2_the_authority_is_what_counts() {
         let hosts = AllowedHosts::of([]);
-        let origin = Origin { address: NETWORK, certificate: None, is_secure: false };
+        let origin = Origin { address: NETWORK, certificate: None, is_secure: false, door: Door::Clients };
         let by = |uri: &'static str| hosts.judge(&Uri::from_static(uri), &HeaderMap::new(), &origin).is_ok();
         assert!(by("http://127.0.0.1:7100/v1/kv/k"));
         assert!(!by("http://evil.example/v1/kv/k"));

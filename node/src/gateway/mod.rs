@@ -13,6 +13,7 @@ pub mod backup;
 pub mod call;
 pub mod caught;
 pub mod decide;
+pub mod door;
 pub mod enter;
 pub mod entry_lock;
 pub mod entry_view;

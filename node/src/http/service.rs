@@ -21,6 +21,7 @@ use crate::gateway::answer_body;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::caught;
+use crate::gateway::door;
 use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
@@ -34,6 +35,9 @@ use crate::http::routes::{self, Operation, Policy, Route};
 use crate::limits;
 use crate::timings::{self, Part};
 use crate::watchdog;
+
+/// The route of the metrics.
+const METRICS: &str = "/metrics";
 
 /// An answer may be kept, and is asked for again each time: what is kept may be another version.
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
@@ -75,8 +79,12 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     if context.policy.guard != Guard::None {
         api.settings.hosts.judge(&head.uri, &head.headers, &context.origin)?;
     }
+    let (door, admin) = (context.origin.door, api.settings.admin.as_ref());
+    let is_metrics = context.route.template() == METRICS;
+    let asked = door::Asked { is_data: operation.is_data(), guard: context.policy.guard, is_metrics };
+    door::check(door, admin, asked)?;
     if !api.authenticator.is_open() {
-        Box::pin(enter::enter(context, &head.headers, context.policy.guard)).await?;
+        Box::pin(enter::enter(context, &head.headers, door::guard(door, admin, asked))).await?;
     }
     // Never holds back the routes that tell an operator what is going on.
     if operation.is_data() {

@@ -11,6 +11,7 @@ use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::door::Door;
 use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
@@ -52,6 +53,9 @@ pub fn api_settings() -> ApiSettings {
         etcd_version: EtcdVersion::default(),
         auth: AuthSettings::Open,
         audit: None,
+        log: None,
+        given: Arc::default(),
+        admin: None,
     }
 }
 
@@ -63,6 +67,7 @@ pub fn serve_settings() -> ServeSettings {
         write_stall_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(5),
         tls: None,
+        door: Door::Clients,
     }
 }
 

@@ -87,12 +87,13 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::door::Door;
     use crate::net::PeerAddress;
     use http::HeaderName;
 
     fn origin(certificate: Option<&str>) -> Origin {
         let address = PeerAddress::Network(([127, 0, 0, 1], 1).into());
-        Origin { address, certificate: certificate.map(Arc::from), is_secure: true }
+        Origin { address, certificate: certificate.map(Arc::from), is_secure: true, door: Door::Clients }
     }
 
     fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {
