@@ -80,5 +80,6 @@ mod space;
 mod insight;
 mod levels;
 mod logging;
+mod operator;
 mod tls;
 mod traces;

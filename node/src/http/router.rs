@@ -27,7 +27,7 @@ use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
 use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
-pub fn declared() -> [Routes; 35] {
+pub fn declared() -> [Routes; 36] {
     [
         keys::kv::routes(),
         keys::list::routes(),

@@ -63,7 +63,7 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 95] = [
+const ROUTES: [(&str, &str, u32); 100] = [
     ("get", "/errors/{code}", 1),
     ("get", "/", 1),
     ("get", "/console", 1),
@@ -74,6 +74,7 @@ const ROUTES: [(&str, &str, u32); 95] = [
     ("get", "/openapi.json", 1),
     ("get", "/version", 1),
     ("get", "/v1/limits", 1),
+    ("get", "/v1/access/check", 1),
     ("get", "/v1/access/roles", 1),
     ("get", "/v1/access/roles/{name}", 1),
     ("put", "/v1/access/roles/{name}", 2),
@@ -136,6 +137,10 @@ const ROUTES: [(&str, &str, u32); 95] = [
     ("get", "/v1/locks/{name}/check", 6),
     ("post", "/v1/locks/{name}/release", 5),
     ("post", "/v1/ops", 40),
+    ("get", "/v1/node/config", 1),
+    ("get", "/v1/node/log", 1),
+    ("get", "/v1/node/log/lines", 1),
+    ("put", "/v1/node/log", 1),
     ("get", "/v1/requests/{id}", 2),
     ("get", "/v1/sequences/{name}", 1),
     ("post", "/v1/sequences/{name}", 2),
@@ -376,6 +381,14 @@ impl Draft<'_> {
                 Request::get(self.pick(&["/v1/watch?prefix=x/&initial=true", "/v1/watch?prefix=x/", part]))
             }
             ("get", "/v1/audit") => Request::get(format!("/v1/audit?key={}&limit=20", self.key())),
+            ("get", "/v1/access/check") => {
+                Request::get(self.pick(&[
+                    "/v1/access/check?permission=write&name=x/a",
+                    "/v1/access/check?permission=monitor&prefix=",
+                ]))
+            }
+            ("get", "/v1/node/log/lines") => Request::get("/v1/node/log/lines?limit=3".to_owned()),
+            ("put", "/v1/node/log") => Request::new("PUT", filled).json(text(&json!({}))),
             ("get", "/v1/kv") => {
                 let part = "/v1/kv?prefix=x/&part=0&of=2";
                 Request::get(self.pick(&["/v1/kv?prefix=x/&limit=100", "/v1/kv?prefix=x/p/&keys_only=true", part]))
