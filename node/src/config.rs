@@ -259,6 +259,7 @@ impl Config {
         JoinCredential {
             as_standby: self.standby,
             invitation_file: self.join_token_file.clone(),
+            has_spare_ids: self.is_spare || !self.spare_node_ids.is_empty(),
             ..JoinCredential::default()
         }
     }

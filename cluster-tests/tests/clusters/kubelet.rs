@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{PATIENCE, Request, eventually};
+use cluster_tests::{PATIENCE, Request, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::MemberRole;
 use quorate_node::EXIT_REMOVED;
@@ -40,11 +40,6 @@ fn ip(line: &str) -> Result<(), String> {
     run("ip", &line.split(' ').collect::<Vec<_>>())
 }
 
-/// Which pod a node is in: node 3 and its spare ids, 301 to 309, in the third.
-fn place_of(id: u64) -> u64 {
-    if id < 100 { id } else { id / 100 }
-}
-
 /// A pod that runs.
 struct Pod {
     process: Child,
@@ -64,6 +59,8 @@ struct Kubelet {
     names: BTreeMap<u64, IpAddr>,
     /// Addresses given so far: none is given twice.
     addresses: u8,
+    /// Whether a certificate is all that a newcomer needs.
+    is_open: bool,
 }
 
 /// The command of the container: the folded block below `- >-`, whose lines are one.
@@ -76,7 +73,7 @@ fn command_of_manifest() -> String {
 }
 
 impl Kubelet {
-    fn new() -> Result<Self, String> {
+    fn new(is_open: bool) -> Result<Self, String> {
         for program in ["unshare", "mount"] {
             run(program, &["--version"])?;
         }
@@ -85,7 +82,7 @@ impl Kubelet {
         let nth = NETWORKS.fetch_add(1, Ordering::Relaxed);
         let (name, network) = (format!("k{}x{nth}", std::process::id() % 100_000), format!("10.213.{}", 80 + nth));
         let (pods, names) = (BTreeMap::new(), BTreeMap::new());
-        let kubelet = Self { name, network, dir, command: command_of_manifest(), pods, names, addresses: 0 };
+        let kubelet = Self { name, network, dir, command: command_of_manifest(), pods, names, addresses: 0, is_open };
         let (bridge, network) = (&kubelet.name, &kubelet.network);
         ip(&format!("link add {bridge} type bridge"))?;
         ip(&format!("addr add {network}.254/24 dev {bridge}"))?;
@@ -156,8 +153,10 @@ impl Kubelet {
         command.env("QUORATE_PEER_TLS_CERT", pki(&format!("node-{pod}.crt")));
         command.env("QUORATE_PEER_TLS_KEY", pki(&format!("node-{pod}.key")));
         command.env("QUORATE_PEER_TLS_CA", pki("ca.crt"));
-        // The certificate is all that a newcomer needs.
-        command.env("QUORATE_JOIN_POLICY", "open");
+        if self.is_open {
+            command.env("QUORATE_JOIN_POLICY", "open");
+        }
+        command.env("QUORATE_JOIN_TOKEN_FILE", self.path("join-token"));
         command.env("QUORATE_BALLAST_BYTES", "0").env("QUORATE_MIN_FREE_BYTES", "0");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a descriptor")).stderr(log);
         // SAFETY: prctl is a plain system call; nothing is allocated or locked between fork and exec.
@@ -286,22 +285,6 @@ impl Kubelet {
         .await;
     }
 
-    /// Waits until each of the first three pods has one member, which votes, other than the one that the pod was before. Returns them
-    /// in the order of the pods.
-    async fn wait_places(&self, before: &[u64], changed: u64) -> Vec<u64> {
-        eventually(&format!("node-{changed} has another id than in {before:?}"), 2 * PATIENCE, async || {
-            let seen = self.client().members().list().await.map_err(|error| error.to_string())?;
-            let all_vote = seen.members.iter().all(|member| member.role == MemberRole::Voter && member.healthy);
-            let mut ids: Vec<_> = seen.members.iter().map(|member| member.id).collect();
-            ids.sort_by_key(|id| place_of(*id));
-            let places: Vec<_> = ids.iter().map(|id| place_of(*id)).collect();
-            let is_new = |id: &u64| (place_of(*id) == changed) != before.contains(id);
-            let is_so = all_vote && !seen.changing && places == [1, 2, 3] && ids.iter().all(is_new);
-            if is_so { Ok(ids) } else { Err(format!("{seen:?}\n{}", self.log(changed))) }
-        })
-        .await
-    }
-
     async fn write(&self, key: &str) {
         let put = async || self.client().put(key, quorate_client::Value::json(&1).expect("JSON")).await;
         eventually("a write", PATIENCE, async || put().await.map(|_| ()).map_err(|error| error.to_string())).await;
@@ -333,8 +316,8 @@ impl Drop for Kubelet {
 }
 
 /// Pods of a cluster that has founded itself.
-async fn three_pods() -> Option<Kubelet> {
-    let mut kubelet = match Kubelet::new() {
+async fn three_pods(is_open: bool) -> Option<Kubelet> {
+    let mut kubelet = match Kubelet::new(is_open) {
         Ok(kubelet) => kubelet,
         Err(why) => {
             println!("skipped: needs root, ip, unshare and mount: {why}");
@@ -349,7 +332,7 @@ async fn three_pods() -> Option<Kubelet> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_are_killed_or_moved_come_back_as_themselves_and_liveness_lets_them() {
-    let Some(mut kubelet) = three_pods().await else { return };
+    let Some(mut kubelet) = three_pods(true).await else { return };
     kubelet.write("before").await;
     kubelet.kill(1);
     kubelet.restart(1);
@@ -388,7 +371,7 @@ async fn pods_that_are_killed_or_moved_come_back_as_themselves_and_liveness_lets
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_lost_its_volume_takes_its_own_place_under_another_id() {
-    let Some(mut kubelet) = three_pods().await else { return };
+    let Some(mut kubelet) = three_pods(true).await else { return };
     kubelet.write("one").await;
     kubelet.lose_volume(3);
     kubelet.wait_members(&[1, 2, 301]).await;
@@ -398,14 +381,12 @@ async fn a_pod_that_lost_its_volume_takes_its_own_place_under_another_id() {
     kubelet.restart(3);
     kubelet.wait_ready([3]).await;
     kubelet.wait_members(&[1, 2, 301]).await;
-    let mut members = vec![1, 2, 301];
-    // In the end all founders are gone, and the list of the founders is what it was.
-    for pod in [3, 1, 2] {
+    // In the end all founders are gone, and the list of the founders is what it was. No id comes twice.
+    for (pod, members) in [(3, [1, 2, 302]), (1, [2, 101, 302]), (2, [101, 201, 302])] {
         kubelet.lose_volume(pod);
-        members = kubelet.wait_places(&members, pod).await;
+        kubelet.wait_members(&members).await;
         kubelet.wait_ready(1..=FOUNDERS).await;
     }
-    assert!(members.iter().filter(|id| **id > FOUNDERS).count() >= 2, "{members:?}");
     kubelet.write("two").await;
     kubelet.wait_ready(1..=FOUNDERS).await;
     for pod in 1..=FOUNDERS {
@@ -419,8 +400,26 @@ async fn a_pod_that_lost_its_volume_takes_its_own_place_under_another_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_cluster_wants_an_invitation_a_pod_without_its_volume_waits_for_one() {
+    let Some(mut kubelet) = three_pods(false).await else { return };
+    kubelet.write("one").await;
+    kubelet.lose_volume(2);
+    eventually("it says what it waits for", PATIENCE, async || match kubelet.log(2) {
+        log if log.contains("this node is not taken in; it asks again") => Ok(()),
+        log => Err(log),
+    })
+    .await;
+    assert_eq!(kubelet.probe(2, "/livez").await, Ok(200), "nobody is to restart it for that");
+    let invited = kubelet.client().members().invite().await.expect("an invitation");
+    write_secret(kubelet.path("join-token"), invited.token.0);
+    kubelet.wait_members(&[1, 3, 201]).await;
+    kubelet.wait_ready(1..=FOUNDERS).await;
+    kubelet.assert_has(&["one"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_are_scaled_to_five_and_back_by_members() {
-    let Some(mut kubelet) = three_pods().await else { return };
+    let Some(mut kubelet) = three_pods(true).await else { return };
     kubelet.write("three").await;
     kubelet.scale(5);
     kubelet.wait_ready(1..=5).await;
@@ -440,5 +439,11 @@ async fn pods_are_scaled_to_five_and_back_by_members() {
     [4, 5].into_iter().for_each(|pod| kubelet.delete_volume(pod));
     kubelet.wait_ready(1..=FOUNDERS).await;
     kubelet.wait_members(&[1, 2, 3]).await;
+    kubelet.assert_has(&["three", "five"]).await;
+
+    // On new volumes they are others than those that were removed.
+    kubelet.scale(5);
+    kubelet.wait_members(&[1, 2, 3, 401, 501]).await;
+    kubelet.wait_ready(1..=5).await;
     kubelet.assert_has(&["three", "five"]).await;
 }

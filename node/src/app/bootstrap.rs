@@ -45,6 +45,8 @@ pub struct JoinCredential {
     pub as_standby: bool,
     /// File with its invitation, read for each try; it may be missing.
     pub invitation_file: Option<PathBuf>,
+    /// It has other ids, under which it may ask instead of waiting where this one was removed.
+    pub has_spare_ids: bool,
     /// What was said last of why it is not taken in.
     pub said: Mutex<String>,
 }
@@ -353,8 +355,9 @@ async fn join(
             Ok(PeerResponse::Refused { reason }) => {
                 return Err(Refused(format!("node {id} refuses to take this node in: {reason}")));
             }
+            Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => return Err(Refused(reason)),
             // An operator can do something about it while this node waits.
-            Ok(PeerResponse::NotInvited { reason }) => {
+            Ok(PeerResponse::NotInvited { reason } | PeerResponse::IdRemoved { reason }) => {
                 credential.say(&reason);
                 tokio::time::sleep(ASK_AGAIN).await;
                 return Ok(());

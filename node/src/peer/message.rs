@@ -194,6 +194,11 @@ pub enum PeerResponse {
         /// Whether it is one.
         is_member: bool,
     },
+    /// To [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`]: not under this id, which was removed, and why.
+    IdRemoved {
+        /// A sentence for people.
+        reason: String,
+    },
 }
 
 /// What became of one command.

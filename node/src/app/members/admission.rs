@@ -63,7 +63,7 @@ pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, d
             show(app, newcomer, text, *as_standby, deadline).await
         }
         (None, Credential::Shown { invitation: None, .. }) if was_removed => {
-            Err(Stop::NotInvited(explain(newcomer, MembersFault::IdRemoved)))
+            Err(Stop::IdRemoved(explain(newcomer, MembersFault::IdRemoved)))
         }
         (None, Credential::Shown { invitation: None, .. }) => match app.inner.join_policy {
             JoinPolicy::Open => Ok(()),
@@ -85,6 +85,10 @@ async fn show(app: &App, newcomer: NodeDisk, text: &str, as_standby: bool, deadl
         Outcome::Members(_) => {
             tracing::info!(node = newcomer.node_id, %invitation, "a newcomer was let in by its invitation");
             Ok(())
+        }
+        // The invitation is as good as before, for an id that was never used.
+        Outcome::Rejected(Rejection::Members(fault @ MembersFault::IdRemoved)) => {
+            Err(Stop::IdRemoved(explain(newcomer, fault)))
         }
         Outcome::Rejected(Rejection::Members(fault)) => {
             let why = explain_members(fault);

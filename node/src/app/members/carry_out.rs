@@ -31,6 +31,8 @@ pub enum Stop {
     Refused(String),
     /// Not without an invitation, or not with this one, and why.
     NotInvited(String),
+    /// No: this node id was removed, and why.
+    IdRemoved(String),
 }
 
 /// Judges a request and does it.

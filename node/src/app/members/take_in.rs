@@ -76,6 +76,7 @@ pub async fn join(
         Err(Stop::Late) => PeerResponse::TryAgain,
         Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
         Err(Stop::NotInvited(reason)) => PeerResponse::NotInvited { reason },
+        Err(Stop::IdRemoved(reason)) => PeerResponse::IdRemoved { reason },
     }
 }
 
