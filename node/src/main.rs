@@ -95,7 +95,8 @@ fn serve(settings: Args) -> ExitCode {
         Err(error) => Err(server::ServerError(error.to_string()).into()),
     };
     match &ended {
-        Ok(()) => logging::flush(),
+        // One that goes on under another id has said so in its log.
+        Ok(()) | Err(Ended::Renumbered(_)) => logging::flush(),
         // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
         Err(error) => logging::say_last(&format!("quorate-node: {error}")),
     }
