@@ -44,7 +44,7 @@ impl Guarded {
     async fn start_with(serve: ServeSettings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("root");
-        std::fs::write(&file, format!("{ROOT}\n")).expect("written");
+        write_root(&file, &format!("{ROOT}\n"));
         let root = Some(RootToken::open(&file).expect("a token"));
         let audit = Some(AuditFile::open(&dir.path().join("audit")).expect("a file"));
         let auth = AuthSettings::Guarded { root, jwt: None };
@@ -594,12 +594,18 @@ async fn the_trail_of_a_key_tells_who_did_what() {
     }
 }
 
+/// The file of a root token, which a node takes only where others cannot read it.
+fn write_root(file: &std::path::Path, token: &str) {
+    std::fs::write(file, token).expect("written");
+    std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+}
+
 /// The root token is exchanged with its file.
 #[tokio::test]
 async fn the_root_token_is_what_stands_in_its_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("root");
-    std::fs::write(&file, ROOT).expect("written");
+    write_root(&file, ROOT);
     let root = RootToken::open(&file).expect("a token");
     let follower = tokio::spawn(Arc::clone(&root).follow());
     let settings = ApiSettings { auth: AuthSettings::Guarded { root: Some(root), jwt: None }, ..api_settings() };
