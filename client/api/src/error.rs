@@ -133,6 +133,9 @@ pub struct Problem {
     /// expired. With `too_many_requests`: milliseconds after which to ask again, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// With `quota_exceeded`, where it is the quota of a principal or a prefix: which, and how much is used of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<super::QuotaExceeded>,
 }
 
 impl Problem {
@@ -167,6 +170,7 @@ impl Problem {
             holders: None,
             waiters: None,
             retry_after_ms: None,
+            quota: None,
         }
     }
 }

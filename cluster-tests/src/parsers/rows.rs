@@ -10,8 +10,8 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::keyspace::{
-    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members, refusals,
-    request, sequence, session, task, timer,
+    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members, quota,
+    refusals, request, sequence, session, task, timer,
 };
 use quorate_store::offline::decode_row;
 use quorate_store::types::CollectionRow;
@@ -92,6 +92,8 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
         family::INVITATION => members::invitation_key(members::decode_invitation(row_key)?),
         family::REMOVED_MEMBER => members::removed_key(members::decode_removed(row_key)?),
         family::USER_TOKEN => access::decode_user_token(row_key).map(|(user, id)| access::user_token_key(&user, id))?,
+        family::QUOTA => quota::row_key(&quota::decode_key(row_key)?),
+        family::QUOTA_USE => quota::use_key(&quota::decode_use_key(row_key)?),
         family::ROLE_USER => {
             access::decode_role_user(row_key).map(|(role, user)| access::role_user_key(&role, &user))?
         }

@@ -15,8 +15,8 @@ pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{Observed, StateFault, StateReader};
 use quorate_store::types::{
-    AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
-    TaskVerb, WhereChange, WriteOp,
+    AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, QuotaOp, Reply, Revision, RulesChange, SessionId,
+    SessionOp, TaskVerb, WhereChange, WriteOp,
 };
 use quorate_store::{command_codec, raft::TypeConfig};
 
@@ -188,6 +188,7 @@ fn grows_the_state(action: &Action) -> bool {
         }
         // Few and small; and nodes that are needed must be able to come.
         Action::Members(_) => false,
+        Action::Quota(op) => matches!(op, QuotaOp::Set { .. }),
         Action::Maintain(_) | Action::Faults(_) => false,
     }
 }

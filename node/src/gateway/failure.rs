@@ -11,7 +11,7 @@ use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{Entry, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;
-use crate::gateway::rejection::{explain, faults_below, no_session, rejection_code};
+use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
 use crate::gateway::text;
 use crate::gateway::text::quoted;
 use crate::gateway::{entry_view, failed};
@@ -203,6 +203,7 @@ impl Failure {
             failure.problem.waiters = Some(waiters.into());
             failure.problem.retry_after_ms = Some(delay_ms).filter(|left| *left > 0);
         }
+        failure.problem.quota = beyond(rejection);
         failure
     }
 

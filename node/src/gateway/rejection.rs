@@ -2,10 +2,11 @@
 //!
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
-use quorate_api::{ErrorCode, InputFault};
+use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
-    AccessFault, Bounded, ClusterMillis, Guard, LockSpace, MembersFault, Rejection, Revision, SessionId,
+    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
+    Revision, SessionId,
 };
 
 use crate::gateway::failed;
@@ -97,6 +98,12 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
                 Bounded::RoleGrants => "grants of one role",
                 Bounded::UserTokens => "tokens of one user; remove some",
                 Bounded::Invitations => "invitations that are open; revoke some",
+                Bounded::PrefixQuotas => "prefixes with a quota",
+                Bounded::NestedQuotas => "prefixes with a quota around one name",
+                Bounded::PrincipalQuotas => "principals with a quota of their own",
+                Bounded::RequestIds => {
+                    "bytes of outcomes kept for retries; those of a quarter of an hour go at once, so ask again in a few minutes"
+                }
             };
             format!("there may be at most {limit} {what}")
         }
@@ -109,6 +116,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         }
         Rejection::Access(fault) => explain_access(fault),
         Rejection::Members(fault) => explain_members(*fault),
+        Rejection::BeyondQuota(beyond) => explain_quota(beyond),
         Rejection::Internal => {
             let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
             format!("the request met a bug of this software; {where_to}")
@@ -147,6 +155,50 @@ pub fn explain_members(fault: MembersFault) -> String {
             "a node of this id was removed; only an invitation that names the id lets it in".to_owned()
         }
     }
+}
+
+/// What a quota counts, as it is named in bounds.
+fn counted(what: Counted) -> &'static str {
+    match what {
+        Counted::Sessions => "sessions",
+        Counted::Locks => "locks",
+        Counted::Entries => "entries",
+        Counted::Bytes => "bytes",
+        Counted::Tasks => "tasks",
+    }
+}
+
+/// Which quota a command would have gone beyond, if that is why it is refused.
+pub fn beyond(rejection: &Rejection) -> Option<QuotaExceeded> {
+    let Rejection::BeyondQuota(beyond) = rejection else { return None };
+    let BeyondQuota { subject, what, bound, used, .. } = &**beyond;
+    let (principal, prefix) = match subject {
+        QuotaSubject::Principal(name) => (Some(name.clone()), None),
+        QuotaSubject::Prefix(prefix) => (None, Some(String::from_utf8_lossy(prefix).into_owned())),
+        QuotaSubject::Default => (None, None),
+    };
+    Some(QuotaExceeded { principal, prefix, counts: counted(*what).to_owned(), bound: *bound, used: *used })
+}
+
+/// Which quota is used up, for people.
+fn explain_quota(beyond: &BeyondQuota) -> String {
+    let BeyondQuota { subject, is_own, what, bound, used } = beyond;
+    let what = counted(*what);
+    let (whose, how) = match subject {
+        QuotaSubject::Prefix(prefix) => (
+            format!("the prefix {}", quoted(&String::from_utf8_lossy(prefix))),
+            "remove some, or have the quota raised",
+        ),
+        QuotaSubject::Principal(name) if *is_own => {
+            (format!("the user {}", quoted(name)), "give some up, or have the quota raised")
+        }
+        QuotaSubject::Principal(name) => (
+            format!("the user {}", quoted(name)),
+            "give some up, or have a quota of its own set; this is the usual one",
+        ),
+        QuotaSubject::Default => ("a user".to_owned(), "give some up"),
+    };
+    format!("{whose} has {used} {what}, and its quota is {bound}; {how}")
 }
 
 /// That a token does not hold a lock, for people.
@@ -196,6 +248,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::NotYours => ErrorCode::PermissionDenied,
         Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
         Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
+        Rejection::TooMany { what: Bounded::RequestIds, .. } => ErrorCode::TooManyRequests,
         Rejection::TooMany { .. } => ErrorCode::TooLarge,
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
@@ -217,6 +270,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
             | MembersFault::DiskRemoved
             | MembersFault::IdRemoved => ErrorCode::ChangeRefused,
         },
+        Rejection::BeyondQuota(_) => ErrorCode::QuotaExceeded,
     }
 }
 

@@ -325,3 +325,19 @@ pub const PARKED_SHOWN_MAX: usize = 256;
 
 /// Largest faulted command that is kept whole: all that are kept together fit into memory beside each other.
 pub const FAULT_COMMAND_BYTES_MAX: usize = 256 * 1024;
+
+/// Most prefixes with a quota: a command that sets one looks at all that lie within it.
+pub const PREFIX_QUOTAS_MAX: u32 = 1_000;
+
+/// Most prefixes with a quota around one name: each write below them counts in all of these.
+pub const NESTED_QUOTAS_MAX: usize = 16;
+
+/// Most principals with a quota of their own.
+pub const PRINCIPAL_QUOTAS_MAX: u32 = 10_000;
+
+/// Most bytes of outcomes that are kept under request ids at a time: as much as may be stored by default. At ten thousand writes a
+/// second they take a third of it. Where there are as many, new ids are refused; none is forgotten before its time.
+pub const REQUEST_TABLE_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
+
+/// Most bytes of audit groups of refusals in one bucket. What is refused beyond that is not recorded; that it was is counted.
+pub const REFUSALS_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -12,6 +12,7 @@ mod many;
 mod members;
 mod name;
 mod query;
+mod quota;
 mod ranges;
 mod task;
 mod task_name;
@@ -45,6 +46,9 @@ pub use many::{
 pub use members::{InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, RemovedRow};
 pub use name::Name;
 pub use query::{ClaimOp, ClaimReply, NumbersOp, RulesChange, RulesOp, WhereChange, WhereItem, WhereOp, WhereReply};
+pub use quota::{
+    BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaState, QuotaSubject,
+};
 pub use ranges::{
     Compared, Comparison, ComparisonOperator, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Listed,
     RemoveStep, Removed, RevisionFilter,
@@ -252,6 +256,8 @@ pub enum Action {
     Faults(FaultsOp),
     /// Who may become a member. Only from [`crate::level::TENANTS`] on.
     Members(MembersOp),
+    /// Quotas. Only from [`crate::level::TENANTS`] on.
+    Quota(QuotaOp),
 }
 
 impl Action {
@@ -265,6 +271,7 @@ impl Action {
             Self::Where(op) => op.criteria.level_needed().max(op.condition.level_needed()),
             Self::Claim(op) => op.criteria.level_needed().max(op.order.level_needed()),
             Self::Faults(_) => level::HARDENED,
+            Self::Quota(_) => level::TENANTS,
             Self::Session(SessionOp::CreateAs { .. }) => level::RANGES,
             Self::Members(_) => level::TENANTS,
             Self::Access(AccessOp::SetRole { grants, .. }) => {
@@ -510,6 +517,8 @@ pub enum Rejection {
     NotYours,
     /// Something about newcomers that cannot be.
     Members(MembersFault),
+    /// It would be beyond a quota. Not stored: the same request may succeed later.
+    BeyondQuota(Box<BeyondQuota>),
 }
 
 /// What there may be only so many of.
@@ -531,6 +540,14 @@ pub enum Bounded {
     UserTokens,
     /// Invitations of newcomers.
     Invitations,
+    /// Prefixes with a quota.
+    PrefixQuotas,
+    /// Prefixes with a quota around each other.
+    NestedQuotas,
+    /// Principals with a quota of their own.
+    PrincipalQuotas,
+    /// Bytes of the outcomes that are kept under request ids. Not stored: there is room again within the time for which they are kept.
+    RequestIds,
 }
 
 impl Rejection {
@@ -567,8 +584,14 @@ impl Rejection {
             | Self::AccessChanged
             | Self::Access(_)
             | Self::Members(_)
+            | Self::BeyondQuota(_)
             | Self::Internal => None,
         }
+    }
+
+    /// Whether it is refused because there is too much already.
+    fn lacks_room(&self) -> bool {
+        matches!(self, Self::BeyondQuota(_) | Self::TooMany { what: Bounded::RequestIds, .. })
     }
 
     /// The current entry, to be changed.
@@ -604,6 +627,7 @@ impl Rejection {
             | Self::AccessChanged
             | Self::Access(_)
             | Self::Members(_)
+            | Self::BeyondQuota(_)
             | Self::Internal => None,
         }
     }
@@ -686,6 +710,8 @@ pub enum Outcome {
     Access(Box<AccessReply>),
     /// What came of something about newcomers.
     Members(MembersReply),
+    /// The quota as it is now; `None` once it is removed.
+    Quota(Option<Box<QuotaRow>>),
 }
 
 impl Outcome {
@@ -706,7 +732,17 @@ impl Outcome {
             // The payloads of tasks are no entries.
             Self::Task(_) => {}
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
-            Self::Access(_) | Self::Members(_) => {}
+            Self::Access(_) | Self::Members(_) | Self::Quota(_) => {}
+        }
+    }
+
+    /// Whether all of it was refused because there is too much already. Nothing of that is kept under the request id: the same
+    /// request may succeed later.
+    pub fn lacks_room(&self) -> bool {
+        match self {
+            Self::Rejected(why) => why.lacks_room(),
+            Self::TxnRejected(rejected) => rejected.why.lacks_room(),
+            _ => false,
         }
     }
 
@@ -764,7 +800,7 @@ impl Outcome {
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => 0,
             Self::Task(done) => done.value_bytes(),
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
-            Self::Access(_) | Self::Members(_) => 0,
+            Self::Access(_) | Self::Members(_) | Self::Quota(_) => 0,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::codec::{self, CodecError};
 use crate::document::Json;
+use crate::keyspace::bucket_use::{self, BucketUse};
 use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::relocked::LockBefore;
@@ -11,17 +12,18 @@ use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
 use crate::keyspace::{
-    access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, members,
+    access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, members, quota,
     refusals, relocked, request, sequence, session, task, timer,
 };
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::CollectionRow;
 use crate::types::{
-    BarrierRow, ContentKind, Elected, InvitationRow, LatchRow, RemovedRow, RoleRow, SessionId, TokenRow, UserRow,
+    BarrierRow, ContentKind, Elected, InvitationRow, LatchRow, PrefixUse, PrincipalUse, QuotaRow, QuotaState,
+    QuotaSubject, RemovedRow, RoleRow, SessionId, TokenRow, UserRow,
 };
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 38] = [
+pub const NAMES: [(u8, &str); 42] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),
@@ -29,6 +31,7 @@ pub const NAMES: [(u8, &str); 38] = [
     (family::AUDIT, "audit groups"),
     (family::REFUSALS, "audit groups of refusals"),
     (family::REQUEST, "kept answers"),
+    (family::BUCKET_USE, "what buckets hold"),
     (family::DEADLINE, "deadlines"),
     (family::LOCK, "ends of locks on entries"),
     (family::COLLECTION, "collections"),
@@ -60,6 +63,9 @@ pub const NAMES: [(u8, &str); 38] = [
     (family::REPAIR, "what is still to be healed"),
     (family::INVITATION, "invitations of newcomers"),
     (family::REMOVED_MEMBER, "members of before"),
+    (family::QUOTA, "quotas"),
+    (family::QUOTA_USE, "what is counted for quotas"),
+    (family::QUOTA_STATE, "what holds for all quotas"),
 ];
 
 /// Decodes a row, and throws away what it holds.
@@ -73,6 +79,7 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::AUDIT => audit::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REFUSALS => refusals::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REQUEST => request::decode_key(row_key).and_then(|_| whole::<KeptReply>(value)),
+        family::BUCKET_USE => bucket_use::decode_key(row_key).and_then(|_| whole::<BucketUse>(value)),
         family::DEADLINE => deadline::decode_key(row_key).and_then(|_| nothing(value)),
         family::LOCK => lock::decode_key(row_key).and_then(|_| nothing(value)),
         family::COLLECTION => collection::decode_key(row_key).and_then(|_| whole::<CollectionRow>(value)),
@@ -108,6 +115,12 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::REPAIR => whole::<SessionId>(value),
         family::INVITATION => members::decode_invitation(row_key).and_then(|_| whole::<InvitationRow>(value)),
         family::REMOVED_MEMBER => members::decode_removed(row_key).and_then(|_| whole::<RemovedRow>(value)),
+        family::QUOTA => quota::decode_key(row_key).and_then(|_| whole::<QuotaRow>(value)),
+        family::QUOTA_USE => match quota::decode_use_key(row_key)? {
+            QuotaSubject::Prefix(_) => whole::<PrefixUse>(value),
+            QuotaSubject::Default | QuotaSubject::Principal(_) => whole::<PrincipalUse>(value),
+        },
+        family::QUOTA_STATE => whole::<QuotaState>(value),
         unknown => Err(CodecError::Malformed(format!("a row of the unknown family {unknown:#04x}"))),
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rocksdb::{DB, ReadOptions};
 
+use super::check_quotas::QuotaCounts;
 use super::check_rows::{self, NAMES};
 use crate::codec;
 use crate::digest::{RowHasher, covers};
@@ -101,6 +102,7 @@ struct Looking<'d> {
     queues: BTreeMap<Vec<u8>, QueueCounts>,
     /// Roles of all users together.
     roles_of_users: u64,
+    quotas: QuotaCounts,
     /// Work that was set aside, by the family of its row.
     parked: BTreeMap<u8, u64>,
     /// Whether the bytes of sessions are those of their entries: builds before that level let them drift.
@@ -127,6 +129,7 @@ impl<'d> Looking<'d> {
             ending_sessions: BTreeSet::new(),
             queues: BTreeMap::new(),
             roles_of_users: 0,
+            quotas: QuotaCounts::default(),
             parked: BTreeMap::new(),
             has_exact_sums: false,
         };
@@ -134,6 +137,7 @@ impl<'d> Looking<'d> {
             looking.record.vars.level >= level::HARDENED && rocks.get_pinned(repair::ROW_KEY)?.is_none();
         // Entries come before the collections that say which indexes they are in.
         looking.read_collections()?;
+        looking.quotas = QuotaCounts::begin(rocks)?;
         Ok(looking)
     }
 
@@ -164,6 +168,7 @@ impl<'d> Looking<'d> {
             self.found.fault(format!("row {}: {error}", row_key.escape_ascii()));
             return Ok(());
         }
+        self.quotas.row(row_key, value)?;
         match row_key.first().copied().unwrap_or_default() {
             family::ENTRY => self.entry(row_key, value),
             family::INDEX => self.index_row(row_key),
@@ -447,6 +452,9 @@ impl<'d> Looking<'d> {
         }
         for (queue, counts) in std::mem::take(&mut self.queues) {
             self.found.fault(format!("tasks {counts:?} of {}, which has no row", queue.escape_ascii()));
+        }
+        for fault in self.quotas.faults(vars.level >= level::TENANTS) {
+            self.found.fault(fault);
         }
         if self.digest != vars.digest() {
             self.found.fault(format!("the rows have digest {:032x}, not {:032x}", self.digest, vars.digest()));

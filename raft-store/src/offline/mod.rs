@@ -5,6 +5,7 @@
 
 mod build;
 mod check;
+mod check_quotas;
 mod check_rows;
 mod check_state;
 mod position;

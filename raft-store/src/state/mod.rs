@@ -32,6 +32,7 @@ mod retention;
 mod tasks;
 
 mod feed;
+mod quotas;
 mod range;
 mod register;
 mod ring;
@@ -58,6 +59,7 @@ pub use declared::CollectionsPage;
 pub use faults::{FaultsRead, KeptFault, Parked};
 pub use feed::{ChangeSet, Feed, Pulled, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
+pub use quotas::{QuotaRead, QuotaUse};
 pub use range::WatchRange;
 pub use reader::StateReader;
 pub use ring::{FORMS, FeedPosition, RecentChange};

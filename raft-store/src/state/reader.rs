@@ -26,12 +26,12 @@ use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPos
 use crate::codec;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
-use crate::keyspace::{entry, family, family_range, history, repair};
+use crate::keyspace::{entry, family, family_range, history, quota, repair, request};
 use crate::level::Level;
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::CollectionRow;
-use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
+use crate::types::{ClusterMillis, Command, Entry, Key, QuotaState, Reply, RequestId, Revision};
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
@@ -291,9 +291,16 @@ impl StateReader {
         self.shared.state_dir()
     }
 
-    /// Whether sums that older builds let drift are still to be healed.
+    /// Whether sums that older builds let drift are still to be healed, or something is still to be counted for quotas.
     pub fn has_repair_work(&self) -> Result<bool, StateFault> {
-        self.shared.with_moment(|moment| Ok(moment.snapshot.get_pinned(repair::ROW_KEY)?.is_some()))
+        self.shared.with_moment(|moment| {
+            if moment.snapshot.get_pinned(repair::ROW_KEY)?.is_some() {
+                return Ok(true);
+            }
+            let state = moment.snapshot.get_pinned(quota::STATE_KEY)?;
+            let state: Option<QuotaState> = state.map(|row| codec::decode(&row)).transpose()?;
+            Ok(state.is_some_and(|state| state.has_work()))
+        })
     }
 
     /// Faults that were contained here since the start; cheap.

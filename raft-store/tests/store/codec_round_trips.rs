@@ -179,9 +179,10 @@ fn commands() -> impl Strategy<Value = Command> {
     let raise = any::<u32>().prop_map(|level| Action::Maintain(Maintenance::RaiseLevel { level }));
     let access = access().prop_map(Action::Access);
     let members = members().prop_map(Action::Members);
+    let quota = quotas().prop_map(Action::Quota);
+    let of_operators = prop_oneof![access, members, quota];
     let action =
-        prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 1 => access, 1 => members]
-            .boxed();
+        prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 3 => of_operators].boxed();
     let access_revision = option::of(0..Command::NO_ACCESS_REVISION);
     (option::of(ids()), ".{0,10}", action, access_revision).prop_map(
         |(request_id, principal, action, access_revision)| Command { request_id, principal, action, access_revision },
@@ -215,6 +216,24 @@ fn members() -> impl Strategy<Value = MembersOp> {
         },
     );
     prop_oneof![invite, id().prop_map(MembersOp::Revoke), admit]
+}
+
+fn quota_subjects() -> impl Strategy<Value = QuotaSubject> {
+    prop_oneof![
+        Just(QuotaSubject::Default),
+        "\\PC{1,20}".prop_map(QuotaSubject::Principal),
+        vec(any::<u8>(), 1..20).prop_map(QuotaSubject::Prefix),
+    ]
+}
+
+fn quotas() -> impl Strategy<Value = QuotaOp> {
+    let bound = || any::<Option<u64>>();
+    let bounds = (bound(), bound(), bound(), bound(), bound())
+        .prop_map(|(sessions, locks, entries, bytes, tasks)| QuotaBounds { sessions, locks, entries, bytes, tasks });
+    prop_oneof![
+        (quota_subjects(), bounds).prop_map(|(subject, bounds)| QuotaOp::Set { subject, bounds }),
+        quota_subjects().prop_map(QuotaOp::Remove),
+    ]
 }
 
 fn access() -> impl Strategy<Value = AccessOp> {

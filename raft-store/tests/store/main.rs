@@ -15,6 +15,7 @@ mod state_cost;
 mod state_declared;
 mod state_feed;
 mod state_find;
+mod state_quotas;
 mod state_reads;
 mod state_snapshot;
 mod state_support;

@@ -115,6 +115,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         | Decided::Task(_)
         | Decided::Access(_)
         | Decided::Members(_)
+        | Decided::Quota(_)
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),

@@ -6,12 +6,14 @@
 
 mod access;
 mod coordination;
+pub mod quotas;
 mod tasks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
+use quorate_machine::keyspace::bucket_use::{self, BucketUse};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
@@ -41,6 +43,7 @@ impl Store {
         coordination::check(store);
         tasks::check(store);
         access::check(store);
+        quotas::check(store);
     }
 }
 
@@ -158,6 +161,28 @@ fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
     history_rows
 }
 
+/// Checks how much buckets are said to hold. Of one that began below the feature level only a part is counted.
+fn check_bucket_uses(store: &Store) {
+    let mut held: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for (row_key, row) in store.rows(family::REQUEST) {
+        held.entry(request::decode_key(&row_key).unwrap().0).or_default().0 += (row_key.len() + row.len()) as u64;
+    }
+    for (row_key, row) in store.rows(family::REFUSALS) {
+        held.entry(refusals::decode_key(&row_key).unwrap().0).or_default().1 += (row_key.len() + row.len()) as u64;
+    }
+    for (row_key, row) in store.rows(family::BUCKET_USE) {
+        let said: BucketUse = codec::decode(&row).unwrap();
+        let (requests, refusals) = held.remove(&bucket_use::decode_key(&row_key).unwrap()).unwrap_or_default();
+        assert!(said.requests <= requests && said.refusals <= refusals, "{said:?} of {requests} and {refusals} bytes");
+        let is_exact = store.has_counted_always;
+        assert!(
+            !is_exact || (said.requests, said.refusals) == (requests, refusals),
+            "{said:?}: {requests}, {refusals}"
+        );
+    }
+    assert!(!store.has_counted_always || held.is_empty(), "no bucket is said to hold {held:?}");
+}
+
 fn check_buckets(store: &Store) {
     let mut found = BTreeSet::new();
     for (row_key, row) in store.rows(family::REQUEST) {
@@ -169,6 +194,8 @@ fn check_buckets(store: &Store) {
         assert!(is_bare && !kept.reply.replayed, "{kept:?}");
     }
     found.extend(store.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));
+    found.extend(store.rows(family::BUCKET_USE).iter().map(|(key, _)| bucket_use::decode_key(key).unwrap()));
+    check_bucket_uses(store);
     let known: BTreeSet<_> = store.vars.buckets.iter().map(|part| part.bucket).collect();
     assert_eq!(found, known, "buckets with rows on the left, buckets of the digest on the right");
     let oldest = bucket::oldest_live(store.vars.clock);

@@ -5,6 +5,7 @@
 
 mod coordination;
 mod entries;
+mod quotas;
 mod tasks;
 mod theme;
 
@@ -134,6 +135,9 @@ impl Generator<'_> {
             let rows_max = *self.chance.pick(&[1, 2, 100]);
             return Some(Action::Maintain(Maintenance::Indexes { rows_max }));
         }
+        if goes_on && self.picture.quota_state.has_work() {
+            return Some(Action::Maintain(Maintenance::Repair));
+        }
         let (is_at_rest, looks) = (self.picture.groups == 0, self.chance.percent(10));
         if is_at_rest && looks {
             return Some(match self.chance.percent(75) {
@@ -170,6 +174,8 @@ impl Generator<'_> {
             12 => Action::Access(self.access()),
             13 => Action::Maintain(self.maintenance()),
             14 => Action::Faults(self.faults()),
+            // Before the level nobody can read one.
+            16 if self.picture.level() >= level::TENANTS => Action::Quota(self.quota()),
             _ => Action::Members(self.members()),
         }
     }

@@ -4,8 +4,8 @@
 //! the table of pairs then asks for it in every state of its target. Never looks at a state.
 
 use quorate_machine::types::{
-    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, MembersOp, Requeue,
-    RulesChange, SessionOp, TaskVerb, WhereChange,
+    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, MembersOp, QuotaOp,
+    Requeue, RulesChange, SessionOp, TaskVerb, WhereChange,
 };
 
 /// What a kind of command is aimed at.
@@ -35,6 +35,8 @@ pub enum Target {
     Account,
     /// An invitation.
     Invitation,
+    /// A quota.
+    Quota,
     /// The whole state.
     Everything,
 }
@@ -68,7 +70,7 @@ pub const REMOVE_RANGE: &str = "transaction: remove a range";
 pub const COMPARE_RANGE: &str = "transaction: compare a range";
 
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 53] = [
+pub const OTHERS: [(&str, Target); 55] = [
     (LIST_RANGE, Target::Entries),
     (REMOVE_RANGE, Target::Entries),
     (COMPARE_RANGE, Target::Entries),
@@ -110,6 +112,8 @@ pub const OTHERS: [(&str, Target); 53] = [
     ("access: remove role", Target::Account),
     ("access: add token", Target::Account),
     ("access: remove token", Target::Account),
+    ("quota: set", Target::Quota),
+    ("quota: remove", Target::Quota),
     ("faults: forget", Target::Everything),
     ("faults: retry", Target::Everything),
     ("faults: drop", Target::Everything),
@@ -158,6 +162,10 @@ pub fn of_other(action: &Action) -> Option<&'static str> {
             AccessOp::RemoveRole(_) => "access: remove role",
             AccessOp::AddToken(_) => "access: add token",
             AccessOp::RemoveToken(_) => "access: remove token",
+        },
+        Action::Quota(op) => match op {
+            QuotaOp::Set { .. } => "quota: set",
+            QuotaOp::Remove(_) => "quota: remove",
         },
         Action::Faults(op) => match op {
             FaultsOp::Forget => "faults: forget",

@@ -225,6 +225,9 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
         }
         (_, Target::Task, "its session is over") if kind != "task: claim" => Some("it names no session"),
         ("access: remove token", _, "in use") => Some("nothing hangs on a token"),
+        ("lock: release" | "lock: proclaim" | "election: resign" | "election: proclaim", _, "quota used up") => {
+            Some("it names no session")
+        }
         _ => None,
     }
 }
@@ -242,6 +245,7 @@ fn of_other(picture: &Picture, action: &Action) -> Vec<&'static str> {
         Action::Latch(op) => states::of_latch(picture, op),
         Action::Task(op) => states::of_task(picture, op),
         Action::Access(op) => states::of_account(picture, op),
+        Action::Quota(op) => states::of_quota(picture, op.subject()),
         Action::Faults(_) | Action::Maintain(_) => states::of_everything(picture),
         Action::Members(op) => states::of_invitation(picture, op),
     }

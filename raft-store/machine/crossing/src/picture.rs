@@ -11,13 +11,14 @@ use quorate_machine::keyspace::history::{self, Version};
 use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
 use quorate_machine::keyspace::task::{self, TaskRow};
-use quorate_machine::keyspace::{access, entry, family, gates, members};
+use quorate_machine::keyspace::{access, entry, family, gates, members, quota};
 use quorate_machine::level::Level;
 use quorate_machine::machine::Vars;
 use quorate_machine::rules::CollectionName;
 use quorate_machine::types::{
-    BarrierRow, Entry, InvitationRow, Key, LatchRow, LockName, Name, NodeDisk, QueueName, Revision, RoleName, RoleRow,
-    SessionId, TaskId, TokenId, TokenRow, UserName, UserRow,
+    BarrierRow, Counted, Entry, InvitationRow, Key, LatchRow, LockName, Name, NodeDisk, PrefixUse, PrincipalUse,
+    QueueName, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Revision, RoleName, RoleRow, SessionId, TaskId,
+    TokenId, TokenRow, UserName, UserRow,
 };
 use quorate_machine::types::{CollectionRow, IndexStage};
 
@@ -70,6 +71,14 @@ pub struct Picture {
     pub invitations: BTreeMap<TokenId, InvitationRow>,
     /// Nodes that were removed.
     pub removed_members: BTreeSet<NodeDisk>,
+    /// Quotas.
+    pub quotas: BTreeMap<QuotaSubject, QuotaRow>,
+    /// What is counted for prefixes.
+    pub prefix_uses: BTreeMap<Vec<u8>, PrefixUse>,
+    /// What is counted for principals.
+    pub principal_uses: BTreeMap<String, PrincipalUse>,
+    /// What holds for all quotas together.
+    pub quota_state: QuotaState,
     /// Work that is set aside.
     pub parked: Vec<Vec<u8>>,
 }
@@ -146,6 +155,15 @@ impl Picture {
             family::REMOVED_MEMBER => {
                 self.removed_members.insert(members::decode_removed(row_key).unwrap());
             }
+            family::QUOTA => {
+                self.quotas.insert(quota::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::QUOTA_USE => match quota::decode_use_key(row_key).unwrap() {
+                QuotaSubject::Prefix(prefix) => _ = self.prefix_uses.insert(prefix, codec::decode(row).unwrap()),
+                QuotaSubject::Principal(name) => _ = self.principal_uses.insert(name, codec::decode(row).unwrap()),
+                QuotaSubject::Default => panic!("something is counted for nobody"),
+            },
+            family::QUOTA_STATE => self.quota_state = codec::decode(row).unwrap(),
             family::PARKED => self.parked.push(fault::decode_parked(row_key).unwrap().to_vec()),
             _ => {}
         }
@@ -171,6 +189,37 @@ impl Picture {
     pub fn has_token(&self, key: &Key, entry: &Entry, token: u64) -> bool {
         let ended = self.lock_keys.get(key).filter(|_| !entry.meta.is_locked_at(self.vars.clock));
         token == self.token(key, entry) || ended == Some(&token)
+    }
+
+    /// The bounds that hold for somebody, once they are counted.
+    pub fn bounds_of(&self, subject: &QuotaSubject) -> Option<QuotaBounds> {
+        let own = self.quotas.get(subject).map(|row| row.bounds);
+        match subject {
+            QuotaSubject::Prefix(prefix) => own.filter(|_| self.prefix_uses[prefix].from.is_none()),
+            QuotaSubject::Principal(name) if !name.is_empty() && self.quota_state.sessions_from.is_none() => {
+                let usual = || self.quotas.get(&QuotaSubject::Default).map_or(QuotaBounds::USUAL, |row| row.bounds);
+                Some(own.unwrap_or_else(usual))
+            }
+            QuotaSubject::Principal(_) | QuotaSubject::Default => None,
+        }
+    }
+
+    /// How much somebody has of something, as it is counted.
+    pub fn used_of(&self, subject: &QuotaSubject, what: Counted) -> u64 {
+        match subject {
+            QuotaSubject::Prefix(prefix) => self.prefix_uses.get(prefix).map_or(0, |used| match what {
+                Counted::Entries => used.entries,
+                Counted::Bytes => used.bytes,
+                Counted::Tasks => used.tasks,
+                Counted::Sessions | Counted::Locks => 0,
+            }),
+            QuotaSubject::Principal(name) => self.principal_uses.get(name).map_or(0, |used| match what {
+                Counted::Sessions => used.sessions,
+                Counted::Locks => used.locks,
+                Counted::Entries | Counted::Bytes | Counted::Tasks => 0,
+            }),
+            QuotaSubject::Default => 0,
+        }
     }
 
     /// The collection that a key belongs to.

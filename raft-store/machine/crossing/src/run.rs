@@ -15,6 +15,7 @@ use quorate_machine::types::{
 use quorate_machine::{command_codec, level, limits};
 
 use crate::chance::Chance;
+use crate::check::quotas;
 use crate::generate::{self, Sent, Step, Theme, What};
 use crate::model;
 use crate::names::{self, Texts};
@@ -136,6 +137,7 @@ impl Run<'_> {
         };
         let raise = Command::unnamed(Action::Maintain(Maintenance::RaiseLevel { level }));
         self.store.apply(&[batch(1, &[raise])]).expect("an empty state is raised");
+        self.store.has_counted_always = level >= level::TENANTS;
     }
 
     fn step(&mut self, seed: u64, tell: &mut dyn FnMut(&Picture, &Step)) {
@@ -191,7 +193,7 @@ impl Run<'_> {
     fn apply(&mut self, picture: &Picture, step: &Step, commands: &[Command]) {
         let rehearsed = step.is_rehearsed.then(|| {
             self.met.pairs.note_rehearsal(&commands[0]);
-            let Store { view, vars, index } = &self.store;
+            let Store { view, vars, index, .. } = &self.store;
             let reply = machine::evaluate(view, vars, index + 1, &commands[0]);
             reply.unwrap_or_else(|fault| panic!("a dry run faults: {fault}"))
         });
@@ -246,7 +248,7 @@ impl Run<'_> {
         let is_decided = match &reply.outcome {
             // A claim that found nothing is tried again.
             Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
-            outcome => !model::is_undecided(outcome),
+            outcome => !model::is_undecided(outcome) && !outcome.lacks_room(),
         };
         if is_decided && !reply.replayed {
             let answered = Answered { fingerprint, principal: command.principal.clone(), at: clock };
@@ -257,8 +259,16 @@ impl Run<'_> {
     /// Compares what came of a command with what the model says.
     fn judge(&self, before: &Picture, command: &Command, reply: &Reply) {
         let after = Picture::of(&self.store);
+        if !reply.replayed {
+            quotas::judge(before, &command.action, &reply.outcome, &after);
+        }
         if reply.replayed || model::is_undecided(&reply.outcome) {
             model::assert_same(before, &after);
+        } else if quotas::refused(&reply.outcome) {
+            // A transaction buries what is expired before it is refused.
+            if matches!(reply.outcome, Outcome::Rejected(_)) {
+                model::assert_same(before, &after);
+            }
         } else if let Some(predicted) = model::predict(before, &command.action, &command.principal) {
             model::compare(predicted, &reply.outcome, &after);
         }

@@ -8,15 +8,15 @@ use quorate_machine::document::Json;
 use quorate_machine::keyspace::session::AttachedKind;
 use quorate_machine::types::IndexStage;
 use quorate_machine::types::{
-    AccessOp, BarrierOp, ContentKind, Entry, Expect, Guard, Key, KeyRange, LatchOp, LockName, LockOp, LockSpace,
-    MembersOp, QueueName, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
+    AccessOp, BarrierOp, ContentKind, Counted, Entry, Expect, Guard, Key, KeyRange, LatchOp, LockName, LockOp,
+    LockSpace, MembersOp, QueueName, QuotaSubject, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
 };
 
 use crate::kinds::Target;
 use crate::picture::Picture;
 
 /// Those of an entry.
-pub const ENTRY: [&str; 22] = [
+pub const ENTRY: [&str; 24] = [
     "absent",
     "removed before",
     "bytes",
@@ -39,6 +39,8 @@ pub const ENTRY: [&str; 22] = [
     "being indexed",
     "under rules",
     "in a session, indexed",
+    "under a quota",
+    "quota used up",
 ];
 
 /// What the write itself brings to it.
@@ -96,7 +98,7 @@ pub const SESSION: [&str; 8] = [
 ];
 
 /// Those of a lock or an election.
-pub const LOCK: [&str; 11] = [
+pub const LOCK: [&str; 12] = [
     "free",
     "held by itself",
     "held by another",
@@ -108,6 +110,7 @@ pub const LOCK: [&str; 11] = [
     "its session is over",
     "right token",
     "another token",
+    "quota used up",
 ];
 
 /// Those of a barrier.
@@ -117,7 +120,7 @@ pub const BARRIER: [&str; 5] = ["absent", "closed", "open", "it is in it", "its 
 pub const LATCH: [&str; 3] = ["absent", "closed", "open"];
 
 /// Those of a task.
-pub const TASK: [&str; 12] = [
+pub const TASK: [&str; 14] = [
     "absent",
     "scheduled",
     "due",
@@ -130,16 +133,21 @@ pub const TASK: [&str; 12] = [
     "right ticket",
     "another ticket",
     "its session is over",
+    "under a quota",
+    "quota used up",
 ];
 
 /// Those of an invitation.
 pub const INVITATION: [&str; 4] = ["absent", "open", "used", "over"];
+/// Those of a quota.
+pub const QUOTA: [&str; 8] =
+    ["absent", "there", "counting", "used up", "within another", "around another", "of a principal", "of all others"];
 
 /// Those of a user, a role or a token.
 pub const ACCOUNT: [&str; 3] = ["absent", "there", "in use"];
 
 /// Those of the whole state.
-pub const EVERYTHING: [&str; 10] = [
+pub const EVERYTHING: [&str; 12] = [
     "entries expired",
     "locks over",
     "locked entries",
@@ -150,6 +158,8 @@ pub const EVERYTHING: [&str; 10] = [
     "indexes to clear",
     "history",
     "nothing to compact",
+    "quotas to count",
+    "quotas",
 ];
 
 /// The states that commands with a target can meet, beside [`WAYS`].
@@ -166,6 +176,7 @@ pub fn of_target(target: Target) -> Vec<&'static str> {
         Target::Task => TASK.to_vec(),
         Target::Account => ACCOUNT.to_vec(),
         Target::Invitation => INVITATION.to_vec(),
+        Target::Quota => QUOTA.to_vec(),
         Target::Everything => EVERYTHING.to_vec(),
     }
 }
@@ -186,8 +197,12 @@ pub fn of_entry(picture: &Picture, key: &Key) -> Vec<&'static str> {
     let clock = picture.vars.clock;
     let mut holding = Holding(Vec::new());
     let Some(entry) = picture.entries.get(key) else {
-        return vec![if picture.removed.contains(key) { "removed before" } else { "absent" }];
+        holding.when(picture.removed.contains(key), "removed before");
+        holding.when(!picture.removed.contains(key), "absent");
+        of_prefixes(picture, key.as_bytes(), &mut holding);
+        return holding.0;
     };
+    of_prefixes(picture, key.as_bytes(), &mut holding);
     let meta = &entry.meta;
     let (expired, locked) = (entry.is_expired_at(clock), meta.is_locked_at(clock));
     let in_session = meta.session.is_some();
@@ -214,6 +229,40 @@ pub fn of_entry(picture: &Picture, key: &Key) -> Vec<&'static str> {
         holding.when((0..indexes.len()).any(|at| holds(at) && indexes[at].is_unique()), "unique");
         holding.when(Picture::is_building(row), "being indexed");
         holding.when(row.rules.needs_documents(), "under rules");
+    }
+    holding.0
+}
+
+/// What the prefixes of a name are.
+fn of_prefixes(picture: &Picture, name: &[u8], holding: &mut Holding) {
+    let around = || picture.prefix_uses.iter().filter(|(prefix, _)| name.starts_with(prefix));
+    holding.when(around().next().is_some(), "under a quota");
+    holding
+        .when(around().any(|(prefix, _)| is_used_up(picture, &QuotaSubject::Prefix(prefix.clone()))), "quota used up");
+}
+
+/// Whether somebody has as much of something as they may.
+fn is_used_up(picture: &Picture, subject: &QuotaSubject) -> bool {
+    let Some(bounds) = picture.bounds_of(subject) else { return false };
+    let all = [Counted::Sessions, Counted::Locks, Counted::Entries, Counted::Bytes, Counted::Tasks];
+    all.into_iter().any(|what| bounds.of(what).is_some_and(|bound| picture.used_of(subject, what) >= bound))
+}
+
+/// What a command about a quota meets.
+pub fn of_quota(picture: &Picture, subject: &QuotaSubject) -> Vec<&'static str> {
+    let is_there = picture.quotas.contains_key(subject);
+    let mut holding = Holding(vec![if is_there { "there" } else { "absent" }]);
+    holding.when(is_there && is_used_up(picture, subject), "used up");
+    match subject {
+        QuotaSubject::Prefix(prefix) => {
+            let used = picture.prefix_uses.get(prefix);
+            holding.when(used.is_some_and(|used| used.from.is_some()), "counting");
+            let others = || picture.prefix_uses.keys().filter(|other| *other != prefix);
+            holding.when(others().any(|other| prefix.starts_with(other)), "within another");
+            holding.when(others().any(|other| other.starts_with(prefix)), "around another");
+        }
+        QuotaSubject::Principal(_) => holding.0.push("of a principal"),
+        QuotaSubject::Default => holding.0.push("of all others"),
     }
     holding.0
 }
@@ -321,6 +370,11 @@ pub fn of_lock(picture: &Picture, op: &LockOp) -> Vec<&'static str> {
         LockOp::Leave { lock, session, .. } => (lock, Some(*session), None),
     };
     let mut holding = Holding(Vec::new());
+    if let Some(row) = session.and_then(|id| picture.sessions.get(&id)).filter(|row| !row.principal.is_empty()) {
+        let subject = QuotaSubject::Principal(row.principal.clone());
+        let bound = picture.bounds_of(&subject).and_then(|bounds| bounds.locks);
+        holding.when(bound.is_some_and(|bound| picture.used_of(&subject, Counted::Locks) >= bound), "quota used up");
+    }
     let head = picture.heads.get(lock);
     holding.when(head.is_none(), "free");
     if let Some(head) = head {
@@ -410,6 +464,9 @@ pub fn of_task(picture: &Picture, op: &TaskOp) -> Vec<&'static str> {
     if found.is_empty() {
         found.insert("absent");
     }
+    let mut around = Holding(Vec::new());
+    of_prefixes(picture, op.queue.as_str().as_bytes(), &mut around);
+    found.extend(around.0);
     found.into_iter().collect()
 }
 
@@ -477,6 +534,8 @@ pub fn of_everything(picture: &Picture) -> Vec<&'static str> {
     holding.when(picture.dropped > 0, "indexes to clear");
     holding.when(picture.groups > 0, "history");
     holding.when(picture.groups == 0, "nothing to compact");
+    holding.when(picture.quota_state.has_work(), "quotas to count");
+    holding.when(!picture.quotas.is_empty(), "quotas");
     holding.0
 }
 

@@ -25,6 +25,8 @@ pub struct Store {
     pub vars: Vars,
     /// Log index of the last entry.
     pub index: u64,
+    /// Whether it was at the level from which buckets are counted before anything was written into one.
+    pub has_counted_always: bool,
 }
 
 impl Store {

@@ -46,7 +46,7 @@ impl Action {
                 LatchOp::Create { name: of, .. } | LatchOp::CountDown { name: of, .. } | LatchOp::Remove { name: of },
             ) => name(Lock, of.as_str(), visit),
             Self::Task(op) => of_task(op, visit),
-            Self::Access(_) | Self::Faults(_) | Self::Members(_) => everything(visit),
+            Self::Access(_) | Self::Faults(_) | Self::Members(_) | Self::Quota(_) => everything(visit),
             // The cluster's own, which no caller can ask for.
             Self::Maintain(_) => everything(visit),
         }

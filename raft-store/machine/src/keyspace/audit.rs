@@ -134,6 +134,10 @@ pub enum AuditOp {
     MemberAdmit,
     /// A membership entry let a member go. Nobody asks for it in the log: who did stands in the node's own audit log.
     MemberRemove,
+    /// See [`crate::types::QuotaOp::Set`]. The key of these lines is [`crate::types::QuotaSubject::audit_key`].
+    QuotaSet,
+    /// See [`crate::types::QuotaOp::Remove`].
+    QuotaRemove,
 }
 
 /// What was done to a task.
@@ -265,6 +269,8 @@ pub enum Refusal {
     NotYours,
     /// See [`crate::types::Rejection::Members`].
     Members,
+    /// See [`crate::types::Rejection::BeyondQuota`].
+    BeyondQuota,
 }
 
 /// Encodes a group, in one allocation.

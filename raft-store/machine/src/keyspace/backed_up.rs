@@ -6,13 +6,14 @@ use super::family;
 
 /// Families that a backup leaves out, in order: history, kept answers, what belongs to one node, and who may be a member of the cluster
 /// that it was taken of.
-const LEFT_OUT: [u8; 9] = [
+const LEFT_OUT: [u8; 10] = [
     family::META,
     family::HISTORY,
     family::RELOCKED,
     family::AUDIT,
     family::REFUSALS,
     family::REQUEST,
+    family::BUCKET_USE,
     family::ELECTED,
     family::INVITATION,
     family::REMOVED_MEMBER,

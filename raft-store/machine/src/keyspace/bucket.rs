@@ -1,13 +1,13 @@
 //! Buckets of cluster clock: what is kept for a while and then dropped all at once.
 //!
-//! Owns which buckets are live. The rows in them belong to [`super::request`] and [`super::refusals`].
+//! Owns which buckets are live. The rows in them belong to [`super::request`], [`super::refusals`] and [`super::bucket_use`].
 
 use super::{family, split_u64};
 use crate::limits;
 use crate::types::ClusterMillis;
 
 /// The families whose keys start with a bucket.
-pub const FAMILIES: [u8; 2] = [family::REFUSALS, family::REQUEST];
+pub const FAMILIES: [u8; 3] = [family::REFUSALS, family::REQUEST, family::BUCKET_USE];
 
 /// The bucket that is written to at `clock`.
 pub fn at(clock: ClusterMillis) -> u64 {

@@ -11,6 +11,7 @@
 //! | `0x30` | [`audit`] | last revision of the batch BE, log index BE | [`audit::AuditGroup`] | for each batch that changed something, until compacted |
 //! | `0x31` | [`refusals`] | bucket BE, log index BE | [`audit::AuditGroup`] | for each batch whose commands were all refused, until its bucket is dropped |
 //! | `0x40` | [`request`] | bucket BE, request id, owner | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
+//! | `0x41` | [`bucket_use`] | bucket BE | [`bucket_use::BucketUse`] | once something was written into the bucket, until it is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
 //! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |
@@ -42,6 +43,9 @@
 //! | `0xA8` | [`repair`] | nothing | a session | from the raise to feature level 2 until all sessions of before are counted anew |
 //! | `0xC0` | [`members`] | invitation id BE | [`crate::types::InvitationRow`] | until the node that used it is a member, or it is revoked; past its time until another is made |
 //! | `0xC1` | [`members`] | node id BE, incarnation (16 bytes BE) | [`crate::types::RemovedRow`] | for each node that was removed with this disk, from feature level 5 on |
+//! | `0xB0` | [`quota`] | kind, name | [`crate::types::QuotaRow`] | until the quota is removed |
+//! | `0xB1` | [`quota`] | kind, name | [`crate::types::PrincipalUse`] or [`crate::types::PrefixUse`] | while a principal has something; exactly while the prefix has a quota |
+//! | `0xB2` | [`quota`] | nothing | [`crate::types::QuotaState`] | while there is a quota, or something is to be counted |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -53,6 +57,7 @@ pub mod access;
 pub mod audit;
 pub mod backed_up;
 pub mod bucket;
+pub mod bucket_use;
 pub mod changes;
 pub mod collection;
 pub mod deadline;
@@ -65,6 +70,7 @@ pub mod lock;
 pub mod lock_queue;
 pub mod members;
 pub mod named;
+pub mod quota;
 pub mod refusals;
 pub mod relocked;
 pub mod repair;
@@ -93,6 +99,8 @@ pub mod family {
     pub const REFUSALS: u8 = 0x31;
     /// Kept answers.
     pub const REQUEST: u8 = 0x40;
+    /// How much buckets hold.
+    pub const BUCKET_USE: u8 = 0x41;
     /// Pending expiries.
     pub const DEADLINE: u8 = 0x50;
     /// Pending ends of document locks.
@@ -155,6 +163,12 @@ pub mod family {
     pub const INVITATION: u8 = 0xC0;
     /// Members of before.
     pub const REMOVED_MEMBER: u8 = 0xC1;
+    /// Quotas.
+    pub const QUOTA: u8 = 0xB0;
+    /// What is counted against quotas.
+    pub const QUOTA_USE: u8 = 0xB1;
+    /// What holds for all quotas together.
+    pub const QUOTA_STATE: u8 = 0xB2;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

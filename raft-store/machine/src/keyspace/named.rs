@@ -24,6 +24,13 @@ pub fn start(family: u8, name: &[u8], spare: usize) -> Vec<u8> {
     start
 }
 
+/// The part of a row key that all rows share of which the name begins with `prefix`.
+pub fn open_start(family: u8, prefix: &[u8]) -> Vec<u8> {
+    let mut open = start(family, prefix, 0);
+    open.truncate(open.len() - [ZERO, END].len());
+    open
+}
+
 /// The row key of a name and a number.
 pub fn numbered(family: u8, name: &[u8], number: u64) -> Vec<u8> {
     let mut row_key = start(family, name, 8);

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::quota_counts::KnownQuotas;
 use super::view::{Fault, View};
 use super::{Applier, Caller, Vars, maintain, readable, requests};
 use crate::codec;
@@ -120,6 +121,7 @@ impl<V: View> Applier<'_, V> {
         // What was taken of the batch's bound stays taken: the work was done.
         // It may hold what was taken back. `woken` may too: who is woken for nothing looks and waits on.
         self.known_collections.clear();
+        self.known_quotas = KnownQuotas::default();
     }
 
     /// What a command comes to that faulted, and was taken back: an answer like any other, the same on every node.

@@ -13,8 +13,8 @@ use crate::keyspace::audit::AuditOp;
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, SessionRow};
 use crate::keyspace::timer::TimerKind;
-use crate::keyspace::{bucket, entry, family, family_range};
-use crate::types::{EntryMeta, Revision};
+use crate::keyspace::{bucket, entry, family, family_range, quota};
+use crate::types::{EntryMeta, PrefixUse, QuotaState, QuotaSubject, Revision};
 
 /// By so much revisions jump: more than a cluster does in three years of 10,000 writes a second, so whatever the old one
 /// did after the backup stays below; and ten thousand such jumps fit into a number of JSON.
@@ -67,6 +67,18 @@ impl Epoch {
             Some(&family::COLLECTION) => {
                 self.collections += 1;
                 value
+            }
+            // The tokens of entries are other ones, and with them their sizes: what prefixes have is counted anew.
+            Some(&family::QUOTA_USE) => match quota::decode_use_key(row_key).map_err(damaged)? {
+                QuotaSubject::Prefix(prefix) => {
+                    let [(start, _), _] = quota::counted_rows(&prefix);
+                    codec::encode(&PrefixUse { from: Some(start), ..PrefixUse::default() })
+                }
+                QuotaSubject::Default | QuotaSubject::Principal(_) => value,
+            },
+            Some(&family::QUOTA_STATE) => {
+                let state: QuotaState = codec::decode(&value).map_err(damaged)?;
+                codec::encode(&QuotaState { counting: state.prefixes, ..state })
             }
             _ => value,
         };

@@ -5,6 +5,7 @@
 //! and nowhere else.
 
 use super::current::decode_current;
+use super::quota_counts::Amount;
 use super::view::{Fault, View};
 use super::{Applier, stored_key};
 use crate::codec::{self, CodecError};
@@ -97,6 +98,8 @@ impl<V: View> Applier<'_, V> {
         let (Some(before), Some(after), Some(replaced)) = (before, after, replaced) else {
             return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));
         };
+        let amount = |bytes| Amount::of_entry(key.as_bytes(), Some(bytes));
+        self.count_in_prefixes(row_key, key.as_bytes(), amount(replaced.len()), amount(new_bytes))?;
         // Below that level it was left out, and nodes must agree.
         let counts = self.is_hardened() && !mutants::is("locks have no bytes");
         if let Some(session) = before.session.filter(|_| counts) {

@@ -14,8 +14,8 @@ use crate::keyspace::timer::TimerKind;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Acquire, Bounded, ClusterMillis, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome, Rejection,
-    Revision, SessionId, Value,
+    Acquire, Bounded, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome,
+    Rejection, Revision, SessionId, Value,
 };
 
 /// What a command about a lock comes to.
@@ -59,9 +59,10 @@ impl<V: View> Applier<'_, V> {
         if let Some(at) = self.party_at(&request.lock, request.session)? {
             return self.acquire_again(&request, at);
         }
-        if let Err(rejection) = self.check_session(request.session)? {
-            return Ok(Err(rejection));
-        }
+        let principal = match self.check_session(request.session)? {
+            Ok(row) => row.principal,
+            Err(rejection) => return Ok(Err(rejection)),
+        };
         let fresh = LockHead {
             slots,
             holders: 0,
@@ -73,7 +74,13 @@ impl<V: View> Applier<'_, V> {
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
-        if head.waiters == 0 && head.admits(mode) {
+        let holds_at_once = head.waiters == 0 && head.admits(mode);
+        if (holds_at_once || wait_ms > 0)
+            && let Err(rejection) = self.check_principal(&principal, Counted::Locks)?
+        {
+            return Ok(Err(rejection));
+        }
+        if holds_at_once {
             return self.hold(&lock, head, party, AuditOp::Acquire, caller.clone()).map(Ok);
         }
         if wait_ms == 0 {

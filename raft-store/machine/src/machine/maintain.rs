@@ -14,7 +14,7 @@ use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
 use crate::mutants;
-use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
+use crate::types::{Key, Maintenance, Outcome, QuotaState, Revision, SessionId, Waker};
 
 /// Audit groups read at a time.
 const GROUPS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
@@ -37,10 +37,14 @@ impl<V: View> Applier<'_, V> {
     /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
     fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
         level::check(level)?;
-        let was_hardened = self.is_hardened();
+        let (was_hardened, had_quotas) = (self.is_hardened(), self.vars.level >= level::TENANTS);
         self.vars.level = self.vars.level.max(level);
         if self.is_hardened() && !was_hardened && !mutants::is("sums are not healed") {
             self.begin_repair()?;
+        }
+        if self.vars.level >= level::TENANTS && !had_quotas && self.vars.sessions > 0 {
+            let state = self.quota_state()?;
+            self.put_quota_state(QuotaState { sessions_from: Some(SessionId(0)), ..state })?;
         }
         Ok(maintained(0, false))
     }

@@ -23,6 +23,9 @@ mod lock_queue;
 mod maintain;
 mod members;
 mod overlay;
+mod quota_counts;
+mod quota_walk;
+mod quotas;
 mod ranges;
 mod repair;
 mod requests;
@@ -57,6 +60,7 @@ use crate::types::CollectionRow;
 use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
 use budget::Budget;
 use overlay::Overlay;
+use quota_counts::KnownQuotas;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
 /// before it did, also those of earlier batches.
@@ -75,6 +79,8 @@ pub struct Applier<'v, V: View> {
     joint: Option<Option<Revision>>,
     /// Collections looked for so far, those that are not declared too.
     known_collections: BTreeMap<Vec<u8>, Option<Arc<CollectionRow>>>,
+    /// What is at hand of quotas.
+    known_quotas: KnownQuotas,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<KeyChange>,
@@ -134,6 +140,7 @@ impl<'v, V: View> Applier<'v, V> {
             taken_in_all: 0,
             joint: None,
             known_collections: BTreeMap::new(),
+            known_quotas: KnownQuotas::default(),
             lines: Vec::new(),
             changed: Vec::new(),
             woken: BTreeSet::new(),
@@ -241,6 +248,9 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None if !self.is_still_authorised(&command) => Ok(self.access_changed()),
             None => {
+                if let Err(rejection) = self.check_request_table()? {
+                    return Ok(self.reply(Outcome::Rejected(rejection)));
+                }
                 let principal = command.principal.clone();
                 let reply = self.execute(command)?;
                 if is_kept(&reply.outcome) && !mutants::is("outcomes are forgotten") {
@@ -273,6 +283,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Maintain(what) => self.maintain(what)?,
             Action::Faults(op) => self.faults(op, caller)?,
             Action::Members(op) => self.set_members(op, caller)?,
+            Action::Quota(op) => self.set_quota(op, caller)?,
         };
         Ok(self.reply(outcome))
     }
@@ -338,12 +349,15 @@ impl<'v, V: View> Applier<'v, V> {
             last_revision: self.vars.revision,
             lines: std::mem::take(&mut self.lines),
         };
-        let row_key = if group.last_revision > self.batch_start {
-            audit::row_key(group.last_revision, self.index)
+        let row = audit::encode(&group);
+        if group.last_revision > self.batch_start {
+            self.overlay.insert_new(audit::row_key(group.last_revision, self.index), row)?;
         } else {
-            refusals::row_key(bucket::at(self.vars.clock), self.index)
-        };
-        self.overlay.insert_new(row_key, audit::encode(&group))?;
+            let row_key = refusals::row_key(bucket::at(self.vars.clock), self.index);
+            if self.has_room_for_refusals(row_key.len() + row.len())? {
+                self.overlay.insert_new(row_key, row)?;
+            }
+        }
         changes::append(group, &mut self.changed);
         Ok(())
     }
@@ -384,6 +398,8 @@ fn is_kept(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Deferred => false,
         Outcome::Task(done) => done.is_kept(),
+        // The same request succeeds once there is less, or may be more.
+        outcome if outcome.lacks_room() => false,
         _ => true,
     }
 }
@@ -463,6 +479,7 @@ impl From<&Rejection> for Refusal {
             Rejection::AccessChanged => Self::AccessChanged,
             Rejection::Access(_) => Self::Access,
             Rejection::Internal => Self::Internal,
+            Rejection::BeyondQuota(_) => Self::BeyondQuota,
         }
     }
 }

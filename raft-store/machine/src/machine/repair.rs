@@ -31,9 +31,9 @@ impl<V: View> Applier<'_, V> {
         Ok(self.decoded::<SessionId>(repair::ROW_KEY)?.is_some_and(|from| from <= id))
     }
 
-    /// Counts the bytes of the next sessions anew.
+    /// Counts the bytes of the next sessions anew; once that is done, what is not counted yet for quotas.
     pub(super) fn repair_step(&mut self) -> Result<Outcome, Fault> {
-        let Some(from) = self.decoded::<SessionId>(repair::ROW_KEY)? else { return Ok(maintained(0, false)) };
+        let Some(from) = self.decoded::<SessionId>(repair::ROW_KEY)? else { return self.count_step() };
         let (_, end) = family_range(family::SESSION);
         let sessions = self.overlay.scan(&session::row_key(from), &end, SESSIONS)?;
         let (mut counted, mut next) = (0, None);

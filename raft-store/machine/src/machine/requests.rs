@@ -7,14 +7,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Applier;
 use super::view::{Fault, View};
 use crate::command_codec;
+use crate::keyspace::bucket_use::{self, BucketUse};
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::level::TENANTS;
 use crate::limits;
 use crate::types::{
-    Action, ClusterMillis, Command, Entry, Key, Listed, Outcome, Removed, Reply, RequestId, Revision, Shown, Step,
-    StepReply, Txn, TxnReply, Value, WhereItem, Written,
+    Action, Bounded, ClusterMillis, Command, Entry, Key, Listed, Outcome, Rejection, Removed, Reply, RequestId,
+    Revision, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -120,7 +121,52 @@ impl<V: View> Applier<'_, V> {
             false => request::encode(fingerprint, reply, principal),
         };
         self.take_row(row.len());
+        self.count_in_bucket(|held| held.requests += (row_key.len() + row.len()) as u64)?;
         self.overlay.insert_absent(row_key, row)
+    }
+
+    /// What the bucket of now holds.
+    fn held_in(&mut self, bucket: u64) -> Result<BucketUse, Fault> {
+        let row_key = bucket_use::row_key(bucket);
+        let row = self.overlay.get(&row_key)?;
+        let held = row.map(|row| codec::decode(row).map_err(|error| Fault::row(&row_key, error))).transpose()?;
+        Ok(held.unwrap_or_default())
+    }
+
+    fn count_in_bucket(&mut self, count: impl FnOnce(&mut BucketUse)) -> Result<(), Fault> {
+        if self.vars.level < TENANTS {
+            return Ok(());
+        }
+        let bucket = bucket::at(self.vars.clock);
+        let mut held = self.held_in(bucket)?;
+        count(&mut held);
+        self.overlay.replace(&bucket_use::row_key(bucket), Some(codec::encode(&held))).map(drop)
+    }
+
+    /// Whether one more outcome may be kept: where the table is full no new id is decided, since none may be forgotten early.
+    pub(super) fn check_request_table(&mut self) -> Result<Result<(), Rejection>, Fault> {
+        if self.vars.level < TENANTS {
+            return Ok(Ok(()));
+        }
+        let (now, limit) = (self.vars.clock, limits::REQUEST_TABLE_BYTES_MAX);
+        let mut held = 0;
+        for bucket in bucket::oldest_live(now)..=bucket::at(now) {
+            held += self.held_in(bucket)?.requests;
+        }
+        Ok(if held < limit { Ok(()) } else { Err(Rejection::TooMany { what: Bounded::RequestIds, limit }) })
+    }
+
+    /// Whether refusals of so many bytes may be recorded; otherwise only that there were some is.
+    pub(super) fn has_room_for_refusals(&mut self, bytes: usize) -> Result<bool, Fault> {
+        let mut has_room = true;
+        self.count_in_bucket(|held| {
+            has_room = held.refusals < limits::REFUSALS_BYTES_MAX;
+            match has_room {
+                true => held.refusals += bytes as u64,
+                false => held.dropped += 1,
+            }
+        })?;
+        Ok(has_room)
     }
 
     /// Drops the buckets that are no longer live at the clock of `vars`, which was `before`.
@@ -199,7 +245,46 @@ mod tests {
     use super::super::{MemoryView, Vars, evaluate};
     use super::*;
     use crate::document::Criteria;
-    use crate::types::{Change, ContentKind, Expect, Expiry, Rejection, WriteOp};
+    use crate::types::{Change, ContentKind, Expect, Expiry, WriteOp};
+
+    #[test]
+    fn a_full_table_decides_no_new_id_and_a_full_bucket_records_no_refusal() {
+        let bucket = 40;
+        let vars = Vars { level: TENANTS, clock: bucket * limits::REQUEST_BUCKET_MS, ..Vars::default() };
+        let full = |requests, refusals| {
+            let held = BucketUse { requests, refusals, dropped: 0 };
+            MemoryView(
+                [
+                    (bucket_use::row_key(bucket - 1), codec::encode(&held)),
+                    (bucket_use::row_key(bucket), codec::encode(&held)),
+                ]
+                .into(),
+            )
+        };
+        let named = |id: &str| {
+            let action = Action::Session(crate::types::SessionOp::End(crate::types::SessionId(7)));
+            Command { request_id: Some(RequestId(id.into())), ..Command::unnamed(action) }
+        };
+        let limit = limits::REQUEST_TABLE_BYTES_MAX;
+        let refused = Outcome::Rejected(Rejection::TooMany { what: Bounded::RequestIds, limit });
+        for (held, is_refused) in [(limit / 2 - 1, false), (limit / 2, true)] {
+            let reply = evaluate(&full(held, 0), &vars, 3, &named("new")).unwrap();
+            assert_eq!(reply.outcome == refused, is_refused, "{held}: {reply:?}");
+            let unnamed = Command { request_id: None, ..named("new") };
+            assert_ne!(evaluate(&full(held, 0), &vars, 3, &unnamed).unwrap().outcome, refused);
+        }
+        let refusal = Command { request_id: None, ..named("new") };
+        for (held, is_kept) in [(limits::REFUSALS_BYTES_MAX - 1, true), (limits::REFUSALS_BYTES_MAX, false)] {
+            let view = full(0, held);
+            let mut applier = super::super::Applier::new(&view, vars.clone());
+            let commands = vec![command_codec::encode_command(&refusal)];
+            let batch = crate::types::Batch { clock: vars.clock, wall: 0, seed: Some([0; 16]), commands };
+            applier.apply_batch(3, &batch).unwrap();
+            let writes = applier.finish().writes;
+            let is_refusal = |write: &super::super::Write| matches!(write, super::super::Write::Put { key, .. } if key[0] == crate::keyspace::family::REFUSALS);
+            assert_eq!(writes.iter().any(is_refusal), is_kept, "{writes:?}");
+        }
+    }
 
     #[test]
     fn nobody_is_answered_what_another_asked_whatever_the_hash_says() {

@@ -5,17 +5,20 @@
 
 use std::borrow::Cow;
 
-use super::view::{Fault, View};
+use super::quota_walk::locks_among;
+use super::view::{Fault, Row, View};
 use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{entry, gates, lock_queue};
+use crate::level::TENANTS;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Bounded, ClusterMillis, Key, LockName, Outcome, Rejection, SessionId, SessionOp, SessionReply, Waker,
+    Bounded, ClusterMillis, Counted, Key, LockName, Outcome, PrincipalUse, Rejection, SessionId, SessionOp,
+    SessionReply, Waker,
 };
 
 impl<V: View> Applier<'_, V> {
@@ -62,7 +65,11 @@ impl<V: View> Applier<'_, V> {
             Some(id) if fault.is_none() => self.session_row(id)?.map(|_| Rejection::SessionExists(id)),
             _ => None,
         };
-        if let Some(rejection) = fault.or(taken).or(full) {
+        let beyond = match fault.is_none() && taken.is_none() && full.is_none() {
+            true => self.check_principal(&caller.principal, Counted::Sessions)?.err(),
+            false => None,
+        };
+        if let Some(rejection) = fault.or(taken).or(full).or(beyond) {
             return Ok(self.refuse_in(AuditOp::SessionCreate, chosen.map(waker), caller, rejection));
         }
         self.take_revision()?;
@@ -74,6 +81,8 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_new(session::row_key(id), codec::encode(&row))?;
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;
+        let one = PrincipalUse { sessions: 1, locks: 0 };
+        self.count_for_principal(id, &caller.principal, PrincipalUse::default(), one)?;
         self.record(AuditOp::SessionCreate, Some(waker(id)), caller, AuditEffect::Beside);
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
     }
@@ -142,6 +151,10 @@ impl<V: View> Applier<'_, V> {
         let row = self.session_row(id)?;
         let mut row = row.ok_or_else(|| Fault::Invariant(format!("{kind:?} hung on session {id}, which is none")))?;
         row.attached += 1;
+        if kind == AttachedKind::Lock {
+            let place = PrincipalUse { sessions: 0, locks: 1 };
+            self.count_for_principal(id, &row.principal, PrincipalUse::default(), place)?;
+        }
         self.put_session(id, &row)
     }
 
@@ -153,6 +166,10 @@ impl<V: View> Applier<'_, V> {
             Some(mut row) => {
                 let counted = row.attached.checked_sub(1);
                 row.attached = counted.ok_or_else(|| Fault::Invariant(format!("nothing hung on session {id}")))?;
+                if kind == AttachedKind::Lock {
+                    let place = PrincipalUse { sessions: 0, locks: 1 };
+                    self.count_for_principal(id, &row.principal, place, PrincipalUse::default())?;
+                }
                 self.put_session(id, &row)
             }
         }
@@ -215,7 +232,8 @@ impl<V: View> Applier<'_, V> {
         self.sharing_revision(|applier| {
             applier.take_revision()?;
             applier.record(op, Some(waker(id)), caller.clone(), AuditEffect::Beside);
-            applier.overlay.take(&session::row_key(id))?;
+            let row = applier.overlay.take(&session::row_key(id))?;
+            applier.uncount_session(id, &row, &attached)?;
             for (row_key, value) in attached {
                 // What faults is set aside: the session ends, and all else that hangs on it goes with it.
                 match applier.at_savepoint(|applier| applier.take_attached(&row_key, &value, op, &caller))? {
@@ -233,6 +251,17 @@ impl<V: View> Applier<'_, V> {
             self.go_on_later(TimerKind::SessionTasks, &id.0.to_be_bytes())?;
         }
         Ok(locks)
+    }
+
+    /// A session that ends counts for its principal no more, nor do its places in locks.
+    fn uncount_session(&mut self, id: SessionId, row: &[u8], attached: &[Row]) -> Result<(), Fault> {
+        if self.vars.level < TENANTS {
+            return Ok(());
+        }
+        let row: SessionRow = codec::decode(row).map_err(|error| Fault::row(&session::row_key(id), error))?;
+        let locks = locks_among(attached.iter().map(|(row_key, _)| row_key.as_slice()));
+        let had = PrincipalUse { sessions: 1, locks };
+        self.count_for_principal(id, &row.principal, had, PrincipalUse::default())
     }
 
     /// Takes one thing away with its session.

@@ -3,6 +3,8 @@
 //! Owns that a task has exactly the rows that its state asks for, that its queue counts it there, and that those who wait for
 //! tasks are told. Never decides what becomes of one.
 
+use super::quota_counts::Amount;
+use super::quota_walk::amount_of_task;
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -109,14 +111,21 @@ impl<V: View> Applier<'_, V> {
         }
         self.take_revision()?;
         let row_key = task::row_key(&queue.name, id);
-        let Some(mut after) = after else { return self.overlay.take(&row_key).map(|_| ()) };
+        let Some(mut after) = after else {
+            let taken = self.overlay.take(&row_key)?;
+            let had = amount_of_task(id.as_str(), before.map(|head| (&head.state, taken.len())));
+            return self.count_in_prefixes(&row_key, queue.name.as_str().as_bytes(), had, Amount::default());
+        };
         after.head.revision = self.vars.revision;
         *count_of(queue, &after.head.state) += 1;
         self.enter_state(queue, id, &mut after.head)?;
         let row = codec::encode_sized(&after, 256 + after.payload.data.len());
         self.take_row(row.len());
-        self.overlay.replace(&row_key, Some(row))?;
-        Ok(())
+        let has = amount_of_task(id.as_str(), Some((&after.head.state, row.len())));
+        let replaced = self.overlay.replace(&row_key, Some(row))?;
+        let had = before.zip(replaced).map(|(head, row)| (&head.state, row.len()));
+        let had = amount_of_task(id.as_str(), had);
+        self.count_in_prefixes(&row_key, queue.name.as_str().as_bytes(), had, has)
     }
 
     fn leave_state(&mut self, queue: &Queue, id: &TaskId, head: &TaskHead) -> Result<(), Fault> {

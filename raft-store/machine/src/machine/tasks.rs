@@ -3,6 +3,7 @@
 //! Owns when a task is given out and what becomes of it. Which rows a state has is `task_rows`'. What is due is judged by the
 //! wall clock of the batch, how long a claim holds by the cluster clock.
 
+use super::quota_counts::Amount;
 use super::task_rows::Queue;
 use super::view::{Fault, View};
 use super::{Applier, Caller};
@@ -86,6 +87,9 @@ impl<V: View> Applier<'_, V> {
         if let Err(rejection) = self.check_tasks_there(&queue.name, &tasks)? {
             return Ok(Err(rejection));
         }
+        if let Err(rejection) = self.check_room_for(&queue.name, &tasks)? {
+            return Ok(Err(rejection));
+        }
         let mut done = Vec::with_capacity(tasks.len());
         for (nth, new) in tasks.into_iter().enumerate() {
             done.push(self.schedule_one(queue, new, nth, caller)?);
@@ -109,6 +113,28 @@ impl<V: View> Applier<'_, V> {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Whether the prefixes of a queue have room for so many tasks more, and their payloads. What a task has beside its payload is
+    /// counted once it is there.
+    fn check_room_for(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Result<Result<(), Rejection>, Fault> {
+        if self.quotas_around(queue.as_str().as_bytes())?.is_empty() {
+            return Ok(Ok(()));
+        }
+        let mut more = Amount::default();
+        for task in tasks {
+            let known = match &task.id {
+                Some(id) => self.task_head(queue, id)?,
+                None => None,
+            };
+            if known.is_none() {
+                more.tasks += 1;
+                more.bytes += task.payload.data.len() as u64;
+            } else if task.replace {
+                more.bytes += task.payload.data.len() as u64;
+            }
+        }
+        self.check_prefixes(queue.as_str().as_bytes(), more)
     }
 
     fn schedule_one(

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::collections::{Draws, understood};
 use super::current::decode_current;
+use super::quota_counts::Amount;
 use super::view::{Fault, View};
 use super::{Applier, Caller, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
@@ -95,6 +96,7 @@ impl<V: View> Applier<'_, V> {
             None => (None, 0),
             Some(row) => (Some(decode_current(&row_key, row, newest)?), row.len()),
         };
+        let had_row = stored.is_some();
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
         let before = current.map(|row| row.meta);
@@ -116,6 +118,13 @@ impl<V: View> Applier<'_, V> {
             if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
                 planned = Err(rejection);
             }
+        }
+        if let Ok(Planned { row: Some(row), .. }) = &planned
+            // A lock adds a few bytes for as long as it holds.
+            && !op.change.is_of_lock()
+            && let Err(rejection) = self.check_entry(op.key.as_bytes(), had_row.then_some(read), row.len())?
+        {
+            planned = Err(rejection);
         }
         let planned = match planned {
             Ok(planned) => planned,
@@ -192,10 +201,13 @@ impl<V: View> Applier<'_, V> {
         }
         self.take_revision()?;
         let removed = row.is_none();
-        let new_bytes = row.as_ref().map_or(0, Vec::len);
+        let (counted_after, new_bytes) =
+            (Amount::of_entry(key, row.as_ref().map(Vec::len)), row.as_ref().map_or(0, Vec::len));
         self.take_row(new_bytes);
         let old_row = self.overlay.replace(row_key, row)?;
-        let old_bytes = old_row.as_ref().map_or(0, Vec::len);
+        let (counted_before, old_bytes) =
+            (Amount::of_entry(key, old_row.as_ref().map(Vec::len)), old_row.as_ref().map_or(0, Vec::len));
+        self.count_in_prefixes(row_key, key, counted_before, counted_after)?;
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {

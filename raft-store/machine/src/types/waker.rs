@@ -29,6 +29,8 @@ pub enum Waker {
     EntryLock = 8,
     /// Only in lines of audit: a kind, a slash and what it is; of an invitation its id, of a node its number.
     Members = 10,
+    /// A quota: only what lines of audit say of one.
+    Quota = 9,
 }
 
 impl Waker {

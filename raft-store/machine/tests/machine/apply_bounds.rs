@@ -442,11 +442,12 @@ fn kind_of(action: &Action) -> usize {
         Action::Access(_) => 13,
         Action::Faults(_) => 14,
         Action::Members(_) => 15,
+        Action::Quota(_) => 16,
     }
 }
 
 /// How many kinds there are.
-const KINDS: usize = 16;
+const KINDS: usize = 17;
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -537,6 +538,11 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         Action::Maintain(Maintenance::Repair),
         Action::Faults(FaultsOp::Forget),
         Action::Members(MembersOp::Revoke(TokenId(1))),
+        Action::Quota(QuotaOp::Set {
+            subject: QuotaSubject::Prefix(vec![b'k'; limits::KEY_BYTES_MAX]),
+            bounds: QuotaBounds { bytes: Some(u64::MAX), ..QuotaBounds::default() },
+        }),
+        Action::Maintain(Maintenance::Repair),
     ]
 }
 

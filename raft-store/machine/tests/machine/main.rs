@@ -13,6 +13,7 @@ mod machine_golden;
 mod machine_level;
 mod machine_members;
 mod machine_properties;
+mod machine_quotas;
 mod machine_support;
 mod machine_tasks;
 mod rules_conform;

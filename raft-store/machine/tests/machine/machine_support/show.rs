@@ -7,16 +7,17 @@ use quorate_machine::codec;
 use super::{access, coordination};
 use quorate_machine::document::Excerpt;
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup};
+use quorate_machine::keyspace::bucket_use::{self, BucketUse};
 use quorate_machine::keyspace::history::Version;
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
-    collection, deadline, entry, family, history, index, lock, refusals, request, sequence,
+    collection, deadline, entry, family, history, index, lock, quota, refusals, request, sequence,
 };
 use quorate_machine::rules::field_text;
 use quorate_machine::types::CollectionRow;
 use quorate_machine::types::{
-    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, SessionId, Shown, StepRejected, StepReply,
-    TxnReply, WhereReply, Written,
+    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, PrefixUse, PrincipalUse, QuotaRow, QuotaState, QuotaSubject,
+    Rejection, Reply, SessionId, Shown, StepRejected, StepReply, TxnReply, WhereReply, Written,
 };
 
 use super::tasks;
@@ -72,6 +73,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Task(done) => tasks::done(done),
         Outcome::Access(done) => format!("{done:?}"),
         Outcome::Members(done) => format!("{done:?}"),
+        Outcome::Quota(row) => format!("{row:?}"),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
@@ -181,6 +183,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Access(fault) => format!("{fault:?}"),
         Rejection::Members(fault) => format!("{fault:?}"),
         Rejection::Internal => "internal".into(),
+        Rejection::BeyondQuota(beyond) => format!("{beyond:?}"),
     }
 }
 
@@ -245,6 +248,10 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             let of = if owner.is_empty() { String::new() } else { format!(" of {owner}") };
             format!("request b{bucket} {id}{of} = {:016x}{by} {}", kept.fingerprint, reply(&kept.reply))
         }
+        family::BUCKET_USE => {
+            let held: BucketUse = codec::decode(value).unwrap();
+            format!("held b{} = {held:?}", bucket_use::decode_key(row_key).unwrap())
+        }
         family::DEADLINE => {
             let (at, key) = deadline::decode_key(row_key).unwrap();
             assert!(value.is_empty());
@@ -266,6 +273,17 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
         family::USER..=family::ROLE_USER => access::row(row_key, value),
+        family::QUOTA => {
+            let row: QuotaRow = codec::decode(value).unwrap();
+            format!("quota {} = {row:?}", quota::decode_key(row_key).unwrap())
+        }
+        family::QUOTA_USE => match quota::decode_use_key(row_key).unwrap() {
+            subject @ QuotaSubject::Prefix(_) => {
+                format!("used by {subject} = {:?}", codec::decode::<PrefixUse>(value).unwrap())
+            }
+            subject => format!("used by {subject} = {:?}", codec::decode::<PrincipalUse>(value).unwrap()),
+        },
+        family::QUOTA_STATE => format!("quotas = {:?}", codec::decode::<QuotaState>(value).unwrap()),
         family::REPAIR => format!("repair from session {}", codec::decode::<SessionId>(value).unwrap()),
         _ => coordination::row(row_key, value),
     }

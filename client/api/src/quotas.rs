@@ -1,0 +1,237 @@
+//! Quotas: what a principal, or all names with a prefix, may take of the store.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::decimal;
+use super::strict::given;
+
+/// The body of `PUT /v1/quotas/principals/{name}`, `/v1/quotas/default` and `/v1/quotas/prefixes/{prefix}`: all bounds of the
+/// quota. What is not given is not bounded, and shows `used` all the same.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaRequest;
+///
+/// let request = QuotaRequest { entries: Some(10_000), bytes: Some(64 << 20), ..Default::default() };
+/// assert_eq!(serde_json::to_string(&request)?, r#"{"entries":10000,"bytes":67108864}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuotaRequest {
+    /// Of a principal: sessions that live, by who began them.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u64>,
+    /// Of a principal: locks and leaderships that its sessions hold or wait for.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub locks: Option<u64>,
+    /// Of a prefix: entries.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Of a prefix: bytes of entries with their keys, and of tasks, as they are stored.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Of a prefix: tasks that are not done, in queues whose names have it.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// How much there is, or may be, of each thing that a quota counts: of a principal sessions and locks, of a prefix the others.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaAmounts;
+///
+/// let used: QuotaAmounts = serde_json::from_str(r#"{"entries":3,"bytes":411,"tasks":0}"#)?;
+/// assert_eq!((used.entries, used.sessions), (Some(3), None));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct QuotaAmounts {
+    /// Sessions that live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u64>,
+    /// Locks and leaderships held and waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<u64>,
+    /// Entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u64>,
+    /// Bytes of entries with their keys, and of tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Tasks that are not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+}
+
+/// Whether a quota refuses anything yet.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaState;
+///
+/// assert_eq!(serde_json::to_string(&QuotaState::Counting)?, r#""counting""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum QuotaState {
+    /// What would be beyond it is refused.
+    Enforced,
+    /// What was there before it is still being counted; `used` is what was counted so far, and nothing is refused.
+    Counting,
+}
+
+/// A quota, with what is used of it.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaAnswer;
+///
+/// let quota: QuotaAnswer = serde_json::from_str(
+///     r#"{"prefix":"tenants/acme/","bounds":{"entries":10000},"used":{"entries":3,"bytes":411,"tasks":0},
+///         "state":"enforced","set_revision":"12","created":"2026-11-26T08:00:00.000Z","revision":"20","index":31}"#,
+/// )?;
+/// assert_eq!((quota.bounds.entries, quota.used.map(|used| used.entries)), (Some(10_000), Some(Some(3))));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct QuotaAnswer {
+    /// Of a principal: its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// Of all names with a prefix: that. Where there is neither, the quota is that of every principal without one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The bounds that hold. What is missing is not bounded.
+    pub bounds: QuotaAmounts,
+    /// How much there is. Absent for the quota of every principal, and in answers to a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<QuotaAmounts>,
+    /// Whether it refuses anything yet. Absent in answers to a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<QuotaState>,
+    /// Whether a principal has none of its own, so that its bounds are those of every principal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_default: bool,
+    /// Revision at which it was last set. Absent where nobody has: then it is what holds without an operator.
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
+    pub set_revision: Option<u64>,
+    /// When it was first set, by the wall clock of the leader of that moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub created: Option<String>,
+    /// Revision at which this was decided or read. Absent where the quota is part of a list.
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
+    pub revision: Option<u64>,
+    /// Log index at which this was decided or read. Absent where the quota is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The answer of `GET /v1/quotas/principals` and `/v1/quotas/prefixes`.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaList;
+///
+/// let list: QuotaList = serde_json::from_str(
+///     r#"{"quotas":[{"principal":"ann","bounds":{"sessions":50000},"used":{"sessions":2,"locks":1},
+///         "state":"enforced","is_default":true}],"revision":"20","index":31}"#,
+/// )?;
+/// assert!(list.quotas[0].is_default && list.cursor.is_none());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct QuotaList {
+    /// By name: of principals those that have a quota of their own or use something, of prefixes those with a quota.
+    pub quotas: Vec<QuotaAnswer>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which this was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
+    pub revision: u64,
+    /// Log index at which this was read.
+    pub index: u64,
+}
+
+/// The answer of `DELETE` of a quota.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaRemoved;
+///
+/// let removed: QuotaRemoved = serde_json::from_str(r#"{"prefix":"tenants/acme/","revision":"22","index":34}"#)?;
+/// assert_eq!(removed.prefix.as_deref(), Some("tenants/acme/"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct QuotaRemoved {
+    /// Of a principal: its name. From now on it has the quota of every principal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// Of all names with a prefix: that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Revision of the removal.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
+    pub revision: u64,
+    /// Log index of the removal.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// Which quota a refused request would have gone beyond.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::QuotaExceeded;
+///
+/// let quota: QuotaExceeded =
+///     serde_json::from_str(r#"{"principal":"ann","counts":"sessions","bound":100,"used":100}"#)?;
+/// assert_eq!((quota.counts.as_str(), quota.bound), ("sessions", 100));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct QuotaExceeded {
+    /// The principal that has too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The prefix below which there is too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// Of what: `sessions`, `locks`, `entries`, `bytes` or `tasks`.
+    pub counts: String,
+    /// How much there may be.
+    pub bound: u64,
+    /// How much there is.
+    pub used: u64,
+}

@@ -1,0 +1,258 @@
+//! What counts against quotas, and what is refused because of them.
+//!
+//! Owns the sums: they are rows that change in the batch of what they count, so they are exact on every node. What was there before a
+//! quota is taken in by `quota_walk`; until it has, the quota refuses nothing. Never sets a quota.
+
+use std::sync::Arc;
+
+use super::view::{Fault, Most, View};
+use super::{Applier, quota_walk};
+use crate::codec;
+use crate::keyspace::quota;
+use crate::level::TENANTS;
+use crate::limits;
+use crate::mutants;
+use crate::types::{
+    BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Rejection,
+    SessionId,
+};
+
+/// A prefix with a quota, and what that allows.
+type Covering = (QuotaSubject, QuotaBounds);
+
+/// What an applier has at hand of quotas, as they are after what was applied so far.
+#[derive(Debug, Default)]
+pub(super) struct KnownQuotas {
+    pub(super) state: Option<QuotaState>,
+    /// The last name that was looked for, with the quotas around it: a write looks twice.
+    pub(super) last: Option<(Vec<u8>, Arc<[Covering]>)>,
+}
+
+/// How much something counts for the prefixes around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Amount {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    pub(super) tasks: u64,
+}
+
+impl Amount {
+    /// That of an entry whose row has so many bytes; nothing where there is none.
+    pub(super) fn of_entry(key: &[u8], row_bytes: Option<usize>) -> Self {
+        row_bytes.map_or(Self::default(), |bytes| Self { entries: 1, bytes: (key.len() + bytes) as u64, tasks: 0 })
+    }
+
+    fn of(&self, what: Counted) -> u64 {
+        match what {
+            Counted::Entries => self.entries,
+            Counted::Bytes => self.bytes,
+            Counted::Tasks => self.tasks,
+            Counted::Sessions | Counted::Locks => 0,
+        }
+    }
+}
+
+impl PrefixUse {
+    fn of(&self, what: Counted) -> u64 {
+        match what {
+            Counted::Entries => self.entries,
+            Counted::Bytes => self.bytes,
+            Counted::Tasks => self.tasks,
+            Counted::Sessions | Counted::Locks => 0,
+        }
+    }
+
+    /// What counted `before` counts `after` now.
+    pub(super) fn exchange(&mut self, before: Amount, after: Amount) {
+        self.entries = moved(self.entries, before.entries, after.entries);
+        self.bytes = moved(self.bytes, before.bytes, after.bytes);
+        self.tasks = moved(self.tasks, before.tasks, after.tasks);
+    }
+}
+
+impl<V: View> Applier<'_, V> {
+    /// What holds for all quotas together; nothing below the feature level.
+    pub(super) fn quota_state(&mut self) -> Result<QuotaState, Fault> {
+        if self.vars.level < TENANTS {
+            return Ok(QuotaState::default());
+        }
+        if let Some(state) = self.known_quotas.state {
+            return Ok(state);
+        }
+        let state = self.decoded(quota::STATE_KEY)?.unwrap_or_default();
+        self.known_quotas.state = Some(state);
+        Ok(state)
+    }
+
+    pub(super) fn put_quota_state(&mut self, state: QuotaState) -> Result<(), Fault> {
+        let row = (state != QuotaState::default()).then(|| codec::encode(&state));
+        self.overlay.replace(quota::STATE_KEY, row)?;
+        self.known_quotas.state = Some(state);
+        Ok(())
+    }
+
+    /// The quotas of the prefixes of a name, the longest first. The last one up to the name, in order, is the longest around it or
+    /// begins with that; so those around the name are among it and those around it.
+    pub(super) fn quotas_around(&mut self, name: &[u8]) -> Result<Arc<[Covering]>, Fault> {
+        if self.quota_state()?.prefixes == 0 {
+            return Ok(Arc::default());
+        }
+        if let Some((_, around)) = self.known_quotas.last.as_ref().filter(|(known, _)| known == name) {
+            return Ok(Arc::clone(around));
+        }
+        self.take_read(limits::LOOK_BYTES);
+        let (start, end) = quota::prefixes_up_to(name);
+        let last = self.overlay.scan_page(&start, &end, true, Most::rows(1))?;
+        let mut next = last.into_iter().next().map(|(row_key, _)| row_key);
+        let mut around = Vec::new();
+        while let Some(row_key) = next {
+            let subject = quota::decode_key(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+            let row: Option<QuotaRow> = self.decoded(&row_key)?;
+            let row = row.ok_or_else(|| Fault::Invariant(format!("no quota of {subject} around another")))?;
+            if matches!(&subject, QuotaSubject::Prefix(prefix) if name.starts_with(prefix)) {
+                around.push((subject, row.bounds));
+            }
+            next = row.parent.map(|parent| quota::row_key(&QuotaSubject::Prefix(parent)));
+        }
+        let around: Arc<[Covering]> = around.into();
+        self.known_quotas.last = Some((name.to_vec(), Arc::clone(&around)));
+        Ok(around)
+    }
+
+    /// Whether so much more may be below the prefixes of a name.
+    pub(super) fn check_prefixes(&mut self, name: &[u8], more: Amount) -> Result<Result<(), Rejection>, Fault> {
+        for (subject, bounds) in self.quotas_around(name)?.iter() {
+            let used: PrefixUse = self.prefix_use(subject)?;
+            if used.from.is_some() {
+                continue;
+            }
+            for what in [Counted::Entries, Counted::Bytes, Counted::Tasks] {
+                let (used, more) = (used.of(what), more.of(what));
+                if let Err(rejection) = check(subject, true, (what, bounds.of(what)), used, more) {
+                    return Ok(Err(rejection));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether an entry of so many bytes may take the place of one of so many, or of none.
+    pub(super) fn check_entry(
+        &mut self,
+        key: &[u8],
+        before: Option<usize>,
+        after: usize,
+    ) -> Result<Result<(), Rejection>, Fault> {
+        let (before, after) = (Amount::of_entry(key, before), Amount::of_entry(key, Some(after)));
+        let (entries, bytes) = (after.entries - before.entries, after.bytes.saturating_sub(before.bytes));
+        self.check_prefixes(key, Amount { entries, bytes, tasks: 0 })
+    }
+
+    /// Counts for the prefixes of a name that something in the row `row_key` takes the place of something else.
+    pub(super) fn count_in_prefixes(
+        &mut self,
+        row_key: &[u8],
+        name: &[u8],
+        before: Amount,
+        after: Amount,
+    ) -> Result<(), Fault> {
+        if before == after || (mutants::is("removals stay in quotas") && after == Amount::default()) {
+            return Ok(());
+        }
+        for (subject, _) in self.quotas_around(name)?.iter() {
+            let mut used = self.prefix_use(subject)?;
+            if used.from.as_deref().is_none_or(|from| row_key < from) {
+                used.exchange(before, after);
+                self.put_prefix_use(subject, &used)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is counted for a prefix with a quota.
+    pub(super) fn prefix_use(&mut self, subject: &QuotaSubject) -> Result<PrefixUse, Fault> {
+        let row_key = quota::use_key(subject);
+        match self.overlay.get(&row_key)? {
+            Some(row) => codec::decode(row).map_err(|error| Fault::row(&row_key, error)),
+            None => Err(Fault::Invariant(format!("nothing is counted for the quota of {subject}"))),
+        }
+    }
+
+    pub(super) fn put_prefix_use(&mut self, subject: &QuotaSubject, used: &PrefixUse) -> Result<(), Fault> {
+        self.overlay.replace(&quota::use_key(subject), Some(codec::encode(used))).map(drop)
+    }
+
+    /// Whether a principal may have one more of this. Without authentication there is nobody to bound.
+    pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Result<Result<(), Rejection>, Fault> {
+        if principal.is_empty() || self.vars.level < TENANTS || self.quota_state()?.sessions_from.is_some() {
+            return Ok(Ok(()));
+        }
+        let subject = QuotaSubject::Principal(principal.to_owned());
+        let own: Option<QuotaRow> = self.decoded(&quota::row_key(&subject))?;
+        let is_own = own.is_some();
+        let bounds = match own {
+            Some(row) => row.bounds,
+            None => {
+                let usual: Option<QuotaRow> = self.decoded(&quota::row_key(&QuotaSubject::Default))?;
+                usual.map_or(QuotaBounds::USUAL, |row| row.bounds)
+            }
+        };
+        let used: PrincipalUse = self.decoded(&quota::use_key(&subject))?.unwrap_or_default();
+        let used = if what == Counted::Sessions { used.sessions } else { used.locks };
+        Ok(check(&subject, is_own, (what, bounds.of(what)), used, 1))
+    }
+
+    /// Counts for the principal of a session that this changes: how many sessions and places in locks it had, and has now.
+    pub(super) fn count_for_principal(
+        &mut self,
+        session: SessionId,
+        principal: &str,
+        before: PrincipalUse,
+        after: PrincipalUse,
+    ) -> Result<(), Fault> {
+        if principal.is_empty() || self.vars.level < TENANTS || !self.quota_state()?.counts(session) {
+            return Ok(());
+        }
+        let row_key = quota::use_key(&QuotaSubject::Principal(principal.to_owned()));
+        let mut used: PrincipalUse = self.decoded(&row_key)?.unwrap_or_default();
+        used.sessions = moved(used.sessions, before.sessions, after.sessions);
+        if !(mutants::is("locks stay with their principal") && after.locks < before.locks) {
+            used.locks = moved(used.locks, before.locks, after.locks);
+        }
+        let row = (used != PrincipalUse::default()).then(|| codec::encode(&used));
+        self.overlay.replace(&row_key, row).map(drop)
+    }
+
+    /// Goes on with the counting of what was there before it was counted; nothing where that is done.
+    pub(super) fn count_step(&mut self) -> Result<crate::types::Outcome, Fault> {
+        let state = self.quota_state()?;
+        match (state.sessions_from, state.counting) {
+            (Some(from), _) => quota_walk::count_sessions(self, from),
+            (None, 0) => Ok(super::maintain::maintained(0, false)),
+            (None, _) => quota_walk::count_prefix(self),
+        }
+    }
+}
+
+/// Whether so much more is within a bound.
+fn check(
+    subject: &QuotaSubject,
+    is_own: bool,
+    (what, bound): (Counted, Option<u64>),
+    used: u64,
+    more: u64,
+) -> Result<(), Rejection> {
+    match bound {
+        Some(bound) if more > 0 && used.saturating_add(more) > bound => {
+            let subject = subject.clone();
+            Err(Rejection::BeyondQuota(Box::new(BeyondQuota { subject, is_own, what, bound, used })))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A sum that is wrong ends no node: it is taken for 0, and told by `check`.
+fn moved(sum: u64, less: u64, more: u64) -> u64 {
+    debug_assert!(sum.saturating_add(more) >= less, "what is taken away was counted when it came: {less} of {sum}");
+    sum.saturating_add(more).saturating_sub(less)
+}

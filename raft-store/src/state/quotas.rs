@@ -1,0 +1,158 @@
+//! Reads of quotas, and of what is used of them.
+//!
+//! Owns what is told of them. Never decides whether something is beyond one: that is the machine's.
+
+use std::collections::BTreeMap;
+
+use super::coordination::{Observed, Page};
+use super::reader::StateReader;
+use super::shared::Moment;
+use super::types::StateFault;
+use crate::codec;
+use crate::keyspace::bucket_use::{self, BucketUse};
+use crate::keyspace::{bucket, quota};
+use crate::machine::View;
+use crate::types::{PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject};
+
+/// A quota as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaRead {
+    /// Its own row, if there is one.
+    pub row: Option<QuotaRow>,
+    /// The bounds that hold.
+    pub bounds: QuotaBounds,
+    /// What is used.
+    pub used: QuotaUse,
+    /// Whether it is still counted, and refuses nothing.
+    pub is_counting: bool,
+}
+
+/// What is used of a quota.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuotaUse {
+    /// Of every principal: nobody counts.
+    Nobody,
+    /// By a principal.
+    Principal(PrincipalUse),
+    /// Below a prefix.
+    Prefix(PrefixUse),
+}
+
+/// Quotas, and what has a bound beside them.
+impl StateReader {
+    /// What is kept for retries and of refusals for a while; below the feature level it is not counted.
+    pub fn kept_for_a_while(&self) -> Result<BucketUse, StateFault> {
+        self.shared.with_moment(|moment| {
+            let clock = moment.at.clock;
+            let mut all = BucketUse::default();
+            for bucket in bucket::oldest_live(clock)..=bucket::at(clock) {
+                let held: BucketUse = decoded(moment, &bucket_use::row_key(bucket))?.unwrap_or_default();
+                all.requests += held.requests;
+                all.refusals += held.refusals;
+                all.dropped += held.dropped;
+            }
+            Ok(all)
+        })
+    }
+
+    /// Reads the quota of somebody. Of a principal without one it is that of every principal; `None` for a prefix without one.
+    pub fn quota(&self, subject: &QuotaSubject) -> Result<Observed<Option<QuotaRead>>, StateFault> {
+        self.observe(|moment| {
+            let row = decoded::<QuotaRow>(moment, &quota::row_key(subject))?;
+            match subject {
+                QuotaSubject::Prefix(_) => row.map(|row| of_prefix(moment, subject, row)).transpose(),
+                QuotaSubject::Principal(_) => {
+                    let used = decoded(moment, &quota::use_key(subject))?.unwrap_or_default();
+                    of_principal(moment, row, used).map(Some)
+                }
+                QuotaSubject::Default => {
+                    let bounds = row.as_ref().map_or(QuotaBounds::USUAL, |row| row.bounds);
+                    Ok(Some(QuotaRead { row, bounds, used: QuotaUse::Nobody, is_counting: is_counting(moment)? }))
+                }
+            }
+        })
+    }
+
+    /// Principals after this one that have a quota of their own or use something, by name.
+    pub fn principal_quotas(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Observed<Page<(QuotaSubject, QuotaRead)>>, StateFault> {
+        let after = after.map(|name| QuotaSubject::Principal(name.to_owned()));
+        self.observe(|moment| {
+            let mut found: BTreeMap<QuotaSubject, (Option<QuotaRow>, PrincipalUse)> = BTreeMap::new();
+            let start = after.as_ref().map(quota::row_key);
+            for (row_key, row) in behind(moment, quota::principals(), start, limit)? {
+                found.entry(quota::decode_key(&row_key)?).or_default().0 = Some(codec::decode(&row)?);
+            }
+            let start = after.as_ref().map(quota::use_key);
+            for (row_key, row) in behind(moment, quota::uses_of_principals(), start, limit)? {
+                found.entry(quota::decode_use_key(&row_key)?).or_default().1 = codec::decode(&row)?;
+            }
+            let more = found.len() > limit;
+            let read = |(subject, (row, used))| Ok((subject, of_principal(moment, row, used)?));
+            let items = found.into_iter().take(limit).map(read).collect::<Result<_, StateFault>>()?;
+            Ok(Page { items, more })
+        })
+    }
+
+    /// Prefixes after this one that have a quota, in order.
+    pub fn prefix_quotas(
+        &self,
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Observed<Page<(QuotaSubject, QuotaRead)>>, StateFault> {
+        let start = after.map(|prefix| quota::row_key(&QuotaSubject::Prefix(prefix.to_vec())));
+        self.observe(|moment| {
+            let mut rows = behind(moment, quota::prefixes_within(b""), start, limit)?;
+            let more = rows.len() > limit;
+            rows.truncate(limit);
+            let read = |(row_key, row): &(Vec<u8>, Vec<u8>)| {
+                let subject = quota::decode_key(row_key)?;
+                let read = of_prefix(moment, &subject, codec::decode(row)?)?;
+                Ok((subject, read))
+            };
+            Ok(Page { items: rows.iter().map(read).collect::<Result<_, StateFault>>()?, more })
+        })
+    }
+}
+
+fn of_prefix(moment: &Moment<'_>, subject: &QuotaSubject, row: QuotaRow) -> Result<QuotaRead, StateFault> {
+    let used: PrefixUse = decoded(moment, &quota::use_key(subject))?.unwrap_or_default();
+    let is_counting = used.from.is_some();
+    Ok(QuotaRead { bounds: row.bounds, row: Some(row), used: QuotaUse::Prefix(used), is_counting })
+}
+
+fn of_principal(moment: &Moment<'_>, row: Option<QuotaRow>, used: PrincipalUse) -> Result<QuotaRead, StateFault> {
+    let bounds = match &row {
+        Some(row) => row.bounds,
+        None => {
+            let usual: Option<QuotaRow> = decoded(moment, &quota::row_key(&QuotaSubject::Default))?;
+            usual.map_or(QuotaBounds::USUAL, |row| row.bounds)
+        }
+    };
+    Ok(QuotaRead { row, bounds, used: QuotaUse::Principal(used), is_counting: is_counting(moment)? })
+}
+
+/// Whether sessions of before the feature level are still being counted.
+fn is_counting(moment: &Moment<'_>) -> Result<bool, StateFault> {
+    let state: Option<QuotaState> = decoded(moment, quota::STATE_KEY)?;
+    Ok(state.is_some_and(|state| state.sessions_from.is_some()))
+}
+
+/// One row more than a page of those behind a row key.
+fn behind(
+    moment: &Moment<'_>,
+    (first, end): (Vec<u8>, Vec<u8>),
+    after: Option<Vec<u8>>,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StateFault> {
+    let start = after.map_or(first, |after| [&after[..], &[0]].concat());
+    Ok(moment.scan(&start, &end, limit.saturating_add(1))?)
+}
+
+fn decoded<T: bincode::Decode<()>>(moment: &Moment<'_>, row_key: &[u8]) -> Result<Option<T>, StateFault> {
+    let row = moment.snapshot.get_pinned(row_key)?;
+    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+}
