@@ -71,7 +71,7 @@
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `history`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `backup` (what can be
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `quotas`, `backup` (what can be
 //! called), `session`, `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are
 //! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` and
 //! `stream_end` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `credentials` (who asks),
@@ -115,6 +115,7 @@ mod operation;
 mod overview;
 mod pages;
 mod queue_place;
+mod quotas;
 mod reason;
 mod request;
 mod request_id;
@@ -169,6 +170,7 @@ pub use observe::{Leads, Observation};
 pub use operation::Op;
 pub use overview::{MemberStatus, NodeMetrics};
 pub use pages::Pages;
+pub use quotas::Quotas;
 pub use reason::Reason;
 pub use request::RequestId;
 pub use retry::RetryPolicy;

@@ -44,7 +44,7 @@ fn kind(group: &str, argument: &str) -> Option<Kind> {
         ("session", "id") | (_, "session") => Kind::Session,
         ("task", "queue") => Kind::Queue,
         ("collection", "name") => Kind::Collection,
-        ("user", "name") | ("token", "user") => Kind::User,
+        ("user", "name") | ("token" | "quota", "user") => Kind::User,
         ("role", "name") | ("user", "roles") => Kind::Role,
         (_, "key" | "prefix") => Kind::Key,
         (_, "file" | "ca" | "cert" | "tls_key" | "token_file" | "http_token_file" | "resume") => Kind::File,

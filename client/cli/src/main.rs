@@ -42,6 +42,7 @@ mod output;
 mod parse;
 mod past;
 mod pretty;
+mod quotas;
 mod rates;
 mod rewrite;
 mod roles;
@@ -191,6 +192,9 @@ enum Command {
     /// Make, show and delete roles: what users may do
     #[command(subcommand)]
     Role(roles::Command),
+    /// Bound what users, and names with a prefix, may take; show what they use
+    #[command(subcommand)]
+    Quota(quotas::Command),
     /// Give users tokens, list and delete them
     #[command(subcommand)]
     Token(tokens::Command),
@@ -378,6 +382,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::SupportBundle(args) => support::run(&context, args).await,
             Command::User(command) => users::run(&context, command).await,
             Command::Role(command) => roles::run(&context, command).await,
+            Command::Quota(command) => quotas::run(&context, command).await,
             Command::Token(command) => tokens::run(&context, command).await,
             Command::Audit(args) => audit::run(&context, args).await,
             Command::Whoami => users::run_whoami(&context).await,

@@ -75,6 +75,8 @@ pub fn all() -> Vec<Vec<u8>> {
         post("/v1/tasks/q/claim", r#"{"limit":2,"lease_ms":1000,"wait_ms":1}"#),
         json("PUT", "/v1/access/roles/r", "", r#"{"grants":[{"permission":"read","prefix":"c/"}]}"#),
         json("PUT", "/v1/access/users/u", "", r#"{"roles":["r"]}"#),
+        json("PUT", "/v1/quotas/prefixes/c/", "", r#"{"entries":10,"bytes":100}"#),
+        json("PUT", "/v1/quotas/principals/u", "", r#"{"sessions":10,"locks":0}"#),
         post("/v1/access/tokens", r#"{"user":"u","ttl_ms":60000,"note":"ci"}"#),
         get(
             "/v1/kv?prefix=c%2F&limit=5&values=false&consistency=local&min_revision=1&cursor=AA",

@@ -33,6 +33,7 @@ mod handles;
 mod library;
 mod locks;
 mod package;
+mod quotas;
 mod reads;
 mod sessions;
 mod smoke;

@@ -124,6 +124,14 @@ impl NodeSamples {
             ]),
             Err(fault) => tracing::warn!(%fault, "locks could not be counted for the metrics"),
         }
+        match self.state.kept_for_a_while() {
+            Ok(kept) => out.extend([
+                Sample::gauge("request_table_bytes", "Bytes of outcomes kept for retries", kept.requests),
+                Sample::gauge("refusal_bytes", "Bytes of the record of refusals, kept as long", kept.refusals),
+                Sample::gauge("refusals_dropped", "Refused batches of that time that are not recorded", kept.dropped),
+            ]),
+            Err(fault) => tracing::warn!(%fault, "what is kept for a while could not be read for the metrics"),
+        }
         let (commands, sessions) = self.renewals.now();
         out.extend([
             Sample::gauge(

@@ -5,6 +5,7 @@
 
 mod access;
 mod coordination;
+mod quotas;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Rev
 
 pub use access::Access;
 pub use coordination::{Coordination, IsDone, Seen};
+pub use quotas::Quotas;
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
@@ -44,7 +46,7 @@ pub struct DigestAt {
 pub type Node = Arc<dyn Backend>;
 
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Access + Coordination + Send + Sync + 'static {
+pub trait Backend: Access + Coordination + Quotas + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>>;
     /// Returns once reads are as fresh as asked for.

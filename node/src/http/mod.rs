@@ -16,6 +16,7 @@ mod input;
 mod keys;
 mod operator;
 mod output;
+mod quotas;
 mod router;
 mod routes;
 mod service;

@@ -24,10 +24,10 @@ use crate::http::input::headers;
 use crate::http::operator::openapi;
 use crate::http::output::response::{Outcome, ok};
 use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
-use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
+use crate::http::{access, batch, coordination, keys, operator, quotas, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
-pub fn declared() -> [Routes; 36] {
+pub fn declared() -> [Routes; 39] {
     [
         keys::kv::routes(),
         keys::list::routes(),
@@ -60,6 +60,9 @@ pub fn declared() -> [Routes; 36] {
         access::tokens::routes(),
         access::own::routes(),
         access::check::routes(),
+        quotas::default::routes(),
+        quotas::principals::routes(),
+        quotas::prefixes::routes(),
         operator::health::routes(),
         operator::node::routes(),
         operator::errors::routes(),

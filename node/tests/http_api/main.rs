@@ -26,6 +26,7 @@ mod limits;
 mod listing;
 mod members;
 mod preferences;
+mod quotas;
 mod slow;
 mod stream;
 mod tasks;

@@ -63,7 +63,7 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 100] = [
+const ROUTES: [(&str, &str, u32); 111] = [
     ("get", "/errors/{code}", 1),
     ("get", "/", 1),
     ("get", "/console", 1),
@@ -141,6 +141,17 @@ const ROUTES: [(&str, &str, u32); 100] = [
     ("get", "/v1/node/log", 1),
     ("get", "/v1/node/log/lines", 1),
     ("put", "/v1/node/log", 1),
+    ("get", "/v1/quotas/default", 1),
+    ("put", "/v1/quotas/default", 1),
+    ("delete", "/v1/quotas/default", 1),
+    ("get", "/v1/quotas/prefixes", 1),
+    ("get", "/v1/quotas/prefixes/{prefix}", 1),
+    ("put", "/v1/quotas/prefixes/{prefix}", 2),
+    ("delete", "/v1/quotas/prefixes/{prefix}", 2),
+    ("get", "/v1/quotas/principals", 1),
+    ("get", "/v1/quotas/principals/{name}", 1),
+    ("put", "/v1/quotas/principals/{name}", 1),
+    ("delete", "/v1/quotas/principals/{name}", 1),
     ("get", "/v1/requests/{id}", 2),
     ("get", "/v1/sequences/{name}", 1),
     ("post", "/v1/sequences/{name}", 2),
@@ -374,7 +385,8 @@ impl Draft<'_> {
     fn request(&mut self, method: &'static str, path: &'static str, key: Option<&str>) -> Request {
         let name = self.name();
         let filled = path.replace("{name}", if path.contains("collections") { COLLECTION } else { name });
-        let filled = filled.replace("{queue}", QUEUE).replace("{key}", key.unwrap_or_default());
+        let filled =
+            filled.replace("{queue}", QUEUE).replace("{key}", key.unwrap_or_default()).replace("{prefix}", PREFIX);
         match (method, path) {
             ("get", "/v1/watch") => {
                 let part = "/v1/watch?prefix=x/&initial=true&part=1&of=3";
@@ -435,6 +447,15 @@ impl Draft<'_> {
             ("put", "/v1/access/users/{name}") => {
                 let roles = if self.chance(3) { vec![name] } else { Vec::new() };
                 Request::new("PUT", filled).json(text(&json!({"roles": roles})))
+            }
+            ("put", "/v1/quotas/default" | "/v1/quotas/principals/{name}") => {
+                let sessions = 1_000 + self.dice.random_range(0..3);
+                Request::new("PUT", filled).json(text(&json!({"sessions": sessions})))
+            }
+            ("put", "/v1/quotas/prefixes/{prefix}") => {
+                // So many that nothing is refused: what would be is not what the model expects.
+                let entries = 10_000 + self.dice.random_range(0..3);
+                Request::new("PUT", filled).json(text(&json!({"entries": entries, "bytes": 100_000_000})))
             }
             ("put", "/v1/collections/{name}") => {
                 let rules = self.rules();

@@ -136,8 +136,9 @@ fn of(code: ErrorCode) -> Words {
             "Ask another node. The node repairs itself where it can; see the operations guide.",
         ),
         ErrorCode::QuotaExceeded => words(
-            "What is stored has reached the quota, or a disk is nearly full. Removals and releases still work.",
-            "Remove what is not needed, or make room; then the same request succeeds.",
+            "What is stored has reached the quota of the cluster, of a principal or of a prefix, or a disk is nearly full. `quota` names \
+             that of a principal or a prefix, with its bound and what is used. Removals and releases still work.",
+            "Remove what is not needed, or have the quota raised; then the same request succeeds.",
         ),
         ErrorCode::RequestIdReused => words(
             "The request id was used before for another request. Nothing was applied.",

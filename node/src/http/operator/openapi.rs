@@ -28,6 +28,7 @@ use crate::http::operator::schema;
         (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
         (name = "tasks", description = "Queues of tasks that are given out when they are due."),
         (name = "access", description = "Users, roles and tokens."),
+        (name = "quotas", description = "What principals, and all names with a prefix, may take."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use quorate_node::backend::{Access, Seen};
+use quorate_node::backend::{Access, Quotas, Seen};
 use quorate_store::access::Rights;
-use quorate_store::state::{Observed, Page, StateFault};
-use quorate_store::types::{InvitationRow, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
+use quorate_store::state::{Observed, Page, QuotaRead, QuotaUse, StateFault};
+use quorate_store::types::{
+    InvitationRow, PrincipalUse, QuotaBounds, QuotaSubject, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName,
+    UserRow,
+};
 
 use super::{Fake, WALL};
 
@@ -17,6 +20,8 @@ pub struct Admitted {
     pub roles: BTreeMap<RoleName, RoleRow>,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub invitations: BTreeMap<TokenId, InvitationRow>,
+    /// Quotas that somebody has, with what is used of them.
+    pub quotas: BTreeMap<QuotaSubject, QuotaRead>,
 }
 
 impl Fake {
@@ -80,6 +85,48 @@ impl Access for Fake {
 fn page<N: Ord + Clone, R: Clone>(rows: &BTreeMap<N, R>, after: Option<&N>, limit: usize) -> Page<(N, R)> {
     let behind = rows.iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
     let mut items: Vec<_> = behind.map(|(name, row)| (name.clone(), row.clone())).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    Page { items, more }
+}
+
+/// Nobody has a quota of their own, and nothing is used.
+impl Quotas for Fake {
+    fn quota(&self, subject: &QuotaSubject) -> Seen<Option<QuotaRead>> {
+        let told = self.with(|state| state.admitted.quotas.get(subject).cloned());
+        let usual = || {
+            let used = QuotaUse::Principal(PrincipalUse::default());
+            QuotaRead { row: None, bounds: QuotaBounds::USUAL, used, is_counting: false }
+        };
+        let found = match subject {
+            QuotaSubject::Prefix(_) => told,
+            QuotaSubject::Principal(_) | QuotaSubject::Default => Some(told.unwrap_or_else(usual)),
+        };
+        self.admitted(|_| found)
+    }
+
+    fn principal_quotas(&self, after: Option<&str>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+        let after = QuotaSubject::Principal(after.unwrap_or_default().to_owned());
+        let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Principal(_)) && *subject > after;
+        let page =
+            self.with(|state| quotas(state.admitted.quotas.iter().filter(|(subject, _)| is_one(subject)), limit));
+        self.admitted(|_| page)
+    }
+
+    fn prefix_quotas(&self, after: Option<&[u8]>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+        let after = QuotaSubject::Prefix(after.unwrap_or_default().to_vec());
+        let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Prefix(_)) && *subject > after;
+        let page =
+            self.with(|state| quotas(state.admitted.quotas.iter().filter(|(subject, _)| is_one(subject)), limit));
+        self.admitted(|_| page)
+    }
+}
+
+fn quotas<'q>(
+    all: impl Iterator<Item = (&'q QuotaSubject, &'q QuotaRead)>,
+    limit: usize,
+) -> Page<(QuotaSubject, QuotaRead)> {
+    let mut items: Vec<_> = all.map(|(subject, read)| (subject.clone(), read.clone())).collect();
     let more = items.len() > limit;
     items.truncate(limit);
     Page { items, more }
