@@ -104,7 +104,7 @@ pub fn created_at(key: &Bytes, revision: i64) -> Compare {
 
 /// Waits until nobody is before this place. Whoever stops waiting leaves the line.
 pub async fn wait_turn(call: &Call, name: &[u8], place: &Place) -> Result<(), Status> {
-    let Some(_waiting) = call.permit.wait() else {
+    let Some(_waiting) = call.wait() else {
         return Err(call.api.classes.refusal(RequestClass::Waiting).into());
     };
     let mut leaving = Leaving { call: Some(Arc::new(call.lasting())), key: place.key.clone() };

@@ -402,9 +402,10 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
         progress: request.progress_notify,
     };
     let counted = call.account().map(Spender::watch).transpose().map_err(because)?;
+    let share = call.watch_share().map_err(because)?;
     let watching = Watching::of(&call.caller(), wanted);
     let watch = backend.feed().watch(watch_range(range), position);
-    let watcher = Watcher::new(Arc::clone(&call.api), watch, view, watching, counted);
+    let watcher = Watcher::new(Arc::clone(&call.api), watch, view, watching, (counted, share));
     Ok(Created { id, watcher, at: at.revision })
 }
 

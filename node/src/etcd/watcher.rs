@@ -18,6 +18,7 @@ use quorate_store::types::{Entry, Key, Revision};
 
 use crate::etcd::range::key_value;
 use crate::gateway::admission::accounts::Held;
+use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Watching;
 use crate::gateway::watch::{self, Versions};
@@ -43,8 +44,8 @@ pub struct View {
 
 /// A watch at work.
 pub struct Watcher {
-    /// One of the watches that its caller may have.
-    _counted: Option<Held>,
+    /// One of the watches that its caller may have, as configured and of all.
+    _counted: (Option<Held>, HeldShare),
     api: Arc<Api>,
     watch: Watch,
     /// What it shows.
@@ -70,7 +71,13 @@ pub enum Step {
 
 impl Watcher {
     /// Begins at the position of `watch`.
-    pub fn new(api: Arc<Api>, watch: Watch, view: View, watching: Option<Watching>, counted: Option<Held>) -> Self {
+    pub fn new(
+        api: Arc<Api>,
+        watch: Watch,
+        view: View,
+        watching: Option<Watching>,
+        counted: (Option<Held>, HeldShare),
+    ) -> Self {
         let (pulled, reading, events, bytes, last) = Default::default();
         Self { _counted: counted, api, watch, view, watching, pulled, reading, events, bytes, last }
     }

@@ -15,6 +15,7 @@ use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Account
 use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
+use crate::gateway::admission::shares::Shares;
 use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
@@ -95,6 +96,8 @@ pub struct Api {
     pub accounts: Arc<Accounts>,
     /// Whose turn it is.
     pub turns: Arc<Turns>,
+    /// What each caller holds of what there are few of.
+    pub shares: Arc<Shares>,
     /// Streams that observe an election.
     pub observers: AtomicUsize,
     /// Term and leader as headers.
@@ -133,6 +136,7 @@ impl Api {
         let accounts = Accounts::new(settings.accounts);
         let turns = Arc::new(Turns::new());
         metrics.add_source(TurnSamples(Arc::clone(&turns)));
+        let shares = Shares::new(settings.classes.waiting, limits::WATCHES_MAX);
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
         let answers = AnswerMemory::new(settings.answers_bytes_max);
@@ -155,6 +159,7 @@ impl Api {
             classes,
             accounts,
             turns,
+            shares,
             observers,
             hints,
             bodies,

@@ -15,7 +15,8 @@ use crate::connection::origin::Origin;
 use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::admission::body_memory::BodyPermit;
-use crate::gateway::admission::classes::{Permit, RequestClass};
+use crate::gateway::admission::classes::{Permit, RequestClass, Waiting};
+use crate::gateway::admission::shares::{HeldShare, Scarce};
 use crate::gateway::admission::turns::{Begun, Lanes};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
@@ -248,6 +249,26 @@ impl Call {
     /// Waits until this node knows what is true now, and checks that the caller may be told what it wants, by the rules as they are then.
     pub async fn admit_read(&self, wanted: Wanted<'_>) -> Result<(), Failure> {
         self.caller().admit_read(Consistency::Linearizable, self.deadline, wanted).await
+    }
+
+    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait, or where its
+    /// caller has half of all places.
+    pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
+        let share = self.share(Scarce::Waits)?;
+        Some((self.permit.wait()?, share))
+    }
+
+    /// One more of what there are few of; `None` where its caller has half of them.
+    pub fn share(&self, what: Scarce) -> Option<HeldShare> {
+        self.api.shares.hold(Account::of(self.who(), self.origin.neighbour()), what)
+    }
+
+    /// One more watch.
+    pub fn watch_share(&self) -> Result<HeldShare, Failure> {
+        self.share(Scarce::Watches).ok_or_else(|| {
+            let most = self.api.shares.most(Scarce::Watches);
+            Failure::too_many(format!("one caller may have {most} watches of this node, half of all"))
+        })
     }
 
     /// What is left until the deadline.

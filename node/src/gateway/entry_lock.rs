@@ -91,7 +91,7 @@ fn is_decided(call: &Call, id: &RequestId) -> Result<bool, Failure> {
 
 /// Waits for the turn. False: the time is over.
 async fn come_to_turn(call: &Call, place: &mut dyn LockPlace, end: Instant) -> Result<bool, Failure> {
-    let Some(_waiting) = call.permit.wait() else { return Err(call.api.classes.refusal(RequestClass::Waiting)) };
+    let Some(_waiting) = call.wait() else { return Err(call.api.classes.refusal(RequestClass::Waiting)) };
     let ending = || Failure::new(ErrorCode::NotReady, Applied::No, "this node is stopping; ask again at another one");
     let stop = call.stop().ok_or_else(ending)?;
     let turn = async {

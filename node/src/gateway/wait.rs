@@ -23,7 +23,7 @@ pub async fn until<T: Send>(
 ) -> Result<Option<T>, Failure> {
     let backend = &call.api.backend;
     // Nor who would be one too many: it asks again, after a while in its own class.
-    let Some(_waiting) = call.permit.wait() else {
+    let Some(_waiting) = call.wait() else {
         instead(call, end).await;
         return Ok(None);
     };

@@ -8,4 +8,5 @@ pub mod body_memory;
 pub mod bucket;
 pub mod classes;
 pub mod pace;
+pub mod shares;
 pub mod turns;

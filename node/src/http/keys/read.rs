@@ -150,7 +150,7 @@ async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> R
     let backend = &context.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = params.wait else { return Ok(read) };
-    let Some(_waiting) = context.permit.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
+    let Some(_waiting) = context.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
     let until = Instant::now() + wait;
     while params.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());

@@ -115,7 +115,7 @@ impl Claim {
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
     async fn wait(&self, context: &RequestContext, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         // Who would be one too many to wait asks again.
-        let Some(_waiting) = context.permit.wait() else {
+        let Some(_waiting) = context.wait() else {
             wait::instead(context, until).await;
             return Ok(tried);
         };

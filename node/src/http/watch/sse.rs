@@ -20,6 +20,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::connection::monitor::Busy;
 use crate::gateway::admission::accounts::{Held, Spender};
+use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::auth::caller::Watching;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
@@ -76,9 +77,14 @@ pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, 
     let mut busy = context.take_busy()?;
     let account = context.account().cloned();
     let counted = account.as_ref().map(Spender::watch).transpose()?;
+    let share = context.watch_share()?;
     busy.goes_on();
-    let mut response =
-        Response::new(Body::new(Sse { account, _counted: counted, ..Sse::new(source, heartbeat, busy, watching) }));
+    let mut response = Response::new(Body::new(Sse {
+        account,
+        _counted: counted,
+        _share: Some(share),
+        ..Sse::new(source, heartbeat, busy, watching)
+    }));
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -102,6 +108,8 @@ struct Sse<S> {
     account: Option<Spender>,
     /// One of the streams that the account may have.
     _counted: Option<Held>,
+    /// One of the watches that one caller may have of all.
+    _share: Option<HeldShare>,
     _busy: Busy,
 }
 
@@ -110,8 +118,8 @@ impl<S: Source> Sse<S> {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (has_begun, has_ended, sent) = (false, false, Instant::now());
-        let (account, _counted) = (None, None);
-        Self { source, watching, has_begun, has_ended, heartbeat, sent, timer, stop, account, _counted, _busy: busy }
+        let (account, _counted, _share, _busy) = (None, None, None, busy);
+        Self { source, watching, has_begun, has_ended, heartbeat, sent, timer, stop, account, _counted, _share, _busy }
     }
 
     /// What comes next, or `None` for now.
