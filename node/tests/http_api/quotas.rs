@@ -84,12 +84,13 @@ async fn bounds_of_what_is_not_counted_are_refused_before_anything_is_proposed()
         ("/v1/quotas/principals/ann", json!({"bytes": 1}), "/bytes"),
         ("/v1/quotas/default", json!({"tasks": 1}), "/tasks"),
         ("/v1/quotas/default", json!({"sessions": -1}), "/sessions"),
-        ("/v1/quotas/default", json!({"sessons": 1}), "/sessons"),
     ] {
         let problem = server.put_json(path, &body.to_string()).await.problem();
         let pointers: Vec<_> = problem.errors.iter().map(|fault| fault.pointer.as_str()).collect();
         assert_eq!((problem.code, &pointers[..]), (ErrorCode::InvalidArgument, &[pointer][..]), "{path} {body}");
     }
+    let unknown = server.put_json("/v1/quotas/default", r#"{"sessons":1}"#).await.problem();
+    assert_eq!((unknown.code, &*unknown.errors[0].pointer), (ErrorCode::UnknownField, "/sessons"));
     assert_eq!(server.backend.commands(), []);
 }
 
