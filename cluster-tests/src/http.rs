@@ -77,7 +77,7 @@ impl Request {
 
     /// The bytes on the wire.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: quorate\r\n", self.method, self.target);
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.target);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
