@@ -88,7 +88,7 @@ mod tests {
         );
         for asked in [backup, metrics] {
             let refused = check(Door::Clients, Some(&admin(true)), asked).expect_err("another port serves it");
-            assert!(refused.to_string().contains("10.0.0.1:7300"), "{refused:?}");
+            assert!(format!("{refused:?}").contains("10.0.0.1:7300"), "{refused:?}");
         }
         assert!(!is_served(Door::Admin, Some(admin(false)), data));
         assert!([status, backup, metrics].iter().all(|asked| is_served(Door::Admin, Some(admin(false)), *asked)));

@@ -26,7 +26,7 @@ use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPos
 use crate::codec;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
-use crate::keyspace::{entry, family, family_range, history, quota, repair, request};
+use crate::keyspace::{entry, family, family_range, history, quota, repair};
 use crate::level::Level;
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Applier;
 use super::view::{Fault, View};
+use crate::codec;
 use crate::command_codec;
 use crate::keyspace::bucket_use::{self, BucketUse};
 use crate::keyspace::history::{self, Version};
