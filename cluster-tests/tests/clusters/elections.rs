@@ -32,7 +32,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn follow(to: SocketAddr, last_id: &Mutex<Option<u64>>, seen: &Mutex<Vec<Change>>) -> io::Result<()> {
     let mut stream = TcpStream::connect(to).await?;
     let resume = held(last_id).map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-    let head = format!("GET /v1/elections/e/observe?heartbeat_ms=500 HTTP/1.1\r\nHost: test\r\n{resume}\r\n");
+    let head = format!("GET /v1/elections/e/observe?heartbeat_ms=500 HTTP/1.1\r\nHost: localhost\r\n{resume}\r\n");
     stream.write_all(head.as_bytes()).await?;
     let mut lines = BufReader::new(stream).lines();
     let mut event = String::new();

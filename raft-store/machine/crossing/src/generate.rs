@@ -174,9 +174,10 @@ impl Generator<'_> {
             12 => Action::Access(self.access()),
             13 => Action::Maintain(self.maintenance()),
             14 => Action::Faults(self.faults()),
-            // Before the level nobody can read one.
-            16 if self.picture.level() >= level::TENANTS => Action::Quota(self.quota()),
-            _ => Action::Members(self.members()),
+            // Before the level nobody can read these, and they are not even looked at.
+            _ if self.picture.level() < level::TENANTS => Action::Faults(self.faults()),
+            15 => Action::Members(self.members()),
+            _ => Action::Quota(self.quota()),
         }
     }
 
@@ -242,13 +243,14 @@ impl Generator<'_> {
     }
 
     fn members(&mut self) -> MembersOp {
-        let id = TokenId(self.chance.below(4));
-        let hash = SecretHash([if self.chance.percent(90) { 7 } else { 8 }; 32]);
+        let id = TokenId(self.chance.below(2));
+        let hash = SecretHash([if self.chance.percent(95) { 7 } else { 8 }; 32]);
         let node_id = self.chance.below(3);
         match self.chance.weighted(&[5, 2, 5]) {
             0 => {
                 let node_id = self.chance.percent(50).then_some(node_id);
-                let (is_standby, for_ms) = (self.chance.percent(20), *self.chance.pick(&[0, 300, 300, 60_000]));
+                let is_standby = self.chance.percent(20);
+                let for_ms = *self.chance.pick(&[0, 300, 300, 10_000_000, 10_000_000]);
                 MembersOp::Invite(NewInvitation { id, hash, node_id, is_standby, for_ms })
             }
             1 => MembersOp::Revoke(id),

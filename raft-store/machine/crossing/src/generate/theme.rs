@@ -34,10 +34,10 @@ impl Theme {
     /// barrier, latch, task, access, maintenance, faults, newcomers, quotas.
     pub(super) fn weights(self) -> [u64; 17] {
         match self {
-            Self::Anything => [36, 10, 14, 4, 4, 4, 1, 8, 14, 3, 2, 9, 4, 8, 1, 4, 5],
+            Self::Anything => [36, 10, 14, 4, 4, 4, 1, 8, 14, 3, 2, 9, 4, 8, 1, 6, 5],
             Self::Entries => [30, 30, 30, 3, 3, 1, 0, 12, 8, 0, 0, 0, 0, 5, 1, 0, 4],
             Self::Collections => [26, 22, 30, 6, 5, 12, 1, 8, 3, 0, 0, 0, 0, 30, 1, 0, 2],
-            Self::Coordination => [8, 3, 4, 1, 1, 0, 0, 16, 60, 10, 6, 4, 6, 6, 3, 4, 3],
+            Self::Coordination => [8, 3, 4, 1, 1, 0, 0, 16, 60, 10, 6, 4, 6, 6, 3, 6, 3],
             Self::Tasks => [6, 1, 2, 0, 0, 0, 0, 16, 4, 0, 0, 60, 3, 6, 1, 2, 4],
         }
     }
