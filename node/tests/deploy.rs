@@ -67,7 +67,9 @@ const CERTIFICATES: &str = "/etc/quorate/tls";
 fn certificates(id: u64) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::create(dir.path(), Lifetime::days(1)).unwrap();
-    let node = Subject::Node { id, hosts: vec!["localhost".into()] };
+    // Also under its ids in reserve.
+    let hosts = (1..=9).map(|spare| format!("node-{}.quorate", 100 * id + spare));
+    let node = Subject::Node { id, hosts: std::iter::once("localhost".to_owned()).chain(hosts).collect() };
     let issued = authority.issue(&node, Lifetime::days(1)).unwrap();
     for name in ["node", "tls"] {
         std::fs::copy(&issued.cert, dir.path().join(name).with_extension("crt")).unwrap();
@@ -188,7 +190,7 @@ fn the_objects_of_kubernetes_fit_each_other_and_probe_real_routes() {
     let replicas = set["replicas"].as_u64().unwrap();
     let command = container["command"][2].as_str().unwrap();
     for id in 1..=replicas {
-        let member = format!("{id}=quorate-{}.quorate-peers:7200", id - 1);
+        let member = format!("{id}=node-{id}.quorate-peers:7200");
         assert!(command.contains(&member), "{member} is missing in {command}");
     }
 }
@@ -202,10 +204,11 @@ fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
     let command = command.replace("exec quorate-node", &format!("exec {program} config check"));
     let dir = certificates(3);
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", &command]).env_clear().env("POD_NAME", "quorate-2");
+    shell.args(["-c", &command]).env_clear().env("POD_NAME", "node-3");
     for variable in container["env"].as_array().unwrap() {
         if let Some(value) = variable["value"].as_str() {
-            let value = value.replace(CERTIFICATES, dir.path().to_str().unwrap());
+            let place = dir.path().to_str().unwrap();
+            let value = value.replace("/etc/quorate/clients", place).replace(CERTIFICATES, place);
             shell.env(variable["name"].as_str().unwrap(), value);
         }
     }
@@ -235,7 +238,7 @@ fn what_builds_on_the_objects_takes_away_what_is_there() {
         assert!(!gone.is_empty() && gone.iter().all(|name| known.contains(name)), "{gone:?} of {known:?}");
         assert!(strings(changed, name).iter().all(|name| !name.contains("TLS") || gone.contains(name)));
     }
-    for (overlay, resources) in [("cert-manager", 2), ("trial", 1)] {
+    for (overlay, resources) in [("cert-manager", 3), ("cert-manager-csi", 2), ("trial", 1)] {
         let kustomization = object(&format!("kubernetes/{overlay}/kustomization.yaml"));
         let named = kustomization["resources"].as_array().unwrap();
         assert_eq!(named.len(), resources);
@@ -244,10 +247,16 @@ fn what_builds_on_the_objects_takes_away_what_is_there() {
             assert!(path.exists(), "there is no {}", path.display());
         }
     }
-    let mut certificates = documents("kubernetes/cert-manager/certificates.yaml").into_iter();
-    let nodes = certificates.find(|object| object["spec"]["secretName"] == "quorate-tls").expect("one for the nodes");
-    let names: Vec<_> = nodes["spec"]["dnsNames"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(names, ["node-1.quorate", "node-2.quorate", "node-3.quorate", "quorate", "*.quorate-peers"]);
+    // A pod comes back under ids in reserve, and its certificate has the names of all of them.
+    for (id, certificate) in (1..).zip(documents("kubernetes/cert-manager/certificates.yaml")) {
+        let spec = &certificate["spec"];
+        assert_eq!(spec["secretName"], format!("quorate-node-{id}"));
+        let names: Vec<_> = spec["dnsNames"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let of_ids = std::iter::once(id).chain((1..=9).map(|spare| 100 * id + spare));
+        let wanted: Vec<_> = of_ids.map(|id| format!("node-{id}.quorate")).collect();
+        assert!(wanted.iter().all(|name| names.contains(&name.as_str())), "{names:?}");
+        assert!(names.contains(&&*format!("node-{id}.quorate-peers")), "{names:?}");
+    }
 }
 
 #[test]

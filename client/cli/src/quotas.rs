@@ -38,13 +38,16 @@ pub enum Command {
         tasks: Option<u64>,
     },
     /// Show a quota with what is used of it; exit code 3 if a prefix has none
+    #[command(after_help = "Example:\n  quorate quota show --user app")]
     Show {
         #[command(flatten)]
         subject: Subject,
     },
     /// List all quotas with what is used: of users also those without one that use something
+    #[command(after_help = "Example:\n  quorate quota list")]
     List,
     /// Remove a quota; exit code 3 if there is none
+    #[command(after_help = "Example:\n  quorate quota rm --prefix tenants/acme/")]
     Rm {
         #[command(flatten)]
         subject: Subject,

@@ -214,8 +214,9 @@ impl ApiClient {
     fn compare(&self, ask: &ApiRequest, first: &Answer, again: &Answer) {
         self.all.lock().replays += 1;
         let (Some(one), Some(other)) = (decided(first), decided(again)) else { return };
-        // A dry run leaves nothing behind that could be repeated, and the secret of a token is shown once.
-        if is_dry_run(&ask.request) || ask.route.1 == "/v1/access/tokens" {
+        // A dry run leaves nothing behind that could be repeated, and the secret of a token or an invitation is shown once.
+        let shows_a_secret = ["/v1/access/tokens", "/v1/cluster/invitations"].contains(&ask.route.1);
+        if is_dry_run(&ask.request) || shows_a_secret {
             return;
         }
         // What is told of a session by a repeat is that it lives, and by then it may have ended.

@@ -56,6 +56,8 @@ fn whole(reader: &StateReader) -> Vec<u8> {
 struct Original {
     base: Vec<u8>,
     after: Vec<(Revision, u64, u128)>,
+    /// A backup of it as it was in the end.
+    taken: Vec<u8>,
 }
 
 fn original(dir: &Path) -> Original {
@@ -72,7 +74,8 @@ fn original(dir: &Path) -> Original {
             }
         }
     });
-    Original { base, after }
+    let (taken, _) = reader.back_up(taker(), Vec::new(), |_| {}).unwrap();
+    Original { base, after, taken }
 }
 
 fn begun(dir: &Path, base: &[u8]) -> Replay {
@@ -87,7 +90,7 @@ fn state_at(replay: &Replay) -> (Revision, u64, u128) {
 #[test]
 fn all_entries_behind_a_base_give_the_state_of_the_node_row_for_row() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Original { base, after } = original(old.path());
+    let Original { base, after, .. } = original(old.path());
     let mut replay = begun(new.path(), &base);
     assert_eq!(state_at(&replay), after[BASE as usize]);
     // The first piece begins within the base, as after a failover; the next ones overlap.
@@ -102,7 +105,7 @@ fn all_entries_behind_a_base_give_the_state_of_the_node_row_for_row() {
 #[test]
 fn a_time_takes_what_was_written_until_then() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Original { base, after } = original(old.path());
+    let Original { base, after, .. } = original(old.path());
     let index = 222;
     let wall = after[index].1;
     for (wanted, expected) in [(wall, index), (wall + 1, index), (wall - 1, index - 1)] {
@@ -123,7 +126,7 @@ fn a_time_takes_what_was_written_until_then() {
 #[test]
 fn every_revision_can_be_reached_also_those_within_an_entry() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Original { base, after } = original(old.path());
+    let Original { base, after, .. } = original(old.path());
     let (from, to) = (after[LAST as usize - 1].0, after[LAST as usize].0);
     assert_eq!(to, from + 5);
     for wanted in from - 3..=to {
@@ -149,13 +152,11 @@ fn every_revision_can_be_reached_also_those_within_an_entry() {
 #[test]
 fn a_backup_of_a_point_is_that_of_the_cluster_then() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Original { base, .. } = original(old.path());
+    let Original { base, taken, .. } = original(old.path());
     let mut replay = begun(new.path(), &base);
     replay.apply(before(151), &encoded(&entries(151, LAST)), Until::End).unwrap();
     let mut made = Vec::new();
     replay.back_up("test", &mut made).unwrap();
-    let (_state, reader) = open(old.path());
-    let (taken, _) = reader.back_up(taker(), Vec::new(), |_| {}).unwrap();
     let rows = |bytes: &[u8]| {
         let (header, end) = BackupReader::open(bytes).unwrap().verify(|_| {}).unwrap();
         (header.log_id, header.vars, end)
@@ -166,7 +167,7 @@ fn a_backup_of_a_point_is_that_of_the_cluster_then() {
 #[test]
 fn what_does_not_follow_is_refused_and_changes_nothing() {
     let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Original { base, after } = original(old.path());
+    let Original { base, after, .. } = original(old.path());
     let mut replay = begun(new.path(), &base);
     let broken = |replay: &mut Replay, before, entries: &[LogEntry]| {
         let error = replay.apply(before, &encoded(entries), Until::End).unwrap_err();

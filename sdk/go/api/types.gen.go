@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// AccessCheckAnswer is the schema of that name.
+type AccessCheckAnswer struct {
+	AccessRevision uint64     `json:"access_revision,string"`
+	Allowed        bool       `json:"allowed"`
+	Name           string     `json:"name,omitempty"`
+	Permission     Permission `json:"permission"`
+	Prefix         string     `json:"prefix,omitempty"`
+	User           string     `json:"user,omitempty"`
+}
+
 // AcquireAnswer: the answer of `POST /v1/locks/{name}/acquire`.
 type AcquireAnswer struct {
 	// Waiting: how many are in the queue before it.
@@ -903,6 +913,50 @@ type InputFault struct {
 	Pointer string `json:"pointer"`
 }
 
+// InvitationCreated is the schema of that name.
+type InvitationCreated struct {
+	ForMs    uint64 `json:"for_ms"`
+	ID       string `json:"id"`
+	Index    uint64 `json:"index"`
+	NodeID   uint64 `json:"node_id,omitempty"`
+	Revision uint64 `json:"revision,string"`
+	Standby  bool   `json:"standby,omitempty"`
+	Token    string `json:"token"`
+}
+
+// InvitationList is the schema of that name.
+type InvitationList struct {
+	Index       uint64           `json:"index"`
+	Invitations []InvitationView `json:"invitations"`
+	Revision    uint64           `json:"revision,string"`
+}
+
+// InvitationRequest is the schema of that name.
+type InvitationRequest struct {
+	ForMs     *uint64 `json:"for_ms,omitempty"`
+	NodeID    uint64  `json:"node_id,omitempty"`
+	RequestID string  `json:"request_id,omitempty"`
+	Standby   bool    `json:"standby,omitempty"`
+}
+
+// InvitationRevoked is the schema of that name.
+type InvitationRevoked struct {
+	ID       string `json:"id"`
+	Index    uint64 `json:"index"`
+	Replayed bool   `json:"replayed,omitempty"`
+	Revision uint64 `json:"revision,string"`
+}
+
+// InvitationView is the schema of that name.
+type InvitationView struct {
+	Created time.Time `json:"created"`
+	ID      string    `json:"id"`
+	LeftMs  uint64    `json:"left_ms"`
+	NodeID  uint64    `json:"node_id,omitempty"`
+	Standby bool      `json:"standby,omitempty"`
+	UsedBy  uint64    `json:"used_by,omitempty"`
+}
+
 // LatchAnswer: a latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
 type LatchAnswer struct {
 	// The count that it began with.
@@ -1222,6 +1276,32 @@ type MembersChanged struct {
 	Voters []uint64 `json:"voters"`
 }
 
+// NodeConfigAnswer is the schema of that name.
+type NodeConfigAnswer struct {
+	NodeID   uint64            `json:"node_id"`
+	Settings map[string]string `json:"settings"`
+	Version  string            `json:"version"`
+}
+
+// NodeLogAnswer is the schema of that name.
+type NodeLogAnswer struct {
+	Configured string `json:"configured"`
+	Filter     string `json:"filter"`
+	NodeID     uint64 `json:"node_id"`
+}
+
+// NodeLogLinesAnswer is the schema of that name.
+type NodeLogLinesAnswer struct {
+	Lines  []string `json:"lines"`
+	NodeID uint64   `json:"node_id"`
+}
+
+// NodeLogRequest is the schema of that name.
+type NodeLogRequest struct {
+	Filter string  `json:"filter,omitempty"`
+	ForMs  *uint64 `json:"for_ms,omitempty"`
+}
+
 // Op: a single operation: the body of `POST /v1/ops`.
 type Op struct {
 	// Apply only while the entry has this token (all but get and insert).
@@ -1376,7 +1456,9 @@ const (
 	// Locks documents, takes locks, stands for election, meets at barriers and latches. Reads too.
 	PermissionLock Permission = "lock"
 	// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
-	PermissionAdmin Permission = "admin"
+	PermissionAdmin   Permission = "admin"
+	PermissionBackup  Permission = "backup"
+	PermissionMonitor Permission = "monitor"
 )
 
 // Predicate: a comparison of a field.
@@ -1410,7 +1492,8 @@ type Problem struct {
 	// Log index that decided it, where one did.
 	Index uint64 `json:"index,omitempty"`
 	// With `compacted`: the oldest revision that can be read.
-	OldestRevision uint64 `json:"oldest_revision,omitempty,string"`
+	OldestRevision uint64         `json:"oldest_revision,omitempty,string"`
+	Quota          *QuotaExceeded `json:"quota,omitempty"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
 	// The request id, given or made by the node.
@@ -1497,6 +1580,77 @@ type QueueStats struct {
 	// Tasks that wait for a plan.
 	Unplanned uint64 `json:"unplanned"`
 }
+
+// QuotaAmounts is the schema of that name.
+type QuotaAmounts struct {
+	Bytes    uint64 `json:"bytes,omitempty"`
+	Entries  uint64 `json:"entries,omitempty"`
+	Locks    uint64 `json:"locks,omitempty"`
+	Sessions uint64 `json:"sessions,omitempty"`
+	Tasks    uint64 `json:"tasks,omitempty"`
+}
+
+// QuotaAnswer is the schema of that name.
+type QuotaAnswer struct {
+	Bounds      QuotaAmounts  `json:"bounds"`
+	Created     *time.Time    `json:"created,omitempty"`
+	Index       uint64        `json:"index,omitempty"`
+	IsDefault   bool          `json:"is_default,omitempty"`
+	Prefix      string        `json:"prefix,omitempty"`
+	Principal   string        `json:"principal,omitempty"`
+	Replayed    bool          `json:"replayed,omitempty"`
+	Revision    uint64        `json:"revision,omitempty,string"`
+	SetRevision uint64        `json:"set_revision,omitempty,string"`
+	State       QuotaState    `json:"state,omitempty"`
+	Used        *QuotaAmounts `json:"used,omitempty"`
+}
+
+// QuotaExceeded is the schema of that name.
+type QuotaExceeded struct {
+	Bound     uint64 `json:"bound"`
+	Counts    string `json:"counts"`
+	Prefix    string `json:"prefix,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Used      uint64 `json:"used"`
+}
+
+// QuotaList is the schema of that name.
+type QuotaList struct {
+	Cursor   string        `json:"cursor,omitempty"`
+	Index    uint64        `json:"index"`
+	Quotas   []QuotaAnswer `json:"quotas"`
+	Revision uint64        `json:"revision,string"`
+}
+
+// QuotaRemoved is the schema of that name.
+type QuotaRemoved struct {
+	Index     uint64 `json:"index"`
+	Prefix    string `json:"prefix,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Replayed  bool   `json:"replayed,omitempty"`
+	Revision  uint64 `json:"revision,string"`
+}
+
+// QuotaRequest is the schema of that name.
+type QuotaRequest struct {
+	Bytes     uint64 `json:"bytes,omitempty"`
+	Entries   uint64 `json:"entries,omitempty"`
+	Locks     uint64 `json:"locks,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Sessions  uint64 `json:"sessions,omitempty"`
+	Tasks     uint64 `json:"tasks,omitempty"`
+}
+
+// QuotaState is the schema of that name.
+//
+// One of the constants below, or what a newer node says.
+type QuotaState string
+
+// The values of QuotaState.
+const (
+	QuotaStateEnforced QuotaState = "enforced"
+	QuotaStateCounting QuotaState = "counting"
+)
 
 // ReadConsistency: how fresh a read has to be.
 //

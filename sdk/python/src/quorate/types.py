@@ -181,6 +181,41 @@ class InputFault:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InvitationCreated:
+    """What `POST /v1/cluster/invitations` answers."""
+
+    for_ms: int
+    id: str
+    index: int
+    revision: int
+    token: str
+    node_id: int | None = None
+    standby: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InvitationRevoked:
+    """What `DELETE /v1/cluster/invitations/{id}` answers."""
+
+    id: str
+    index: int
+    revision: int
+    replayed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InvitationView:
+    """Part of others: `InvitationView`."""
+
+    created: str
+    id: str
+    left_ms: int
+    node_id: int | None = None
+    standby: bool = False
+    used_by: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LatchAnswer:
     """What `GET /v1/latches/{name}` answers."""
 
@@ -318,6 +353,32 @@ class MembersChanged:
     voters: list[int]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeConfigAnswer:
+    """What `GET /v1/node/config` answers."""
+
+    node_id: int
+    settings: dict[str, str]
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLogAnswer:
+    """What `GET /v1/node/log` answers."""
+
+    configured: str
+    filter: str
+    node_id: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLogLinesAnswer:
+    """What `GET /v1/node/log/lines` answers."""
+
+    lines: list[str]
+    node_id: int
+
+
 OpKind: TypeAlias = Literal[
     "get",
     "insert",
@@ -346,7 +407,7 @@ class ParkedWork:
     work: str
 
 
-Permission: TypeAlias = Literal["read", "write", "lock", "admin"]
+Permission: TypeAlias = Literal["read", "write", "lock", "admin", "backup", "monitor"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -377,6 +438,42 @@ class QueueStats:
     index: int | None = None
     next_at: str | None = None
     revision: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaAmounts:
+    """Part of others: `QuotaAmounts`."""
+
+    bytes: int | None = None
+    entries: int | None = None
+    locks: int | None = None
+    sessions: int | None = None
+    tasks: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaExceeded:
+    """Part of others: `QuotaExceeded`."""
+
+    bound: int
+    counts: str
+    used: int
+    prefix: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaRemoved:
+    """What `DELETE /v1/quotas/default` answers."""
+
+    index: int
+    revision: int
+    prefix: str | None = None
+    principal: str | None = None
+    replayed: bool = False
+
+
+QuotaState: TypeAlias = Literal["enforced", "counting"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -795,6 +892,18 @@ class WriteAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AccessCheckAnswer:
+    """What `GET /v1/access/check` answers."""
+
+    access_revision: int
+    allowed: bool
+    permission: Permission
+    name: str | None = None
+    prefix: str | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AuditAnswer:
     """What `GET /v1/audit` answers."""
 
@@ -939,6 +1048,15 @@ class Grant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InvitationList:
+    """What `GET /v1/cluster/invitations` answers."""
+
+    index: int
+    invitations: list[InvitationView]
+    revision: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LockHolder:
     """Part of others: `LockHolder`."""
 
@@ -1005,6 +1123,7 @@ class Problem:
     holders: int | None = None
     index: int | None = None
     oldest_revision: int | None = None
+    quota: QuotaExceeded | None = None
     replayed: bool = False
     retry_after_ms: int | None = None
     revision: int | None = None
@@ -1017,6 +1136,33 @@ class QueueList:
 
     index: int
     queues: list[QueueStats]
+    revision: int
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaAnswer:
+    """What `GET /v1/quotas/default` answers."""
+
+    bounds: QuotaAmounts
+    created: str | None = None
+    index: int | None = None
+    is_default: bool = False
+    prefix: str | None = None
+    principal: str | None = None
+    replayed: bool = False
+    revision: int | None = None
+    set_revision: int | None = None
+    state: QuotaState | None = None
+    used: QuotaAmounts | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuotaList:
+    """What `GET /v1/quotas/prefixes` answers."""
+
+    index: int
+    quotas: list[QuotaAnswer]
     revision: int
     cursor: str | None = None
 

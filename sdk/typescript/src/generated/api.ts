@@ -129,6 +129,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/access/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["may"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/access/roles": {
         parameters: {
             query?: never;
@@ -380,6 +396,38 @@ export interface paths {
         put?: never;
         post: operations["handle_faults"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/cluster/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["invitations"];
+        put?: never;
+        post: operations["invite_member"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/cluster/invitations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: operations["revoke_invitation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -849,6 +897,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/node/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["node_config"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/node/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["node_log"];
+        put: operations["set_node_log"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/node/log/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["node_log_lines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/ops": {
         parameters: {
             query?: never;
@@ -860,6 +956,86 @@ export interface paths {
         put?: never;
         post: operations["op"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quotas/default": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["default_quota"];
+        put: operations["put_default_quota"];
+        post?: never;
+        delete: operations["delete_default_quota"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quotas/prefixes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["prefix_quotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quotas/prefixes/{prefix}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["prefix_quota"];
+        put: operations["put_prefix_quota"];
+        post?: never;
+        delete: operations["delete_prefix_quota"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quotas/principals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["principal_quotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quotas/principals/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["principal_quota"];
+        put: operations["put_principal_quota"];
+        post?: never;
+        delete: operations["delete_principal_quota"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1189,6 +1365,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AccessCheckAnswer: {
+            access_revision: string;
+            allowed: boolean;
+            name?: string;
+            permission: components["schemas"]["Permission"];
+            prefix?: string;
+            user?: string;
+        };
         AcquireAnswer: {
             /** Format: uint64 */
             ahead?: number;
@@ -1619,6 +1803,51 @@ export interface components {
             detail: string;
             pointer: string;
         };
+        InvitationCreated: {
+            /** Format: uint64 */
+            for_ms: number;
+            id: string;
+            /** Format: uint64 */
+            index: number;
+            /** Format: uint64 */
+            node_id?: number;
+            revision: string;
+            standby?: boolean;
+            token: string;
+        };
+        InvitationList: {
+            /** Format: uint64 */
+            index: number;
+            invitations: components["schemas"]["InvitationView"][];
+            revision: string;
+        };
+        InvitationRequest: {
+            /** Format: uint64 */
+            for_ms?: number;
+            /** Format: uint64 */
+            node_id?: number;
+            request_id?: string;
+            standby?: boolean;
+        };
+        InvitationRevoked: {
+            id: string;
+            /** Format: uint64 */
+            index: number;
+            replayed?: boolean;
+            revision: string;
+        };
+        InvitationView: {
+            /** Format: date-time */
+            created: string;
+            id: string;
+            /** Format: uint64 */
+            left_ms: number;
+            /** Format: uint64 */
+            node_id?: number;
+            standby?: boolean;
+            /** Format: uint64 */
+            used_by?: number;
+        };
         LatchAnswer: {
             /** Format: uint64 */
             count: number;
@@ -1809,6 +2038,30 @@ export interface components {
             voters: number[];
         };
         Moment: string | number;
+        NodeConfigAnswer: {
+            /** Format: uint64 */
+            node_id: number;
+            settings: {
+                [key: string]: string;
+            };
+            version: string;
+        };
+        NodeLogAnswer: {
+            configured: string;
+            filter: string;
+            /** Format: uint64 */
+            node_id: number;
+        };
+        NodeLogLinesAnswer: {
+            lines: string[];
+            /** Format: uint64 */
+            node_id: number;
+        };
+        NodeLogRequest: {
+            filter?: string;
+            /** Format: uint64 */
+            for_ms?: number;
+        };
         Op: {
             cas?: string;
             dry_run?: boolean;
@@ -1851,7 +2104,7 @@ export interface components {
             work: string;
         };
         /** @enum {string} */
-        Permission: "read" | "write" | "lock" | "admin";
+        Permission: "read" | "write" | "lock" | "admin" | "backup" | "monitor";
         Predicate: {
             field: string;
             op: components["schemas"]["Operator"];
@@ -1869,6 +2122,7 @@ export interface components {
             /** Format: uint64 */
             index?: number;
             oldest_revision?: string;
+            quota?: components["schemas"]["QuotaExceeded"];
             replayed?: boolean;
             request_id: string;
             retry: components["schemas"]["Retry"];
@@ -1927,6 +2181,72 @@ export interface components {
             /** Format: uint64 */
             unplanned: number;
         };
+        QuotaAmounts: {
+            /** Format: uint64 */
+            bytes?: number;
+            /** Format: uint64 */
+            entries?: number;
+            /** Format: uint64 */
+            locks?: number;
+            /** Format: uint64 */
+            sessions?: number;
+            /** Format: uint64 */
+            tasks?: number;
+        };
+        QuotaAnswer: {
+            bounds: components["schemas"]["QuotaAmounts"];
+            /** Format: date-time */
+            created?: string;
+            /** Format: uint64 */
+            index?: number;
+            is_default?: boolean;
+            prefix?: string;
+            principal?: string;
+            replayed?: boolean;
+            revision?: string;
+            set_revision?: string;
+            state?: components["schemas"]["QuotaState"];
+            used?: components["schemas"]["QuotaAmounts"];
+        };
+        QuotaExceeded: {
+            /** Format: uint64 */
+            bound: number;
+            counts: string;
+            prefix?: string;
+            principal?: string;
+            /** Format: uint64 */
+            used: number;
+        };
+        QuotaList: {
+            cursor?: string;
+            /** Format: uint64 */
+            index: number;
+            quotas: components["schemas"]["QuotaAnswer"][];
+            revision: string;
+        };
+        QuotaRemoved: {
+            /** Format: uint64 */
+            index: number;
+            prefix?: string;
+            principal?: string;
+            replayed?: boolean;
+            revision: string;
+        };
+        QuotaRequest: {
+            /** Format: uint64 */
+            bytes?: number;
+            /** Format: uint64 */
+            entries?: number;
+            /** Format: uint64 */
+            locks?: number;
+            request_id?: string;
+            /** Format: uint64 */
+            sessions?: number;
+            /** Format: uint64 */
+            tasks?: number;
+        };
+        /** @enum {string} */
+        QuotaState: "enforced" | "counting";
         ReadAnswer: components["schemas"]["EntryView"] | unknown;
         /** @enum {string} */
         ReadConsistency: "linearizable" | "local";
@@ -2754,6 +3074,30 @@ export interface operations {
             };
         };
     };
+    may: {
+        parameters: {
+            query: {
+                permission: components["schemas"]["Permission"];
+                name?: string;
+                prefix?: string;
+                user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessCheckAnswer"];
+                };
+            };
+        };
+    };
     roles: {
         parameters: {
             query?: {
@@ -3252,6 +3596,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FaultsReply"];
+                };
+            };
+        };
+    };
+    invitations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationList"];
+                };
+            };
+        };
+    };
+    invite_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InvitationRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationCreated"];
+                };
+            };
+        };
+    };
+    revoke_invitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationRevoked"];
                 };
             };
         };
@@ -4161,6 +4566,88 @@ export interface operations {
             };
         };
     };
+    node_config: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeConfigAnswer"];
+                };
+            };
+        };
+    };
+    node_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeLogAnswer"];
+                };
+            };
+        };
+    };
+    set_node_log: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NodeLogRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeLogAnswer"];
+                };
+            };
+        };
+    };
+    node_log_lines: {
+        parameters: {
+            query?: {
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeLogLinesAnswer"];
+                };
+            };
+        };
+    };
     op: {
         parameters: {
             query?: never;
@@ -4200,9 +4687,262 @@ export interface operations {
             };
         };
     };
-    request: {
+    default_quota: {
         parameters: {
             query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    put_default_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    delete_default_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaRemoved"];
+                };
+            };
+        };
+    };
+    prefix_quotas: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaList"];
+                };
+            };
+        };
+    };
+    prefix_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    put_prefix_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    delete_prefix_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaRemoved"];
+                };
+            };
+        };
+    };
+    principal_quotas: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaList"];
+                };
+            };
+        };
+    };
+    principal_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    put_principal_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaAnswer"];
+                };
+            };
+        };
+    };
+    delete_principal_quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotaRemoved"];
+                };
+            };
+        };
+    };
+    request: {
+        parameters: {
+            query?: {
+                principal?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
