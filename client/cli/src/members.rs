@@ -83,8 +83,10 @@ Node 3 has lost its disk, and is to come back under its id with an empty one:
         standby: bool,
     },
     /// List the invitations, without their secrets
+    #[command(after_help = "Example:\n  quorate member invitations")]
     Invitations,
     /// Revoke an invitation by its id; exit code 3 if there is none
+    #[command(after_help = "Example:\n  quorate member revoke 5f0d3c0b6a6f4a0c")]
     Revoke {
         /// Which invitation: the 16 digits behind `qj_`, as `invitations` shows them.
         invitation: String,

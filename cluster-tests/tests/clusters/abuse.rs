@@ -362,8 +362,7 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
 async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() {
     const MAX: usize = 4_096;
     // All of them come from one address, which would have half.
-    let settings =
-        Settings::with_ids([1]).flag("--header-timeout-ms", 30_000).flag("--account-connections-max", MAX);
+    let settings = Settings::with_ids([1]).flag("--header-timeout-ms", 30_000).flag("--account-connections-max", MAX);
     let mut cluster = Cluster::start_with(settings).await;
     let to = cluster.client_address(1);
     let mut first = Connection::open(to).await.expect("there is room");

@@ -144,7 +144,7 @@ async fn a_node_that_answers_at_all_lives() {
     let (fake, down) = (Fake::start().await, nobody().await);
     let both = format!("{},{down}", fake.address);
     // Ready it is not, and who asks is not known to it.
-    fake.always("/readyz", Act::problem(ErrorCode::Unauthenticated, Applied::No));
+    fake.always("/status", Act::problem(ErrorCode::Unauthenticated, Applied::No));
     fake.script(vec![Act::problem(ErrorCode::Unauthenticated, Applied::No); 100]);
     assert_eq!(run(&fake.address, &["wait-ready", "--timeout", "100ms"]).await.code, 1);
     let live = run(&fake.address, &["wait-ready", "--live", "--timeout", "100ms"]).await;
