@@ -215,11 +215,11 @@ impl Config {
             identity::renumber(dir, Some(self.node_id), rand::random())?;
             return Ok(self);
         }
-        Ok(self.as_spare(at))
+        Ok(self.renumbered(at))
     }
 
     /// These settings under a spare id, of which the later ones are left.
-    fn as_spare(self, at: usize) -> Self {
+    fn renumbered(self, at: usize) -> Self {
         let mut spare_node_ids = self.spare_node_ids;
         let node_id = spare_node_ids[at];
         spare_node_ids.drain(..=at);

@@ -97,7 +97,7 @@ async fn sessions_live_through_a_flood_of_renewals() {
         let to = cluster.client_address(id);
         let made_up = |n: usize| {
             // Those of revisions that were no sessions, and those that may come.
-            let id = |nth: usize| if n % 2 == 0 { 2 + nth % 90 } else { 1_000_000 + n * IDS + nth };
+            let id = |nth: usize| if n.is_multiple_of(2) { 2 + nth % 90 } else { 1_000_000 + n * IDS + nth };
             let ids: Vec<_> = (0..IDS).map(|nth| id(nth).to_string()).collect();
             Request::post("/v1/sessions/renew", json!({ "sessions": ids }).to_string())
         };

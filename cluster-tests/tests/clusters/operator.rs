@@ -381,7 +381,7 @@ async fn a_support_bundle_has_what_helps_and_nothing_that_is_secret() {
     let token = guarded.user("sec-user", Permission::Write, "sec-key/").await;
     let user = guarded.client(&token);
     for number in 0..20 {
-        user.put(&format!("sec-key/{number}"), value("sec-value")).await.expect("written");
+        user.put(format!("sec-key/{number}"), value("sec-value")).await.expect("written");
     }
     let _refused = user.insert("sec-key/1", value("sec-value")).await;
     let session = json!({"ttl_ms": 60_000, "owner": "sec-owner", "labels": {"place": "sec-label"}});

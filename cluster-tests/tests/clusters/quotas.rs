@@ -40,7 +40,7 @@ async fn quotas_hold_on_every_node_and_over_a_new_leader() {
     let (mut cluster, _dir) = guarded().await;
     let root = client(&cluster, ROOT);
     for n in 0..30 {
-        root.put(&format!("t/{n:02}"), Value::bytes("x")).await.expect("there is no quota yet");
+        root.put(format!("t/{n:02}"), Value::bytes("x")).await.expect("there is no quota yet");
     }
     let bounds = QuotaRequest { entries: Some(20), ..QuotaRequest::default() };
     root.quotas().set_prefix("t/", bounds).await.expect("a quota");
@@ -71,7 +71,7 @@ async fn quotas_hold_on_every_node_and_over_a_new_leader() {
     cluster.kill(leader).await;
     refused(root.put("t/new", Value::bytes("x")).await);
     for n in 0..11 {
-        root.remove(&format!("t/{n:02}")).await.expect("what is there may go");
+        root.remove(format!("t/{n:02}")).await.expect("what is there may go");
     }
     root.put("t/new", Value::bytes("x")).await.expect("there is room again");
     first.end().await.expect("it ends");

@@ -134,7 +134,7 @@ impl Api {
         let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max));
         let classes = Arc::new(RequestClasses::new(settings.classes));
         let accounts = Accounts::new(settings.accounts);
-        let turns = Arc::new(Turns::new());
+        let turns = Arc::new(Turns::default());
         metrics.add_source(TurnSamples(Arc::clone(&turns)));
         let shares = Shares::new(settings.classes.waiting, limits::WATCHES_MAX);
         metrics.add_source(ClassSamples(Arc::clone(&classes)));

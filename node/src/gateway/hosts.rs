@@ -87,7 +87,7 @@ fn is_own(said: &str, names: &BTreeSet<String>) -> bool {
 pub fn host_of(text: &str) -> &str {
     match text.rsplit_once(':') {
         Some((host, port))
-            if port.bytes().all(|byte| byte.is_ascii_digit()) && !(host.contains(':') && !host.ends_with(']')) =>
+            if port.bytes().all(|byte| byte.is_ascii_digit()) && (host.ends_with(']') || !host.contains(':')) =>
         {
             host
         }

@@ -8,13 +8,9 @@ use std::time::{Duration, Instant};
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
-use crate::connection::monitor::Busy;
-use crate::connection::origin::Origin;
-use crate::gateway::admission::turns::Lanes;
-use crate::gateway::api::Api;
+use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::failure::Failure;
 use crate::gateway::request_ids;
@@ -64,16 +60,8 @@ impl<S: Sync> FromRequestParts<S> for Context {
 
 impl RequestContext {
     /// Starts with the default deadline and the id of a read.
-    pub fn new(
-        api: Arc<Api>,
-        head: Parts,
-        route: &'static Route,
-        policy: Policy,
-        origin: Arc<Origin>,
-        lanes: Arc<Lanes>,
-        busy: Arc<Mutex<Option<Busy>>>,
-        started: Instant,
-    ) -> Self {
+    pub fn new(arrival: Arrival, head: Parts, route: &'static Route, policy: Policy, started: Instant) -> Self {
+        let Arrival { api, origin, lanes, busy } = arrival;
         let target = Target { route: route.template(), class: policy.class, is_vital: policy.is_vital };
         let call = Call::new(api, target, origin, lanes, busy, started, request_ids::trace_id());
         Self { call, head, route, policy }

@@ -48,14 +48,14 @@ const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 /// Answers one request to a route. What goes wrong is a problem document.
 pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> Answer {
     let started = Instant::now();
-    let Some(Arrival { api, origin, lanes, busy }) = request.extensions_mut().remove() else {
+    let Some(arrival) = request.extensions_mut().remove::<Arrival>() else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let _slot = Slot::take(&api);
+    let _slot = Slot::take(&arrival.api);
     let (head, body) = request.into_parts();
     let operation = route.operation(&head.method);
     let policy = operation.map_or(const { Policy::node(Guard::None) }, |operation| operation.policy);
-    let mut context = RequestContext::new(api, head, route, policy, origin, lanes, busy, started);
+    let mut context = RequestContext::new(arrival, head, route, policy, started);
     let deadline = context.read_deadline();
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());

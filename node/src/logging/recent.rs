@@ -38,7 +38,9 @@ struct Lines {
 impl RecentLines {
     fn take(&self, mut line: String) {
         if line.len() > LINE_BYTES_MAX {
-            line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+            // A line ends between characters: three bytes further back there is such a place at the latest.
+            let end = (LINE_BYTES_MAX - 3..=LINE_BYTES_MAX).rev().find(|at| line.is_char_boundary(*at));
+            line.truncate(end.unwrap_or(0));
             line.push('…');
         }
         let mut kept = self.0.lock();

@@ -17,12 +17,12 @@ const ROWS_MAX: usize = 10_000;
 impl StateReader {
     /// All invitations in order of ids, those that are used or over included.
     pub fn invitations(&self) -> Result<Observed<Vec<(TokenId, InvitationRow)>>, StateFault> {
-        self.observe(|moment| invitations(moment))
+        self.observe(invitations)
     }
 
     /// Whether a node was let in by an invitation and is not a member yet; whether that was as a standby only.
     pub fn admission(&self, node: NodeDisk) -> Result<Option<InvitationRow>, StateFault> {
-        let all = self.shared.with_moment(|moment| invitations(moment))?;
+        let all = self.shared.with_moment(invitations)?;
         Ok(all.into_iter().map(|(_, row)| row).find(|row| row.used_by == Some(node)))
     }
 

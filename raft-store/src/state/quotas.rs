@@ -141,13 +141,16 @@ fn is_counting(moment: &Moment<'_>) -> Result<bool, StateFault> {
     Ok(state.is_some_and(|state| state.sessions_from.is_some()))
 }
 
+/// Rows with their keys, as they are.
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// One row more than a page of those behind a row key.
 fn behind(
     moment: &Moment<'_>,
     (first, end): (Vec<u8>, Vec<u8>),
     after: Option<Vec<u8>>,
     limit: usize,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StateFault> {
+) -> Result<Rows, StateFault> {
     let start = after.map_or(first, |after| [&after[..], &[0]].concat());
     Ok(moment.scan(&start, &end, limit.saturating_add(1))?)
 }

@@ -82,9 +82,9 @@ pub enum Begun {
     Later(oneshot::Receiver<Turn>),
 }
 
-impl Turns {
+impl Default for Turns {
     /// Nobody is at work.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let work = |bound| {
             let (at_work, busy, waiting) = Default::default();
             Arc::new(Work { bound, at_work, busy, waiting, line: Mutex::default() })
@@ -92,7 +92,9 @@ impl Turns {
         let (point, scan) = (work(limits::POINT_TURNS), work(limits::SCAN_TURNS));
         Self { point, scan, pace: Pace::new(), lanes: Mutex::default() }
     }
+}
 
+impl Turns {
     /// Those of an address, for one of its connections.
     pub fn lanes(&self, of: Neighbour) -> Arc<Lanes> {
         let mut table = self.lanes.lock();
@@ -258,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_address_alone_never_waits() {
-        let turns = Turns::new();
+        let turns = Turns::default();
         let alone = lanes(&turns, 1);
         let many: Vec<_> = (0..10 * limits::POINT_TURNS).map(|_| now(alone.begin(RequestClass::Point))).collect();
         drop(many);
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn who_has_less_than_its_share_begins_at_once_and_who_has_more_waits() {
-        let turns = Turns::new();
+        let turns = Turns::default();
         let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
         let mut many: Vec<_> = (0..2 * limits::POINT_TURNS).map(|_| now(greedy.begin(RequestClass::Point))).collect();
         let one = now(honest.begin(RequestClass::Point));
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn those_that_wait_go_first_and_those_that_are_gone_are_passed_over() {
-        let turns = Turns::new();
+        let turns = Turns::default();
         let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
         let mut many: Vec<_> = (0..2 * limits::SCAN_TURNS).map(|_| now(greedy.begin(RequestClass::Scan))).collect();
         let _one = now(honest.begin(RequestClass::Scan));
@@ -300,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_keeps_others_alive_waits_for_no_turn() {
-        let lanes = lanes(&Turns::new(), 1);
+        let lanes = lanes(&Turns::default(), 1);
         for class in [RequestClass::Coordination, RequestClass::Waiting, RequestClass::Node] {
             assert!(matches!(lanes.begin(class), Begun::Now(None)));
         }
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn no_turn_is_lost_between_threads() {
-        let turns = Arc::new(Turns::new());
+        let turns = Arc::new(Turns::default());
         let threads: Vec<_> = (0..4u8)
             .map(|n| {
                 let lanes = lanes(&turns, n % 2);

@@ -46,13 +46,16 @@ pub struct Doubt {
 #[derive(Debug, Default)]
 pub struct Memory(RwLock<Remembered>);
 
+/// What a signed token says: a name, and roles.
+type Signed = (Box<str>, Box<[String]>);
+
 #[derive(Debug, Default)]
 struct Remembered {
     revision: Revision,
     tokens: HashMap<TokenId, Arc<TokenRow>>,
     people: HashMap<Box<str>, Arc<Person>>,
     /// Those of signed tokens, by name and roles.
-    signed: HashMap<(Box<str>, Box<[String]>), Arc<Person>>,
+    signed: HashMap<Signed, Arc<Person>>,
 }
 
 static THE_ROOT: LazyLock<Arc<Person>> =

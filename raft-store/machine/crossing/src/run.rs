@@ -176,7 +176,7 @@ impl Run<'_> {
         let were = self.members.clone();
         let let_in = before.invitations.values().filter_map(|row| row.used_by);
         self.members.extend(let_in.filter(|node| !before.removed_members.contains(node)));
-        let goes = (seed / 32 % 3 == 0).then(|| were.first().copied()).flatten();
+        let goes = (seed / 32).is_multiple_of(3).then(|| were.first().copied()).flatten();
         self.members.retain(|node| Some(*node) != goes);
         let (from, to): (Vec<_>, Vec<_>) = (were.into_iter().collect(), self.members.iter().copied().collect());
         let applied = self.store.apply_membership(&from, &to);

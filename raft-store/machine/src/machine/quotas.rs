@@ -14,6 +14,9 @@ use crate::types::{Bounded, Outcome, PrefixUse, QuotaBounds, QuotaOp, QuotaRow, 
 /// Something that is not refused: the row as it is now, and whether that is a change.
 type Judged = Result<(Option<QuotaRow>, bool), Rejection>;
 
+/// Rows with their keys, as they are.
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
 impl<V: View> Applier<'_, V> {
     /// Sets or removes a quota.
     pub(super) fn set_quota(&mut self, op: QuotaOp, caller: Caller) -> Result<Outcome, Fault> {
@@ -128,7 +131,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The rows of the quotas of longer prefixes that begin with this one, in order.
-    fn quotas_within(&mut self, prefix: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Fault> {
+    fn quotas_within(&mut self, prefix: &[u8]) -> Result<Rows, Fault> {
         let (start, end) = quota::prefixes_within(prefix);
         let mut rows = self.overlay.scan(&start, &end, limits::PREFIX_QUOTAS_MAX as usize)?;
         rows.retain(|(row_key, _)| *row_key != start);

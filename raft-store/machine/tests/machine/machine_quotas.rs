@@ -137,11 +137,11 @@ fn what_was_there_before_is_counted_in_steps_and_nothing_is_refused_until_it_is(
     assert_eq!(used(&store, "t/").entries, 2_500);
 }
 
-fn begin(store: &mut Store, principal: &str) -> Result<SessionId, Outcome> {
+fn begin(store: &mut Store, principal: &str) -> Result<SessionId, Box<Outcome>> {
     let create = SessionOp::Create { ttl_ms: 1_000_000, owner: String::new(), labels: Vec::new() };
     match apply_as(store, principal, Action::Session(create)) {
         Outcome::Session(SessionReply::Created { id, .. }) => Ok(id),
-        other => Err(other),
+        other => Err(Box::new(other)),
     }
 }
 
