@@ -374,6 +374,7 @@ fn learn(known: &mut Known, ask: &ApiRequest, answer: &Answer) {
     match ask.route {
         ("post", "/v1/sessions") => known.sessions.extend(text(&body["session"])),
         ("post", "/v1/access/tokens") => known.access.extend(text(&body["id"])),
+        ("post", "/v1/cluster/invitations") => known.invitations.extend(text(&body["id"])),
         ("post", "/v1/tasks/{queue}") => known.ids.extend(text(&body["id"])),
         ("post", "/v1/tasks/{queue}/claim") => {
             for task in body["tasks"].as_array().into_iter().flatten() {
@@ -395,7 +396,7 @@ fn learn(known: &mut Known, ask: &ApiRequest, answer: &Answer) {
             remember(&mut known.secrets, cas.to_owned());
         }
     });
-    let lists = [&mut known.sessions, &mut known.access, &mut known.ids];
+    let lists = [&mut known.sessions, &mut known.access, &mut known.invitations, &mut known.ids];
     lists.into_iter().for_each(|list| drop(list.drain(..list.len().saturating_sub(8))));
 }
 

@@ -107,7 +107,8 @@ async fn sessions_live_through_a_flood_of_renewals() {
     let mut caller = Caller::new(vec![to], PATIENCE);
     let session = caller.session(TTL_MS, "honest").await;
     let renew = Request::post(format!("/v1/sessions/{session}/renew"), "{}");
-    let mut connection = Connection::open(to).await.expect("there is room for a connection");
+    let elsewhere = Ipv4Addr::new(127, 0, 0, 2);
+    let mut connection = Connection::open_from(elsewhere, to).await.expect("there is room for a connection");
     let (began, mut times) = (Instant::now(), Vec::new());
     while began.elapsed() < FLOOD {
         let begin = Instant::now();

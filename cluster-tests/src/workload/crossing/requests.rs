@@ -41,6 +41,8 @@ pub struct Known {
     pub ids: Vec<String>,
     /// Tokens of users.
     pub access: Vec<String>,
+    /// Invitations of newcomers.
+    pub invitations: Vec<String>,
     /// Request ids.
     pub requests: Vec<String>,
 }
@@ -429,7 +431,12 @@ impl Draft<'_> {
             ("put" | "patch" | "delete", "/v1/kv/{key}") => self.on_key(method, filled, key.unwrap_or_default()),
             ("delete", "/v1/cluster/members/{id}") => Request::new("DELETE", format!("/v1/cluster/members/{NO_NODE}")),
             ("delete", "/v1/cluster/invitations/{id}") => {
-                Request::new("DELETE", "/v1/cluster/invitations/00000000000000aa")
+                let id = if self.known.invitations.is_empty() {
+                    "00000000000000aa".into()
+                } else {
+                    self.pick(&self.known.invitations)
+                };
+                Request::new("DELETE", format!("/v1/cluster/invitations/{id}"))
             }
             ("delete", "/v1/access/tokens/{id}") => {
                 let id = if self.known.access.is_empty() {
