@@ -338,9 +338,9 @@ impl App {
         timings::on(Part::Log, self.inner.renewals.renew(renewer, sessions, deadline)).await
     }
 
-    /// Whose each session is; nothing where there is certainly none any more. No log entry is needed for that, and mostly nobody has
-    /// to be asked: an id is the revision that began its session, so one that this node is beyond and does not have is over for
-    /// good. Only of those that it may not know yet, and of ids that were chosen, does it ask what the cluster knows.
+    /// Whose each session is; nothing where there is none. No log entry is needed for that. That there is none is said of what the
+    /// cluster knows, by a read index that all who ask at the same time share: what a node that is behind knows may be older than what
+    /// the caller was told already.
     pub async fn session_owners(
         &self,
         sessions: &[SessionId],
@@ -348,9 +348,7 @@ impl App {
     ) -> Result<Observed<Vec<Option<String>>>, AppError> {
         self.check_disk()?;
         let mut seen = self.inner.state.session_owners(sessions)?;
-        let is_certain =
-            |(id, owner): (&SessionId, &Option<String>)| owner.is_some() || id.is_over_at(seen.at.revision);
-        if !sessions.iter().zip(&seen.found).all(is_certain) {
+        if seen.found.iter().any(Option::is_none) {
             self.read_barrier(Consistency::Linearizable, deadline).await?;
             seen = self.inner.state.session_owners(sessions)?;
         }
