@@ -3,15 +3,14 @@
 //! Owns the bounds on all of it together and on the share of one account. A page is made in milliseconds and may take a slow reader a
 //! minute to take, so it is not what is at work that bounds them. Never delays an answer.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 use crate::connection::monitor::Taking;
 use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
@@ -19,7 +18,7 @@ use crate::limits;
 #[derive(Debug)]
 pub struct AnswerMemory {
     all: Arc<Totals>,
-    shares: Mutex<Shares>,
+    shares: AliveTable<Account, Share>,
 }
 
 /// What all accounts hold together.
@@ -28,14 +27,6 @@ struct Totals {
     bytes_max: usize,
     bytes: AtomicUsize,
     stream_ops: AtomicUsize,
-}
-
-/// The accounts that hold something, and some that did a moment ago.
-#[derive(Debug, Default)]
-struct Shares {
-    table: BTreeMap<Account, Weak<Share>>,
-    /// At which size of the table those are forgotten that hold nothing.
-    sweep_at: usize,
 }
 
 /// What one account holds.
@@ -71,7 +62,7 @@ impl AnswerMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
         let all = Totals { bytes_max, bytes: AtomicUsize::new(0), stream_ops: AtomicUsize::new(0) };
-        Self { all: Arc::new(all), shares: Mutex::default() }
+        Self { all: Arc::new(all), shares: AliveTable::default() }
     }
 
     /// Bytes of long answers at the moment.
@@ -81,23 +72,10 @@ impl AnswerMemory {
 
     /// What this account holds.
     pub fn share(&self, account: Account) -> Arc<Share> {
-        let mut shares = self.shares.lock();
-        if let Some(share) = shares.table.get(&account).and_then(Weak::upgrade) {
-            return share;
-        }
-        if shares.table.len() >= shares.sweep_at {
-            shares.table.retain(|_, share| share.strong_count() > 0);
-            shares.sweep_at = 2 * shares.table.len() + SWEPT_MIN;
-        }
-        let all = Arc::clone(&self.all);
-        let share = Arc::new(Share { all, bytes: AtomicUsize::new(0), stream_ops: AtomicUsize::new(0) });
-        shares.table.insert(account, Arc::downgrade(&share));
-        share
+        let [bytes, stream_ops] = Default::default();
+        self.shares.get(account, || Share { all: Arc::clone(&self.all), bytes, stream_ops })
     }
 }
-
-/// A table of so many accounts is not worth a look.
-const SWEPT_MIN: usize = 64;
 
 impl Share {
     /// Refuses to make more long answers for this account while it holds, or all hold, as much as they may.
@@ -193,17 +171,6 @@ mod tests {
         assert!(other.has_room(), "a stream of somebody who holds nothing goes on");
         drop((held, rest));
         assert!(greedy.check().is_ok() && other.check().is_ok());
-    }
-
-    #[test]
-    fn accounts_that_hold_nothing_are_forgotten() {
-        let memory = AnswerMemory::new(1_000_000);
-        let kept = memory.share(account(1));
-        for n in 0..10_000u32 {
-            drop(memory.share(Account::Neighbour(IpAddr::V4(Ipv4Addr::from_bits(0x0b00_0000 | n)).into())));
-        }
-        assert!(memory.shares.lock().table.len() <= 2 * (SWEPT_MIN + 2));
-        assert!(Arc::ptr_eq(&kept, &memory.share(account(1))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Owns the bounds and the refusals. Never knows what the work is.
 
 pub mod accounts;
+pub mod alive;
 pub mod answer_memory;
 pub mod body_memory;
 pub mod bucket;

@@ -3,14 +3,15 @@
 //! Owns how many requests of each address are at work, and those that wait for their turn. Where one address alone asks, or little is at
 //! work, nobody waits, and a request costs a few atomic operations. Never refuses a request, and never knows what it does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::connection::origin::Neighbour;
+use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::admission::pace::{Pace, Share};
 use crate::limits;
@@ -23,19 +24,8 @@ pub struct Turns {
     scan: Arc<Work>,
     /// What each address takes of the threads.
     pub pace: Arc<Pace>,
-    lanes: Mutex<Table>,
+    lanes: AliveTable<Neighbour, Lanes>,
 }
-
-/// The addresses that are connected.
-#[derive(Debug, Default)]
-struct Table {
-    lanes: BTreeMap<Neighbour, Weak<Lanes>>,
-    /// At which size those are forgotten that are gone.
-    sweep_at: usize,
-}
-
-/// A table of so many addresses is not worth a look.
-const SWEPT_MIN: usize = 64;
 
 /// The turns of one address.
 #[derive(Debug)]
@@ -90,28 +80,18 @@ impl Default for Turns {
             Arc::new(Work { bound, at_work, busy, waiting, line: Mutex::default() })
         };
         let (point, scan) = (work(limits::POINT_TURNS), work(limits::SCAN_TURNS));
-        Self { point, scan, pace: Pace::new(), lanes: Mutex::default() }
+        Self { point, scan, pace: Pace::new(), lanes: AliveTable::default() }
     }
 }
 
 impl Turns {
     /// Those of an address, for one of its connections.
     pub fn lanes(&self, of: Neighbour) -> Arc<Lanes> {
-        let mut table = self.lanes.lock();
-        if let Some(lanes) = table.lanes.get(&of).and_then(Weak::upgrade) {
-            return lanes;
-        }
-        if table.lanes.len() >= table.sweep_at {
-            table.lanes.retain(|_, lanes| lanes.strong_count() > 0);
-            table.sweep_at = 2 * table.lanes.len() + SWEPT_MIN;
-        }
         let lane = |work: &Arc<Work>| {
             let (at_work, waiters, waiting) = Default::default();
             Arc::new(Lane { work: Arc::clone(work), at_work, waiters, waiting })
         };
-        let lanes = Arc::new(Lanes { point: lane(&self.point), scan: lane(&self.scan), share: self.pace.share() });
-        table.lanes.insert(of, Arc::downgrade(&lanes));
-        lanes
+        self.lanes.get(of, || Lanes { point: lane(&self.point), scan: lane(&self.scan), share: self.pace.share() })
     }
 }
 

@@ -1,0 +1,63 @@
+//! A table of what is in use: each thing is there for as long as somebody has it.
+//!
+//! Owns finding and making it, and forgetting those that are gone. Never keeps anything alive.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// A table of so few is not worth a look.
+const SWEPT_MIN: usize = 64;
+
+/// What is in use, by its key.
+#[derive(Debug)]
+pub struct AliveTable<K, V>(Mutex<Entries<K, V>>);
+
+#[derive(Debug)]
+struct Entries<K, V> {
+    all: BTreeMap<K, Weak<V>>,
+    /// At which size those are forgotten that are gone.
+    sweep_at: usize,
+}
+
+impl<K: Ord, V> AliveTable<K, V> {
+    /// What is in use under this key; made where there is nothing.
+    pub fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
+        let mut entries = self.0.lock();
+        if let Some(known) = entries.all.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        if entries.all.len() >= entries.sweep_at {
+            entries.all.retain(|_, value| value.strong_count() > 0);
+            entries.sweep_at = 2 * entries.all.len() + SWEPT_MIN;
+        }
+        let made = Arc::new(make());
+        entries.all.insert(key, Arc::downgrade(&made));
+        made
+    }
+}
+
+impl<K, V> Default for AliveTable<K, V> {
+    fn default() -> Self {
+        Self(Mutex::new(Entries { all: BTreeMap::new(), sweep_at: SWEPT_MIN }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_is_found_and_what_is_gone_is_forgotten() {
+        let table = AliveTable::default();
+        let kept = table.get(0, || 7);
+        for key in 1..10_000 {
+            drop(table.get(key, || 7));
+        }
+        assert!(table.0.lock().all.len() <= 2 * (SWEPT_MIN + 2));
+        assert!(Arc::ptr_eq(&kept, &table.get(0, || 8)));
+        drop(kept);
+        assert_eq!(*table.get(0, || 8), 8, "nobody had it any more");
+    }
+}
