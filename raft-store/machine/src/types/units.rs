@@ -37,12 +37,6 @@ impl SessionId {
         self.0 & Self::CHOSEN != 0
     }
 
-    /// Whether no session can have this id any more that did not have it at a revision: it was given before, and to nobody else
-    /// again. One that was chosen may be chosen again.
-    pub fn is_over_at(self, revision: Revision) -> bool {
-        !self.is_chosen() && self.0 <= revision
-    }
-
     /// The number of its lease, as clients of etcd's protocol know it. No two sessions have the same.
     pub fn lease(self) -> i64 {
         if self.is_chosen() { (self.0 & !Self::CHOSEN) as i64 } else { Self::GIVEN | self.0 as i64 }
@@ -79,12 +73,5 @@ mod tests {
             assert_eq!(SessionId::chosen(bad), None, "{bad}");
         }
         assert_eq!([SessionId::of_lease(0), SessionId::of_lease(-1)], [None; 2]);
-    }
-
-    #[test]
-    fn only_a_given_id_of_the_past_is_never_given_again() {
-        assert!(SessionId(7).is_over_at(7) && SessionId(7).is_over_at(8) && !SessionId(8).is_over_at(7));
-        let chosen = SessionId::chosen(2).expect("it may be chosen");
-        assert!(!chosen.is_over_at(7) && !chosen.is_over_at(u64::MAX));
     }
 }
