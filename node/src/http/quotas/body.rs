@@ -2,7 +2,7 @@
 //!
 //! Owns how bounds are read and quotas shown, and the way of an operation to what came of it.
 
-use quorate_api::{QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState};
+use quorate_api::{Applied, ErrorCode, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState};
 use quorate_store::state::{Observed, Page, QuotaRead, QuotaUse};
 use quorate_store::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
@@ -10,6 +10,7 @@ use quorate_store::types::{
 
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
+use crate::gateway::text::{self, quoted};
 use crate::gateway::{decide, propose};
 use crate::http::command;
 use crate::http::context::RequestContext;
@@ -22,24 +23,30 @@ pub async fn get(context: &RequestContext, subject: QuotaSubject) -> Outcome {
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.quota(&subject).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
-    let read = seen.found.ok_or_else(|| missing(&subject).evaluated_at(revision, index))?;
+    let read = seen.found.ok_or_else(|| {
+        Failure::new(ErrorCode::NotFound, Applied::No, missing(&subject)).evaluated_at(revision, index)
+    })?;
     let answer = QuotaAnswer { revision: Some(revision), index: Some(index), ..view(&subject, &read) };
     command::answer(&answer, revision, None)
 }
 
-fn missing(subject: &QuotaSubject) -> Failure {
-    use quorate_api::{Applied, ErrorCode};
-    Failure::new(ErrorCode::NotFound, Applied::No, format!("there is no quota of {}", shown(subject)))
+/// The name or prefix in the rest of a path, of 1 to so many bytes; `field` is where it stands.
+pub fn name_in_path(rest: &str, field: &str, bytes_max: usize) -> Result<String, Failure> {
+    let name = text::percent_decode(rest).map_err(|why| Failure::invalid(field, why))?;
+    match name.len() {
+        bytes if (1..=bytes_max).contains(&bytes) => Ok(name.into_owned()),
+        bytes => Err(Failure::invalid(field, format!("1 to {bytes_max} bytes, this one has {bytes}"))),
+    }
 }
 
-/// A subject for people.
-fn shown(subject: &QuotaSubject) -> String {
-    use crate::gateway::text::quoted;
-    match subject {
+/// That there is none, for people.
+fn missing(subject: &QuotaSubject) -> String {
+    let whose = match subject {
         QuotaSubject::Default => "every principal".to_owned(),
         QuotaSubject::Principal(name) => format!("the principal {}", quoted(name)),
         QuotaSubject::Prefix(prefix) => format!("the prefix {}", quoted(&String::from_utf8_lossy(prefix))),
-    }
+    };
+    format!("there is no quota of {whose}")
 }
 
 /// Sets a quota.
@@ -78,9 +85,8 @@ async fn carry_out(context: &RequestContext, op: QuotaOp) -> Result<(Reply, Opti
         Decided::Quota(row) => Ok((reply, row)),
         Decided::Rejected(why) => {
             let failure = Failure::from_rejection("", &reply, &why);
-            let is_missing = failure.code() == quorate_api::ErrorCode::NotFound;
-            let detail = format!("there is no quota of {}", shown(&subject));
-            Err(if is_missing { failure.saying(detail) } else { failure })
+            let is_missing = failure.code() == ErrorCode::NotFound;
+            Err(if is_missing { failure.saying(missing(&subject)) } else { failure })
         }
         _ => Err(propose::confused(&reply)),
     }

@@ -10,7 +10,6 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
-use crate::gateway::text;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::described::{Common, Page};
@@ -99,9 +98,6 @@ pub async fn delete(context: Context) -> Outcome {
 
 /// The prefix in the rest of a path.
 fn subject(rest: &str) -> Result<QuotaSubject, Failure> {
-    let prefix = text::percent_decode(rest).map_err(|why| Failure::invalid("path:prefix", why))?;
-    match prefix.len() {
-        1..=KEY_BYTES_MAX => Ok(QuotaSubject::Prefix(prefix.into_owned().into_bytes())),
-        bytes => Err(Failure::invalid("path:prefix", format!("1 to {KEY_BYTES_MAX} bytes, this one has {bytes}"))),
-    }
+    let prefix = body::name_in_path(rest, "path:prefix", KEY_BYTES_MAX)?;
+    Ok(QuotaSubject::Prefix(prefix.into_bytes()))
 }

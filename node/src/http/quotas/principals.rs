@@ -54,7 +54,7 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    body::get(&context, subject(context.name())?).await
+    body::get(&context, QuotaSubject::Principal(name(context.name())?)).await
 }
 
 /// Sets the quota of a principal. What it has beyond it already stays. The same again changes nothing.
@@ -72,10 +72,9 @@ pub async fn get(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
-    let subject = subject(context.name())?;
-    let QuotaSubject::Principal(name) = &subject else { unreachable!("it is of a principal") };
-    let path = format!("/v1/quotas/principals/{}", text::path_of(name));
-    body::put(&context, subject, request, &path).await
+    let name = name(context.name())?;
+    let path = format!("/v1/quotas/principals/{}", text::path_of(&name));
+    body::put(&context, QuotaSubject::Principal(name), request, &path).await
 }
 
 /// Removes the quota of a principal: from now on it has that of every principal.
@@ -90,17 +89,10 @@ pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    body::delete(&context, subject(context.name())?).await
+    body::delete(&context, QuotaSubject::Principal(name(context.name())?)).await
 }
 
 /// The principal in the rest of a path. It need not be a user yet, and may be `root`.
-fn subject(rest: &str) -> Result<QuotaSubject, Failure> {
-    let name = text::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
-    match name.len() {
-        1..=ACCESS_NAME_BYTES_MAX => Ok(QuotaSubject::Principal(name.into_owned())),
-        bytes => {
-            let why = format!("1 to {ACCESS_NAME_BYTES_MAX} bytes, this one has {bytes}");
-            Err(Failure::invalid("path:name", why))
-        }
-    }
+fn name(rest: &str) -> Result<String, Failure> {
+    body::name_in_path(rest, "path:name", ACCESS_NAME_BYTES_MAX)
 }
