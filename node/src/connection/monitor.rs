@@ -181,7 +181,13 @@ impl ConnectionMonitor {
     /// Watches whether the peer takes what is offered to it.
     pub fn watch_taking(self: &Arc<Self>) -> Taking {
         let offer = Arc::new(Offer { since: AtomicU64::new(NEVER), bytes: AtomicU64::new(0) });
-        self.takers.lock().push(Arc::downgrade(&offer));
+        let mut takers = self.takers.lock();
+        // Between two verdicts many answers may come and go.
+        if takers.len() == takers.capacity() {
+            takers.retain(|taker| taker.strong_count() > 0);
+        }
+        takers.push(Arc::downgrade(&offer));
+        drop(takers);
         Taking { monitor: Arc::clone(self), offer }
     }
 

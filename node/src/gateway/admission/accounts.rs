@@ -97,8 +97,9 @@ impl Accounts {
         Arc::new(Self { limits, born, table, swept, others: Arc::default(), refused: Default::default() })
     }
 
-    fn is_off(&self) -> bool {
-        self.limits == AccountLimits::default()
+    /// Whether nothing is bounded that a request takes. A bound of connections, which there is by default, is none of it.
+    fn is_off_for_requests(&self) -> bool {
+        AccountLimits { connections_max: 0, ..self.limits } == AccountLimits::default()
     }
 
     fn now(&self) -> u64 {
@@ -106,15 +107,15 @@ impl Accounts {
         self.born.elapsed().as_nanos() as u64
     }
 
-    /// What this account may still take; `None` where nothing is bounded.
+    /// What this account may still take for a request; `None` where nothing of that is bounded: then nothing is looked up.
     pub fn of(self: &Arc<Self>, account: impl FnOnce() -> Account) -> Option<Spender> {
-        if self.is_off() {
-            return None;
-        }
-        let account = account();
+        if self.is_off_for_requests() { None } else { Some(self.spender(account())) }
+    }
+
+    fn spender(self: &Arc<Self>, account: Account) -> Spender {
         let known = self.table.read().get(&account).cloned();
         let ledger = known.unwrap_or_else(|| self.begin(account));
-        Some(Spender { accounts: Arc::clone(self), ledger })
+        Spender { accounts: Arc::clone(self), ledger }
     }
 
     fn begin(&self, account: Account) -> Arc<Ledger> {
@@ -145,8 +146,7 @@ impl Accounts {
         if self.limits.connections_max == 0 {
             return Ok(None);
         }
-        let spender = self.of(|| Account::Neighbour(from));
-        spender.map(|spender| spender.hold(Limit::Connections)).transpose()
+        self.spender(Account::Neighbour(from)).hold(Limit::Connections).map(Some)
     }
 
     fn refuse(&self, limit: Limit, detail: String) -> Failure {
