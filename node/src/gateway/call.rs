@@ -153,6 +153,12 @@ impl Call {
         self.api.answers.share(Account::of(self.who(), self.origin.neighbour()))
     }
 
+    /// Refuses to make another long answer while its account, or all, have not taken as much as they may hold.
+    pub fn check_answers(&self) -> Result<(), Failure> {
+        // Who holds nothing needs no look at the share.
+        if self.api.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
+    }
+
     /// The connection ends with the answer, although the request may not have come whole.
     pub fn linger(&self) {
         if let Some(busy) = &*self.busy.lock() {
@@ -190,7 +196,7 @@ impl Call {
         let turn = match self.lanes.begin(self.permit.class()) {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
-                let Some(_waiting) = self.permit.wait() else {
+                let Some(_waiting) = self.wait() else {
                     return Err(self.api.classes.refusal(RequestClass::Waiting));
                 };
                 let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;

@@ -92,7 +92,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     }
     // Pages are long, as a rule: there is no use in making one that cannot be given away.
     if operation.policy.class == RequestClass::Scan && !operation.writes() {
-        context.answer_share().check()?;
+        context.check_answers()?;
     }
     if operation.writes() {
         context.claim_request_id()?;
@@ -130,7 +130,7 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
 
 /// Refuses to give an answer away that is long where there are too many. Only of what was read: a write has taken effect.
 fn check_long(context: &Context, body: &Body) -> Result<(), Failure> {
-    if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { context.answer_share().check() } else { Ok(()) }
+    if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { context.check_answers() } else { Ok(()) }
 }
 
 /// Tells of a request that was answered, and adds what every answer carries.
