@@ -309,10 +309,9 @@ async fn serve_tls(
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
-    let lanes = api.turns.lanes(handshake.origin.neighbour());
     let shaken = tokio::select! {
         () = stop.cancelled() => return ConnectionEnd::Closed,
-        shaken = Paced::new(handshake.shake(stream), &lanes.share) => shaken,
+        shaken = handshake.shake(stream) => shaken,
     };
     let (stream, shown) = match shaken {
         Ok(shaken) => shaken,

@@ -2,7 +2,7 @@
 //! get no more of these threads than those of any other.
 //!
 //! Owns how long the connections of each address were at work of late, and how long they may be. What a connection costs before its
-//! request is known (a handshake, a head, a body, frames) counts like the rest. Where nothing is late, or one address alone asks, nobody
+//! request is known (a head, a body, frames) counts like the rest. Where nothing is late, or one address alone asks, nobody
 //! is held up. Never knows what a connection does.
 
 use std::pin::Pin;
