@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, PATIENCE, eventually};
+use cluster_tests::{Cluster, PATIENCE, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::{ErrorCode, MemberRole};
 use quorate_node::EXIT_REMOVED;
@@ -167,7 +167,7 @@ async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alon
 
     // One that is for anybody does not let in who was removed.
     let anybody = client(&cluster).members().invite().await.expect("an invitation");
-    std::fs::write(&file, &anybody.token.0).expect("written");
+    write_secret(&file, &anybody.token.0);
     wait_said(&cluster, lost, "only an invitation that names the id lets it in").await;
     let listed = client(&cluster).members().invitations().await.expect("a list").invitations;
     assert_eq!((listed.len(), listed[0].used_by), (1, None), "{listed:?}");
@@ -176,7 +176,7 @@ async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alon
     assert_eq!(again.code(), Some(ErrorCode::NotFound));
 
     let named = client(&cluster).members().invite().node(lost).await.expect("an invitation");
-    std::fs::write(&file, &named.token.0).expect("written");
+    write_secret(&file, &named.token.0);
     cluster.wait_ready(lost).await;
     wait_for_voters(&cluster, &[1, 2, 3]).await;
     eventually("what was used is gone", PATIENCE, async || {
@@ -199,10 +199,10 @@ async fn where_nodes_use_tls_a_newcomer_needs_an_invitation_of_its_own() {
     }
     cluster.start_node(4);
     wait_said(&cluster, 4, "takes in nobody without an invitation").await;
-    std::fs::write(&token, "not a token").expect("written");
+    write_secret(&token, "not a token");
     wait_said(&cluster, 4, "is no invitation: it has the form").await;
     let invitation = client(&cluster).members().invite().await.expect("an invitation");
-    std::fs::write(&token, format!("{}\n", invitation.token.0)).expect("written");
+    write_secret(&token, format!("{}\n", invitation.token.0));
     cluster.wait_ready(4).await;
     wait_for_voters(&cluster, &[1, 2, 3, 4]).await;
     // It is used up.

@@ -86,13 +86,10 @@ async fn show(app: &App, newcomer: NodeDisk, text: &str, as_standby: bool, deadl
             tracing::info!(node = newcomer.node_id, %invitation, "a newcomer was let in by its invitation");
             Ok(())
         }
-        // The invitation is as good as before, for an id that was never used.
-        Outcome::Rejected(Rejection::Members(fault @ MembersFault::IdRemoved)) => {
-            Err(Stop::IdRemoved(explain(newcomer, fault)))
-        }
         Outcome::Rejected(Rejection::Members(fault)) => {
-            let why = explain_members(fault);
-            Err(Stop::NotInvited(format!("node {} is not taken in: {why}", newcomer.node_id)))
+            let why = format!("node {} is not taken in: {}", newcomer.node_id, explain_members(fault));
+            // The invitation is as good as before, for an id that was never used.
+            Err(if fault == MembersFault::IdRemoved { Stop::IdRemoved(why) } else { Stop::NotInvited(why) })
         }
         Outcome::Deferred => Err(Stop::Late),
         other => Err(Stop::Refused(format!("the invitation came to something else: {other:?}"))),
