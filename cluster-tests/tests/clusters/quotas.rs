@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
+use cluster_tests::{Cluster, PATIENCE, Settings, eventually, write_secret};
 use quorate_client::api::{ErrorCode, Grant, Permission, Problem, QuotaRequest, QuotaState};
 use quorate_client::{Client, Error, Value};
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
 async fn guarded() -> (Cluster, TempDir) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = dir.path().join("root-token");
-    std::fs::write(&file, ROOT).expect("it can be written");
+    write_secret(&file, ROOT);
     let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
     let mut cluster = Cluster::new(settings);
     cluster.start_all();
@@ -67,7 +67,11 @@ async fn quotas_hold_on_every_node_and_over_a_new_leader() {
     assert_eq!((quota.principal.as_deref(), quota.bound, quota.used), (Some("app"), 2, 2));
     assert!(root.session().await.is_ok(), "others have their own");
 
-    let leader = cluster.leader().await;
+    let leader = eventually("a leader", PATIENCE, async || {
+        let status = root.status().await.map_err(|error| error.to_string())?;
+        status.leader_id.ok_or_else(|| "none is known".to_owned())
+    })
+    .await;
     cluster.kill(leader).await;
     refused(root.put("t/new", Value::bytes("x")).await);
     for n in 0..11 {
