@@ -43,13 +43,13 @@ pub fn run(args: &RecoverArgs) -> Result<(), CommandError> {
 }
 
 fn show(found: &Survivor) {
-    let Survivor { identity, applied, last, revision, wall, members } = found;
+    let Survivor { identity, applied, last, revision, wall, members, .. } = found;
     let id = |id: &Option<quorate_store::raft::wire::LogIdRecord>| {
         id.map_or("none".to_owned(), |id| format!("{} of term {}", id.index, id.term))
     };
     say!("  node {} of cluster {:032x}, members {members:?}", identity.node_id, identity.cluster_id.unwrap_or(0));
     say!("  last entry in the state  {}, revision {revision}, {}", id(applied), super::time(*wall));
-    say!("  last entry in the log    {} at least", id(last));
+    say!("  last entry in the log    {}", id(last));
 }
 
 fn report(options: &RecoverOptions, done: &Recovered) {

@@ -14,6 +14,7 @@ use super::record::DirectoryTag;
 use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
 use super::walk;
 use crate::identity::Identity;
+use crate::raft::wire::LogIdRecord;
 
 /// What a log holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct LogFacts {
     pub next: u64,
     /// Last purged entry.
     pub purged: Option<u64>,
+    /// The last entry, or what was purged last.
+    pub last: Option<LogIdRecord>,
     /// What a crash left of a group that nobody was told of.
     pub torn: Option<String>,
 }
@@ -74,5 +77,6 @@ pub fn inspect(
         progress(at - first);
     }
     let purged = view.purged.map(|id| id.index);
-    Ok((LogFacts { segments: count, bytes, first, next, purged, torn: walked.torn() }, lock))
+    let last = view.last.as_ref().map(LogIdRecord::from);
+    Ok((LogFacts { segments: count, bytes, first, next, purged, last, torn: walked.torn() }, lock))
 }

@@ -8,7 +8,7 @@ use super::check_state::{self, Findings};
 use super::{OfflineError, staging};
 use crate::identity;
 use crate::log::{self, LogFacts};
-use crate::state::{Home, SnapshotHandle, UNFINISHED_PREFIX, file_checksum};
+use crate::state::{Home, SnapshotHandle, UNFINISHED_PREFIX, file_checksum, newest_snapshot};
 
 /// What was looked at, and what is wrong.
 #[derive(Debug, Default)]
@@ -49,7 +49,9 @@ pub fn check(data_dir: &Path, mut progress: impl FnMut(&'static str, u64)) -> Re
     };
     report.looked.extend(facts.as_ref().map(log_line));
     let home = Home(data_dir.join("state"));
-    check_state(&home, &mut report, facts.as_ref(), &mut progress);
+    let snapshot = newest_snapshot(&home.snapshots()).map_err(OfflineError::at(&home.snapshots()))?;
+    let snapshot = snapshot.map(|snapshot| snapshot.manifest().index());
+    check_state(&home, &mut report, facts.as_ref(), snapshot, &mut progress);
     check_snapshots(&home, &mut report, &mut progress)?;
     Ok(report)
 }
@@ -69,6 +71,7 @@ fn check_state(
     home: &Home,
     report: &mut CheckReport,
     log: Option<&LogFacts>,
+    snapshot: Option<u64>,
     progress: &mut impl FnMut(&'static str, u64),
 ) {
     let live = match home.live() {
@@ -92,8 +95,14 @@ fn check_state(
         .looked
         .push(format!("state: {rows} rows, up to log entry {applied}, revision {revision}, digest {digest:032x}"));
     report.looked.extend(counts.into_iter().map(|(name, rows)| format!("  {rows} {name}")));
-    if let Some(purged) = log.and_then(|log| log.purged).filter(|purged| *purged > applied) {
-        report.faults.push(format!("the log begins after entry {purged}, the state ends at entry {applied}"));
+    // What a crash in the middle of an installation leaves. A start installs it before it looks at the log.
+    let ahead = snapshot.filter(|index| *index > applied);
+    report.looked.extend(ahead.map(|index| {
+        format!("the state ends at entry {applied}: a snapshot up to entry {index} takes its place at the next start")
+    }));
+    let start = ahead.unwrap_or(applied);
+    if let Some(purged) = log.and_then(|log| log.purged).filter(|purged| *purged > start) {
+        report.faults.push(format!("the log begins after entry {purged}, the state ends at entry {start}"));
     }
 }
 

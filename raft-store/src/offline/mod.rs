@@ -3,6 +3,7 @@
 //! Owns the steps and their order. Never works on the directory of a running node. What it makes is built aside and exchanged at the end
 //! ([`staging`]), so that whatever happens meanwhile, the directory is as it was or as it shall be.
 
+mod base;
 mod build;
 mod check;
 mod check_quotas;

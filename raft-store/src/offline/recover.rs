@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::OfflineError;
+use super::base::Base;
 use super::build::{Beginning, build};
 use super::position::make_log;
 use super::staging::{self, Staging};
 use crate::backup::Content;
 use crate::identity::{self, Identity};
-use crate::log::{LogStore, mark};
+use crate::log::{self, LogStore};
 use crate::machine::Vars;
 use crate::quarantine;
 use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
-use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader};
+use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, link_files};
 use crate::types::{Revision, WallMillis};
 
 /// Log entries read at a time, in bytes.
@@ -44,12 +45,14 @@ pub struct RecoverOptions {
 pub struct Survivor {
     /// Whose disk it is.
     pub identity: Identity,
-    /// The last log entry that its state has durably.
+    /// The last log entry that its state, or a snapshot ahead of it, has durably.
     pub applied: Option<LogIdRecord>,
-    /// How far its log reaches at least.
+    /// The last entry that it has at all, in the log or in the state.
     pub last: Option<LogIdRecord>,
     /// The revision of its state.
     pub revision: Revision,
+    /// The epoch of its state.
+    pub epoch: u64,
     /// Wall clock of the last entry in its state, Unix milliseconds.
     pub wall: WallMillis,
     /// The members that it knows.
@@ -73,7 +76,7 @@ pub struct Recovered {
     pub old: Option<PathBuf>,
 }
 
-/// What a disk holds. Changes nothing.
+/// What a disk holds: all of its log is read, since the mark beside it may be a moment old. Changes nothing.
 pub fn survivor(data_dir: &Path) -> Result<Survivor, OfflineError> {
     let identity = identity::read(data_dir)?.ok_or_else(|| {
         OfflineError::Refused(format!("{} holds no node: there is no identity marker in it", data_dir.display()))
@@ -86,14 +89,15 @@ pub fn survivor(data_dir: &Path) -> Result<Survivor, OfflineError> {
             found.reason
         )));
     }
-    let live = Home(data_dir.join("state")).live()?;
-    let record = Db::peek_applied(&live)?;
-    let last = mark::read(data_dir).ok().flatten().and_then(|mark| mark.last);
+    let (facts, lock) = log::inspect(data_dir, &identity, &mut |_| {})?;
+    drop(lock);
+    let Base { record, .. } = Base::of(&Home(data_dir.join("state")))?;
     Ok(Survivor {
         identity,
         applied: record.log_id,
-        last: last.max(record.log_id),
+        last: facts.last.max(record.log_id),
         revision: record.vars.revision,
+        epoch: record.vars.epoch,
         wall: record.vars.wall,
         members: record.membership.membership.nodes.keys().copied().collect(),
     })
@@ -107,6 +111,8 @@ pub fn recover(options: &RecoverOptions, mut say: impl FnMut(&str)) -> Result<Re
         return finish_interrupted(data_dir);
     }
     let before = survivor(data_dir)?;
+    // Before the work: it is refused at its end, too.
+    staging::refuse_kept(data_dir, &old_name(before.epoch + 1))?;
     // Takes the lock of the directory: refuses while a node runs on it.
     let log = LogStore::open(data_dir, &before.identity, Arc::new(|error| tracing::error!(error, "the old log")))?;
     let staging = Staging::begin(data_dir)?;
@@ -119,10 +125,18 @@ pub fn recover(options: &RecoverOptions, mut say: impl FnMut(&str)) -> Result<Re
             return Err(error);
         }
     };
-    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
+    if let Err(error) = staging.seal(&old_name(vars.epoch)) {
+        staging.abandon();
+        return Err(error);
+    }
     let old = staging.exchange()?;
     let (revision, epoch) = (vars.revision, vars.epoch);
     Ok(Recovered { survivor: Some(before), last: Some(last), revision_before, revision, epoch, old })
+}
+
+/// Where the content of before an epoch is kept.
+fn old_name(epoch: u64) -> String {
+    format!("before-epoch-{epoch}")
 }
 
 /// What the new directory holds.
@@ -188,19 +202,24 @@ fn own_member(
     Ok(MemberRecord { incarnation, ..own.clone() })
 }
 
-/// A copy of the state by hard links: what is applied to it does not touch the original.
+/// A copy of the state by hard links: what is applied to it does not touch the original. Of the snapshot where one is ahead.
 fn copy_state(data_dir: &Path, scratch: &Path, node_id: u64) -> Result<(), OfflineError> {
-    let live = Home(data_dir.join("state")).prepare()?;
+    let original = Home(data_dir.join("state"));
+    let live = original.prepare()?;
     let home = Home(scratch.join("state"));
     crate::durable::create_dir(&home.0).map_err(OfflineError::at(&home.0))?;
     let copy = home.0.join("db-1");
-    Db::open(&live, node_id)?.checkpoint(&copy)?;
+    match Base::of(&original)?.snapshot {
+        Some(snapshot) => link_files(&snapshot, &copy)?,
+        None => Db::open(&live, node_id)?.checkpoint(&copy)?,
+    }
     home.point_to(&copy).map_err(OfflineError::at(&copy))
 }
 
 fn apply_log(log: &LogStore, reader: &StateReader) -> Result<(), OfflineError> {
     let mut committer = Committer::new(Arc::clone(&reader.shared));
-    let first = reader.applied().log_id.map_or(0, |id| id.index + 1);
+    let base = reader.applied().log_id;
+    let first = base.map_or(0, |id| id.index + 1);
     if let Some(purged) = log.purged_index().filter(|purged| *purged >= first) {
         return Err(OfflineError::Refused(format!(
             "the log begins after entry {purged}, and the state ends before entry {first}: a snapshot was not installed yet. \
@@ -209,6 +228,14 @@ fn apply_log(log: &LogStore, reader: &StateReader) -> Result<(), OfflineError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| OfflineError::Refused(format!("cannot start: {error}")))?;
+    // Where the state came with a snapshot, the log may have another entry there: what follows it was given up when that came.
+    if let Some(base) = base {
+        let there =
+            runtime.block_on(log.reader().read_some(base.index..first, READ_BYTES)).map_err(StateFault::from)?;
+        if there.first().is_some_and(|entry| LogIdRecord::from(&entry.log_id) != base) {
+            return Ok(());
+        }
+    }
     let mut next = first;
     loop {
         let read = runtime.block_on(log.reader().read_some(next..u64::MAX, READ_BYTES));

@@ -33,6 +33,24 @@ pub fn is_interrupted(data_dir: &Path) -> bool {
     home.join(READY).exists() && home.join("new").join(MARKER).exists() && !data_dir.join(MARKER).exists()
 }
 
+/// Refuses where the old content cannot be kept under this name, since that of an earlier exchange is there: an exchange
+/// would get stuck in the middle, with the marker gone.
+pub fn refuse_kept(data_dir: &Path, old: &str) -> Result<(), OfflineError> {
+    let kept = data_dir.join(old);
+    let is_free = match fs::read_dir(&kept) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) => return Err(OfflineError::at(&kept)(error)),
+    };
+    if is_free {
+        return Ok(());
+    }
+    Err(OfflineError::Refused(format!(
+        "{} holds what an earlier recovery kept; move it out of the data directory, or remove it, then recover again",
+        kept.display()
+    )))
+}
+
 impl Staging {
     /// Starts anew, and removes what an earlier attempt left.
     pub fn begin(data_dir: &Path) -> Result<Self, OfflineError> {
@@ -71,8 +89,9 @@ impl Staging {
         }
     }
 
-    /// The new content is complete and durable: the exchange may begin. `old` is the name for what is there now.
+    /// The new content is complete and durable: the exchange may begin. `old` is the name for what is there now, and must be free.
     pub fn seal(&self, old: &str) -> Result<(), OfflineError> {
+        refuse_kept(&self.data_dir, old)?;
         let path = self.home().join(READY);
         durable::write_whole(&path, old.as_bytes(), "offline-before-ready").map_err(OfflineError::at(&path))
     }

@@ -68,8 +68,8 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     close_when_unused(old)
 }
 
-/// Gives the database directory all files of the snapshot.
-fn link_files(snapshot: &SnapshotHandle, dir: &Path) -> Result<(), StateFault> {
+/// Gives the database directory, which is made, all files of the snapshot.
+pub(crate) fn link_files(snapshot: &SnapshotHandle, dir: &Path) -> Result<(), StateFault> {
     fs::create_dir(dir).map_err(files::named(dir))?;
     for file in &snapshot.manifest().files {
         let (from, to) = (snapshot.dir().join(&file.name), dir.join(&file.name));

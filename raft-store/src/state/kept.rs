@@ -23,6 +23,16 @@ pub(crate) struct Kept {
     named: AtomicU64,
 }
 
+/// The newest sound snapshot of such a directory, if there is one. Changes nothing.
+pub(crate) fn newest(dir: &Path) -> io::Result<Option<SnapshotHandle>> {
+    if !dir.is_dir() {
+        return Ok(None);
+    }
+    let names = files::names_in(dir)?;
+    let kept = names.iter().rev().filter(|name| !name.starts_with(UNFINISHED_PREFIX));
+    Ok(kept.filter_map(|name| SnapshotHandle::load(dir.join(name)).ok()).next())
+}
+
 impl Kept {
     /// Opens the directory with the newest sound snapshot in it. All others are removed: they are superseded or damaged,
     /// and a snapshot can always be built again.

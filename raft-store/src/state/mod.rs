@@ -76,7 +76,8 @@ pub(crate) use files::checksum as file_checksum;
 pub(crate) use files::free_bytes;
 pub(crate) use flusher::Flusher;
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
-pub(crate) use install::install as install_snapshot;
+pub(crate) use install::{install as install_snapshot, link_files};
+pub(crate) use kept::newest as newest_snapshot;
 pub(crate) use shared::{Moment, Shared};
 pub(crate) use snapshot::SnapshotHandle;
 

@@ -7,6 +7,7 @@ mod log_damage;
 mod log_model;
 mod log_storage;
 mod offline;
+mod offline_survivor;
 mod replay;
 mod state_access;
 mod state_audit;

@@ -67,7 +67,7 @@ fn admitted() -> [Command; 3] {
 }
 
 /// A workload with users, and a session that has entries, a lock on an entry, and a latch.
-fn entries() -> Vec<LogEntry> {
+pub fn entries() -> Vec<LogEntry> {
     let mut entries: Vec<_> = (0..=300).map(workload_entry).collect();
     entries[100] = batch(100, 100 * 700, &admitted());
     let clock = 301 * 700;
@@ -108,12 +108,12 @@ fn chosen(from: &Path, data_dir: &Path) -> RestoreOptions {
     }
 }
 
-fn reopened(dir: &Path, node_id: u64) -> (StateMachine, StateReader) {
+pub fn reopened(dir: &Path, node_id: u64) -> (StateMachine, StateReader) {
     StateMachine::open(dir, StateOptions { node_id, ..options() }).expect("what was made opens")
 }
 
 /// Keys, values and revisions of all entries that hang on no session.
-fn lasting(reader: &StateReader) -> Vec<(String, Vec<u8>, u64, u64, u64)> {
+pub fn lasting(reader: &StateReader) -> Vec<(String, Vec<u8>, u64, u64, u64)> {
     let entries = page(reader.list(&query("", None)).unwrap()).entries;
     let entries = entries.into_iter().filter(|(_, entry)| entry.meta.session.is_none());
     entries
@@ -244,7 +244,7 @@ fn a_restore_refuses_what_is_occupied_and_what_is_damaged_and_leaves_nothing() {
 }
 
 /// A data directory of node 1 of three, whose state lacks the last entries of its log.
-fn survivor_dir(dir: &Path) -> u64 {
+pub fn survivor_dir(dir: &Path) -> u64 {
     let made = identity::open(dir, 1, 5).unwrap();
     let identity = identity::adopt(dir, &made, CLUSTER).unwrap();
     let mut log = LogStore::open(dir, &identity, Arc::new(|fault| panic!("{fault}"))).unwrap();
