@@ -19,7 +19,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::space::SpaceGuard;
+use quorate_store::space::{RoomProbe, SpaceGuard};
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::{background, codec, level};
 use tokio::sync::Semaphore;
@@ -34,6 +34,7 @@ use crate::app::log_trimmer::LogBounds;
 use crate::app::maintenance::Retention;
 use crate::app::quota::Quota;
 use crate::app::renewals::{self, Renewals};
+use crate::app::room::{self, Room};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
@@ -113,6 +114,8 @@ pub struct Surroundings {
     pub network: Arc<dyn Network>,
     /// What its log is kept on.
     pub log: LogOptions,
+    /// How much room its data disk has, where that is not to be asked of the system.
+    pub room: Option<RoomProbe>,
     /// How long applied entries may stay out of the durable state.
     pub flush_every: Duration,
     /// Called at the first fault of the log, after which the node must not say another word.
@@ -130,6 +133,7 @@ impl Default for Surroundings {
         Self {
             network: Arc::new(Tcp),
             log: LogOptions::default(),
+            room: None,
             flush_every: StateOptions::new(0).flush_every,
             on_fatal: Arc::new(end_process),
             on_started: Box::new(|_, _| {}),
@@ -246,7 +250,11 @@ impl Opened {
     /// Identity first (is this our disk?), then the log (may refuse), then the state, which may need the log's entries.
     fn open(config: &Config, data_dir: &Path, surroundings: &Surroundings) -> Result<Self, ServerError> {
         let marker = identity::open(data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
-        let space = SpaceGuard::open(data_dir, config.ballast_bytes, config.min_free_bytes);
+        let (ballast, free_min) = (config.ballast_bytes, config.min_free_bytes);
+        let space = match &surroundings.room {
+            None => SpaceGuard::open(data_dir, ballast, free_min),
+            Some(room) => SpaceGuard::open_with(data_dir, ballast, free_min, Arc::clone(room)),
+        };
         let space = Arc::new(space.map_err(ServerError::of)?);
         let log = LogStore::open_with(data_dir, &marker, &surroundings.log, surroundings.on_fatal.clone());
         let log = log.map_err(ServerError::of)?;
@@ -294,6 +302,7 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, log: &LogSt
     tasks.spawn(keep_ballast(app.clone()));
     tasks.spawn(integrity::run(app.clone()));
     tasks.spawn(levels::run(parts.clone(), config.feature_level_max));
+    tasks.spawn(room::run(app.clone()));
     tasks.spawn(maintenance::run(parts.clone(), retention));
     tasks.spawn(members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {
@@ -473,6 +482,7 @@ impl Node {
             quota: Quota { bytes_max: config.quota_bytes },
             integrity,
             halt: halt.clone(),
+            room: Room::default(),
             snapshot_request: request,
             archive,
             backups,

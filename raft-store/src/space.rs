@@ -18,6 +18,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -46,11 +47,13 @@ pub enum Space {
     },
 }
 
+/// Says how many bytes of a disk are free, and how many there are in all.
+pub type RoomProbe = Arc<dyn Fn() -> io::Result<(u64, u64)> + Send + Sync>;
+
 /// Watches the room on the disk of one data directory.
 pub struct SpaceGuard {
     data_dir: PathBuf,
-    /// The data directory in the form that `statvfs` takes.
-    data_dir_c: CString,
+    room: RoomProbe,
     ballast_bytes: u64,
     min_free_bytes: u64,
     seen: Mutex<Seen>,
@@ -67,9 +70,19 @@ impl SpaceGuard {
     /// `min_free_bytes` is free the ballast is dropped; otherwise it is made, unless that would make the room too little.
     pub fn open(data_dir: &Path, ballast_bytes: u64, min_free_bytes: u64) -> io::Result<SpaceGuard> {
         let data_dir_c = CString::new(data_dir.as_os_str().as_bytes())?;
-        let (free, size) = room_of(&data_dir_c)?;
+        Self::open_with(data_dir, ballast_bytes, min_free_bytes, Arc::new(move || room_of(&data_dir_c)))
+    }
+
+    /// [`Self::open`] on a disk whose room is told by `room`.
+    pub fn open_with(
+        data_dir: &Path,
+        ballast_bytes: u64,
+        min_free_bytes: u64,
+        room: RoomProbe,
+    ) -> io::Result<SpaceGuard> {
+        let (free, size) = room()?;
         let seen = Mutex::new(Seen { free, size, at: Instant::now() });
-        let guard = SpaceGuard { data_dir: data_dir.to_owned(), data_dir_c, ballast_bytes, min_free_bytes, seen };
+        let guard = SpaceGuard { data_dir: data_dir.to_owned(), room, ballast_bytes, min_free_bytes, seen };
         if matches!(guard.state(), Space::Low { .. }) {
             guard.release_ballast()?;
         } else {
@@ -94,7 +107,7 @@ impl SpaceGuard {
     pub fn free(&self) -> u64 {
         let mut seen = self.seen.lock();
         if seen.at.elapsed() >= FRESH_FOR {
-            let (free, size) = room_of(&self.data_dir_c).unwrap_or_else(|error| {
+            let (free, size) = (self.room)().unwrap_or_else(|error| {
                 tracing::error!(dir = %self.data_dir.display(), %error, "cannot ask for the free space");
                 (0, seen.size)
             });
@@ -148,7 +161,7 @@ impl SpaceGuard {
 
     fn forget(&self) {
         let mut seen = self.seen.lock();
-        match room_of(&self.data_dir_c) {
+        match (self.room)() {
             Ok((free, size)) => *seen = Seen { free, size, at: Instant::now() },
             Err(error) => tracing::error!(dir = %self.data_dir.display(), %error, "cannot ask for the free space"),
         }

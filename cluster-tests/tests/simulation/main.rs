@@ -51,6 +51,20 @@ fn what_once_was_broken_holds() {
     }
 }
 
+/// Stories, and how many seeds play each.
+const STORIES: [&str; 5] =
+    ["repaired-for-long", "quorum-ends-repair", "leader-ends-repair", "no-room-for-repair", "full-followers"];
+const PLAYS: u64 = 4;
+
+#[test]
+fn repairs_and_full_disks_end_well_at_the_worst_moment() {
+    let (first, plays) = (first_seed().to_string(), PLAYS.to_string());
+    for story in STORIES {
+        let (sound, said) = simulate(&["--scenario", story, "--seed", &first, "--seeds", &plays]);
+        assert!(sound, "{story}:\n{said}");
+    }
+}
+
 #[test]
 fn a_seed_runs_the_same_each_time() {
     let mut left = [REPEATED; 2];

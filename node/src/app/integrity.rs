@@ -49,6 +49,8 @@ pub struct Integrity {
     distrusted: ArcSwap<BTreeSet<NodeId>>,
     /// Held by a leader while it repairs a node.
     repairs: tokio::sync::Mutex<()>,
+    /// Which.
+    under_repair: Mutex<Option<NodeId>>,
     /// While this node is being repaired: how often its state had been replaced before.
     replaced_before: Mutex<Option<u64>>,
 }
@@ -74,14 +76,20 @@ impl Integrity {
         let quarantine = ArcSwapOption::from_pointee(found);
         let (compared, diverged) = (AtomicU64::new(0), AtomicU64::new(0));
         let distrusted = ArcSwap::default();
-        let (repairs, replaced_before) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { data_dir, quarantine, compared, diverged, distrusted, repairs, replaced_before })
+        let (repairs, under_repair) = (tokio::sync::Mutex::default(), Mutex::default());
+        let replaced_before = Mutex::default();
+        Ok(Self { data_dir, quarantine, compared, diverged, distrusted, repairs, under_repair, replaced_before })
     }
 
     /// The nodes whose state is not trusted, as far as this one, `self_id`, knows: as of the last comparison, a second ago.
     pub fn distrusted(&self, self_id: NodeId) -> BTreeSet<NodeId> {
         let others = self.distrusted.load();
         others.iter().copied().chain(self.is_quarantined().then_some(self_id)).collect()
+    }
+
+    /// The node that this one, as the leader, is repairing. It answers no entries meanwhile, and is not dead.
+    pub fn under_repair(&self) -> Option<NodeId> {
+        *self.under_repair.lock()
     }
 
     /// What a comparison found. Of those that were silent nothing new is known.
@@ -231,7 +239,9 @@ async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
 async fn stand_back(app: &App) {
     // Unless nobody else can: the only ones with all committed entries may be this node and one that is gone. It serves nobody
     // then either, brings the others up to date, and hands over.
-    let is_needed = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
+    // A leader that is about to repair it is there, though it sends no entries.
+    let is_silent = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
+    let is_needed = is_silent && !app.inner.halt.is_on();
     app.raft().runtime_config().elect(is_needed);
     if app.leader_hint().leader_id == Some(app.node_id()) {
         match app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {

@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
-use quorate_store::background;
 use quorate_store::log::LogStore;
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
-use quorate_store::state::StateReader;
 
 use super::App;
 use super::snapshot::index;
@@ -28,8 +26,6 @@ const WORTH_ENTRIES: u64 = 256;
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// The pause where only the log is long and the last try freed little: there is room for snapshots.
 const AGAIN_AFTER_LONG: Duration = Duration::from_secs(5);
-/// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
-const SNAPSHOT_OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a snapshot may take before this try counts as failed.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(60);
 /// A follower that is silent for longer does not keep the log from being purged; it will need a snapshot.
@@ -123,7 +119,7 @@ impl Trimmer {
         }
         self.last_try = Some(Try { at: Instant::now(), purged });
         let free = self.app.inner.space.free();
-        if !has_room_for_a_snapshot(&self.app, free).await {
+        if !self.app.has_room_for_a_snapshot().await {
             tracing::warn!(free, "the data disk is too full even for a snapshot; the log cannot be purged");
             return Ok(());
         }
@@ -203,19 +199,6 @@ fn held_by_archive(upto: u64, archived: u64, gives_up: bool) -> u64 {
 /// Whether the log holds enough that a snapshot would make superfluous.
 fn is_worth_it(metrics: &Metrics) -> bool {
     index(&metrics.last_applied).saturating_sub(index(&metrics.purged)) >= WORTH_ENTRIES
-}
-
-/// A failed build stops the node, so it is not tried where it would fail.
-async fn has_room_for_a_snapshot(app: &App, free: u64) -> bool {
-    let state: StateReader = app.state().clone();
-    let stats = background::blocking(move || state.stats()).await;
-    match stats.map_err(|error| error.to_string()).and_then(|stats| stats.map_err(|fault| fault.to_string())) {
-        Ok(stats) => free >= stats.memtable_bytes.saturating_add(SNAPSHOT_OVERHEAD_BYTES),
-        Err(error) => {
-            tracing::warn!(error, "the state has no numbers, so no snapshot is tried");
-            false
-        }
-    }
 }
 
 /// As far as the snapshot goes, but not beyond what a follower that is there lacks: a snapshot would fill its disk, too.

@@ -31,6 +31,7 @@ use integrity::Integrity;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use renewals::{Renewals, Renewed, Renewer};
+use room::Room;
 
 pub mod archive;
 mod awake;
@@ -52,6 +53,7 @@ mod proposer;
 pub mod quota;
 mod read_index;
 pub mod renewals;
+pub mod room;
 pub mod samples;
 pub mod service;
 pub mod snapshot;
@@ -164,6 +166,7 @@ fn no_space(node_id: NodeId, lack: Lack) -> AppError {
         Lack::Quota { used, quota } => format!(
             "{used} bytes are stored and the quota of node {node_id} is {quota}; remove keys, or raise --quota-bytes on all nodes"
         ),
+        Lack::Members { full } => room::said(&full),
     })
 }
 
@@ -248,6 +251,8 @@ pub struct Inner {
     pub integrity: Arc<Integrity>,
     /// Halts the taking of entries.
     pub halt: Halt,
+    /// Whether the other members have room for more, while this node leads.
+    pub room: Room,
     /// For snapshots out of turn.
     pub snapshot_request: SnapshotRequest,
     /// How far the archive is, where there is one.
@@ -417,7 +422,7 @@ impl App {
     fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
             Space::Low { free, needed } => Some(Lack::Disk { free, needed }),
-            Space::Ok => self.inner.quota.lack(self.inner.state.sizes()),
+            Space::Ok => self.inner.room.lack().or_else(|| self.inner.quota.lack(self.inner.state.sizes())),
         }
     }
 

@@ -136,6 +136,11 @@ impl Peers {
         Ok(self.net.call(addr, None, question, by).await?)
     }
 
+    /// Bounds the speed at which this node sends snapshots, bytes a second; 0 lifts the bound.
+    pub fn limit_snapshots(&self, bytes_per_second: u64) {
+        self.net.limit_snapshots(bytes_per_second);
+    }
+
     /// Asks the node that has to listen at an address.
     pub async fn ask_at(
         &self,

@@ -187,7 +187,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             PeerResponse::Digests { points: app.state().digests().into_iter().collect(), is_trusted }
         }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
-        PeerRequest::BeginRepair => app.begin_repair().await,
+        PeerRequest::BeginRepair => app.begin_repair(from.node_id).await,
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
         PeerRequest::LockTurn { key, place, hold_ms } => lock_turn(app, &key, place, hold_ms).await,
@@ -195,6 +195,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             app.inner.lock_queues.leave(&key, place);
             PeerResponse::Done
         }
+        PeerRequest::Room => PeerResponse::Room(app.disk_room()),
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }

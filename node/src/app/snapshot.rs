@@ -1,11 +1,12 @@
 //! A snapshot out of turn.
 //!
-//! Owns having one made, and the wait for it. Never decides that one is worth it, nor that there is room for it: callers do.
+//! Owns having one made, the wait for it, and whether there is room for it, which callers ask first. Never decides that one is worth it.
 
 use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
+use quorate_store::background;
 use quorate_store::raft::{LogId, TypeConfig};
 
 use super::App;
@@ -13,7 +14,23 @@ use super::App;
 /// A trigger is lost on openraft while it builds another snapshot, so it comes again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
+/// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
+const OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
+
 impl App {
+    /// Whether one can be made: a build that fails stops the node, so it is not tried where it would.
+    pub async fn has_room_for_a_snapshot(&self) -> bool {
+        let (state, free) = (self.state().clone(), self.inner.space.free());
+        let stats = background::blocking(move || state.stats()).await;
+        match stats.map_err(|error| error.to_string()).and_then(|stats| stats.map_err(|fault| fault.to_string())) {
+            Ok(stats) => free >= stats.memtable_bytes.saturating_add(OVERHEAD_BYTES),
+            Err(error) => {
+                tracing::warn!(error, "the state has no numbers, so no snapshot is tried");
+                false
+            }
+        }
+    }
+
     /// Has this node make a snapshot that covers at least this log index, unless it has one. False: not in that time.
     pub async fn make_snapshot(&self, upto: u64, within: Duration) -> Result<bool, Fatal<TypeConfig>> {
         let until = Instant::now() + within;

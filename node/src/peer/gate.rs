@@ -1,12 +1,13 @@
 //! What this node refuses of Raft's requests from peers, for a while.
 //!
-//! Owns two refusals between the transport and Raft. A [`Halt`] takes no entries: the log does not grow meanwhile, so that a snapshot
-//! that the leader makes is ahead of it, and Raft installs it. After its start a node gives no vote: a process that ended has forgotten
+//! Owns two refusals between the transport and Raft. A [`Halt`] takes no entries of the leader that repairs this node: the log does not grow
+//! meanwhile, so that a snapshot that the leader makes is ahead of it, and Raft installs it. After its start a node gives no vote: a process that ended has forgotten
 //! that it promised a leader to elect nobody else, and that leader counts on it. Never refuses what the leader itself asked for:
 //! votes for the node that it hands over to, and snapshots.
 
 use std::io;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,22 @@ use super::raft_rpc::{RaftRpc, SnapshotIntake};
 
 const HALTED: &str = "this node's state is being repaired; it takes no entries meanwhile";
 
-/// The halt. Ends by itself, so that a leader that dies in the middle of a repair leaves a node that works.
+/// The halt. Ends by itself, and with the first entries of another leader, so that one that dies in the middle of a repair leaves a
+/// node that works.
 #[derive(Debug, Clone, Default)]
-pub struct Halt(Arc<Mutex<Option<Instant>>>);
+pub struct Halt(Arc<Mutex<Option<Halted>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Halted {
+    until: Instant,
+    /// The leader that repairs this node.
+    by: NodeId,
+}
 
 impl Halt {
-    /// From now on, for so long.
-    pub fn begin(&self, lasting: Duration) {
-        *self.0.lock() = Some(Instant::now() + lasting);
+    /// From now on, for so long, nothing is taken of this leader.
+    pub fn begin(&self, by: NodeId, lasting: Duration) {
+        *self.0.lock() = Some(Halted { until: Instant::now() + lasting, by });
     }
 
     /// Over.
@@ -40,8 +49,23 @@ impl Halt {
         *self.0.lock() = None;
     }
 
-    fn is_on(&self) -> bool {
-        self.0.lock().is_some_and(|until| Instant::now() < until)
+    /// Whether nothing is taken at the moment, of one leader at least.
+    pub fn is_on(&self) -> bool {
+        self.0.lock().is_some_and(|halted| Instant::now() < halted.until)
+    }
+
+    /// Whether what a leader with this vote sends is not to be taken. Another one than the one that repairs this node ends the halt:
+    /// it knows nothing of it, and may need this node for a quorum.
+    fn holds_back(&self, vote: &Vote, current: impl FnOnce() -> Vote) -> bool {
+        let mut halted = self.0.lock();
+        match *halted {
+            Some(found) if Instant::now() >= found.until => *halted = None,
+            Some(found) if vote.leader_id.node_id == found.by => return true,
+            // One that was deposed ends nothing; Raft refuses it.
+            Some(_) if *vote >= current() => *halted = None,
+            Some(_) | None => {}
+        }
+        false
     }
 }
 
@@ -67,18 +91,27 @@ impl RaftRpc for Gate {
         &self,
         requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
     ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
-        if self.halt.is_on() {
-            return stream::iter([Err(HALTED.to_owned())]).boxed();
-        }
-        let halt = self.halt.clone();
-        self.raft.stream_append(requests.take_while(move |_| std::future::ready(!halt.is_on())).boxed())
+        let (halt, raft) = (self.halt.clone(), Arc::clone(&self.raft));
+        let answers = async move {
+            let mut requests = requests.peekable();
+            let first = Pin::new(&mut requests).peek().await;
+            if first.is_some_and(|first| halt.holds_back(&first.vote, || raft.current_vote())) {
+                return stream::iter([Err(HALTED.to_owned())]).boxed();
+            }
+            let current = Arc::clone(&raft);
+            let taken = move |request: &AppendEntriesRequest<TypeConfig>| {
+                std::future::ready(!halt.holds_back(&request.vote, || current.current_vote()))
+            };
+            raft.stream_append(requests.take_while(taken).boxed())
+        };
+        answers.flatten_stream().boxed()
     }
 
     fn append(
         &self,
         request: AppendEntriesRequest<TypeConfig>,
     ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
-        if self.halt.is_on() {
+        if self.halt.holds_back(&request.vote, || self.raft.current_vote()) {
             return std::future::ready(Err(HALTED.to_owned())).boxed();
         }
         self.raft.append(request)
@@ -115,5 +148,28 @@ impl RaftRpc for Gate {
 
     fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()> {
         self.raft.on_peer_connected(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(term: u64, node: NodeId) -> Vote {
+        Vote::from(quorate_store::raft::wire::VoteRecord { term, node, committed: true })
+    }
+
+    #[test]
+    fn a_halt_holds_back_the_leader_that_asked_for_it_and_ends_with_the_next_one() {
+        let halt = Halt::default();
+        let current = || vote(4, 1);
+        assert!(!halt.holds_back(&vote(4, 1), current));
+        halt.begin(1, Duration::from_secs(60));
+        assert!(halt.holds_back(&vote(4, 1), current) && halt.is_on());
+        assert!(!halt.holds_back(&vote(3, 2), current) && halt.is_on(), "one that was deposed changes nothing");
+        assert!(!halt.holds_back(&vote(5, 2), current) && !halt.is_on());
+        assert!(!halt.holds_back(&vote(4, 1), current));
+        halt.begin(1, Duration::ZERO);
+        assert!(!halt.holds_back(&vote(4, 1), current), "it ends by itself");
     }
 }

@@ -80,6 +80,8 @@ pub enum PeerRequest {
     },
     /// Whether a node is a member with this disk as far as you know. No leader is asked.
     Knows(NodeDisk),
+    /// How much room your data disk has.
+    Room,
 }
 
 /// The text of an invitation.
@@ -199,6 +201,24 @@ pub enum PeerResponse {
         /// A sentence for people.
         reason: String,
     },
+    /// To [`PeerRequest::Room`].
+    Room(DiskRoom),
+}
+
+/// How much room a data disk has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct DiskRoom {
+    /// Free bytes.
+    pub free: u64,
+    /// Free bytes below which the node takes nothing that grows the state.
+    pub needed: u64,
+}
+
+impl DiskRoom {
+    /// Whether it is too little.
+    pub fn is_low(self) -> bool {
+        self.free < self.needed
+    }
 }
 
 /// What became of one command.
@@ -220,7 +240,7 @@ pub enum ProposalOutcome {
 }
 
 /// Why a node takes nothing that grows the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Lack {
     /// Its data disk is nearly full.
     Disk {
@@ -235,5 +255,10 @@ pub enum Lack {
         used: u64,
         /// Bytes that it may have.
         quota: u64,
+    },
+    /// The data disks of other members are nearly full, and without them there is no quorum.
+    Members {
+        /// Those members.
+        full: Vec<(u64, DiskRoom)>,
     },
 }

@@ -95,9 +95,11 @@ impl Asker {
             | PeerRequest::LockTurn { .. }
             | PeerRequest::LeaveLockQueue { .. }
             | PeerRequest::Members(_) => Self::MemberForLeader,
-            PeerRequest::Digests | PeerRequest::BeginRepair | PeerRequest::EndRepair | PeerRequest::Knows(_) => {
-                Self::Member
-            }
+            PeerRequest::Digests
+            | PeerRequest::BeginRepair
+            | PeerRequest::EndRepair
+            | PeerRequest::Room
+            | PeerRequest::Knows(_) => Self::Member,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The disk under a node's log, in a simulation.
 //!
-//! Owns how long it takes, whether it fails, and what a crash leaves of what was not synced. Never holds data: that is in files.
+//! Owns how long it takes, whether it fails, how much room it has, and what a crash leaves of what was not synced. Never holds data: that is in
+//! files.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -18,8 +19,11 @@ pub struct Disk {
     slowest: AtomicU64,
     fails_next: AtomicBool,
     torn: AtomicU64,
+    free: AtomicU64,
 }
 
+/// Bytes of a disk, all of them free at first.
+const SIZE: u64 = 1 << 40;
 /// Longest time of a sync while all is well, microseconds.
 const WELL: u64 = 2_000;
 
@@ -27,7 +31,7 @@ impl Disk {
     /// A disk that is well.
     pub fn new(dice: StdRng) -> Self {
         let (fails_next, torn) = Default::default();
-        Self { dice: Mutex::new(dice), slowest: AtomicU64::new(WELL), fails_next, torn }
+        Self { dice: Mutex::new(dice), slowest: AtomicU64::new(WELL), fails_next, torn, free: AtomicU64::new(SIZE) }
     }
 
     /// Makes each sync take up to so many microseconds.
@@ -39,11 +43,22 @@ impl Disk {
     pub fn heal(&self) {
         self.slowest.store(WELL, Relaxed);
         self.fails_next.store(false, Relaxed);
+        self.free.store(SIZE, Relaxed);
     }
 
     /// Makes the next sync fail.
     pub fn fail_next(&self) {
         self.fails_next.store(true, Relaxed);
+    }
+
+    /// From now on so many bytes are free.
+    pub fn set_free(&self, free: u64) {
+        self.free.store(free, Relaxed);
+    }
+
+    /// Bytes that are free, and bytes in all.
+    pub fn room(&self) -> (u64, u64) {
+        (self.free.load(Relaxed), SIZE)
     }
 
     /// Groups of which a crash left some sectors and not all.

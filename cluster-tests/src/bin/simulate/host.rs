@@ -164,9 +164,11 @@ impl Host {
         let (show, started) = oneshot::channel();
         let fault = Arc::new(OnceLock::new());
         let dies = Arc::clone(&fault);
+        let disk = Arc::clone(&self.disk);
         let surroundings = Surroundings {
             network: host_network::of(net, self.id),
             log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()) },
+            room: Some(Arc::new(move || Ok(disk.room()))),
             flush_every: FLUSH_EVERY,
             on_fatal: Arc::new(move |why| {
                 // The first reason counts; it is told once only, too.

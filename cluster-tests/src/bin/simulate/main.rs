@@ -13,6 +13,7 @@ mod host_network;
 mod network;
 mod pipe;
 mod run;
+mod scenario;
 mod socket;
 mod watch;
 mod world;
@@ -25,9 +26,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use run::Outcome;
+use scenario::Scenario;
 use serde_json::json;
 
 /// Simulates clusters of real nodes whose network, disks and clocks follow from a seed. Ends with 0 where every promise held in all
@@ -40,6 +42,9 @@ struct Args {
     /// Say nothing but the outcome, as JSON; with --only
     #[arg(long, requires = "only")]
     quiet: bool,
+    /// Play this story instead of what chance makes up
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<Scenario>,
     /// The first seed; a new one each time without it
     #[arg(long)]
     seed: Option<u64>,
@@ -79,7 +84,10 @@ fn data_dir() -> std::io::Result<tempfile::TempDir> {
 fn one(seed: u64, args: &Args) -> ExitCode {
     let dir = data_dir().expect("a temporary directory can be made");
     note_panics();
-    let (mut outcome, history) = run::run(seed, dir.path(), !args.quiet);
+    let (mut outcome, history) = match args.scenario {
+        Some(scenario) => (scenario::play(scenario, seed, dir.path(), !args.quiet), None),
+        None => run::run(seed, dir.path(), !args.quiet),
+    };
     outcome.broken.append(&mut PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     if let Some(history) = history {
         std::fs::create_dir_all(&args.failures).expect("the directory for failures can be made");
@@ -209,6 +217,9 @@ fn in_process(seed: u64, args: &Args) -> Outcome {
     let failed = |why: String| Outcome { seed, broken: vec![why], ..Outcome::default() };
     let mut command = Command::new(itself);
     command.args(["--only", &seed.to_string(), "--quiet", "--failures"]).arg(&args.failures);
+    if let Some(name) = args.scenario.and_then(|scenario| scenario.to_possible_value()) {
+        command.args(["--scenario", name.get_name()]);
+    }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = match child {
         Ok(child) => child,

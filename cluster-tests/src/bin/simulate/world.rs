@@ -11,17 +11,19 @@ use std::time::Duration;
 
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
-use cluster_tests::{Connection, Request};
+use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
+use quorate_store::quarantine::{self, Quarantine};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tokio::task::JoinHandle;
 
 use crate::address::{CLIENTS, HostId, address};
 use crate::clock;
 use crate::cure::Cure;
 use crate::disk::Disk;
 use crate::facts::Facts;
-use crate::host::{End, Host, Machine};
+use crate::host::{End, Host, Machine, Parts};
 use crate::host_network;
 use crate::network::{Link, Net};
 use crate::socket;
@@ -228,6 +230,49 @@ impl World {
         self.hosts.values().map(of).collect::<Vec<_>>().join(", ")
     }
 
+    // --- what a scenario stages ------------------------------------------------------------------------------------------
+
+    /// Changes the settings of a host's node from its next start on.
+    pub fn configure(&mut self, id: HostId, change: impl FnOnce(&mut Config)) {
+        change(&mut self.hosts.get_mut(&id).expect("hosts stay").config);
+    }
+
+    /// One more host, whose node takes part by itself.
+    pub fn bring_standby(&mut self) -> HostId {
+        let id = self.hosts.keys().max().map_or(1, |last| last + 1);
+        self.add_host(id);
+        self.configure(id, |config| config.standby = true);
+        self.heal(Cure::Start(id));
+        id
+    }
+
+    /// A node restarts and does not trust its state from then on, which is in truth that of the others.
+    pub fn distrust(&mut self, id: HostId) {
+        let start = self.crash(id, false);
+        let mark = Quarantine { index: 1, reason: "a scenario wants it so".into() };
+        let dir = self.dir.join(format!("node-{id}"));
+        quarantine::write(&dir, &mark).expect("the mark can be written");
+        self.heal(start);
+    }
+
+    /// What can be seen of a node, if it runs.
+    pub fn parts(&self, id: HostId) -> Option<&Parts> {
+        self.hosts.get(&id)?.parts()
+    }
+
+    /// So many bytes are free on its disk.
+    pub fn set_free(&mut self, id: HostId, free: u64) {
+        self.hosts[&id].disk.set_free(free);
+    }
+
+    /// Sends a request to a host.
+    pub fn request(&self, to: HostId, request: Request) -> JoinHandle<std::io::Result<Answer>> {
+        let connecting = host_network::of(&self.net, CLIENTS).connect(&address(to, CLIENT_PORT).to_string());
+        let asked = self.clients.spawn(async move { Connection::over(connecting.await?).exchange(&request).await });
+        clock::hide(self.now * 1_000_000);
+        asked
+    }
+
     // --- harm and healing ------------------------------------------------------------------------------------------------
 
     /// Starts all nodes.
@@ -258,7 +303,8 @@ impl World {
         }
     }
 
-    fn heal(&mut self, cure: Cure) {
+    /// Heals this at once.
+    pub fn heal(&mut self, cure: Cure) {
         match cure {
             Cure::Start(id) => {
                 let host = self.hosts.get_mut(&id).expect("hosts stay");

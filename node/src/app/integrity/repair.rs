@@ -1,8 +1,9 @@
 //! The way out of quarantine: the leader's state, as a snapshot, in place of the own.
 //!
 //! Owns the order on both sides. The node to be repaired takes no more entries (see [`crate::peer::gate`]), the leader makes a
-//! snapshot of a later moment and sends it, and the node trusts itself again once it saw its state replaced. What breaks off in
-//! between leaves a node in quarantine, and may be asked for again.
+//! snapshot of a later moment and sends it, and the node trusts itself again once it saw its state replaced. The leader looks all the
+//! time whether it still leads and the others are a quorum without that node, and gives up where not. What breaks off in between
+//! leaves a node in quarantine, and may be asked for again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,13 +16,16 @@ use quorate_store::types::{Action, Command, Maintenance};
 
 use super::super::members::cluster_view::ClusterView;
 use super::super::members::plan::majority;
+use super::super::view::Leadership;
 use super::super::{App, AppError, Urgency, snapshot};
 use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
-const HALT_MAX: Duration = Duration::from_secs(60);
-/// How often the leader says so.
-const SAY_AGAIN: Duration = Duration::from_secs(20);
+const HALT_MAX: Duration = Duration::from_secs(10);
+/// How often the leader says so: whatever takes long meanwhile, three questions may get lost.
+const SAY_AGAIN: Duration = Duration::from_secs(2);
+/// How often the leader looks whether the cluster can do without that node.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// For one question.
 const ASK: Duration = Duration::from_secs(5);
 /// How long a snapshot may take to be made.
@@ -72,8 +76,14 @@ impl App {
         if node == self.node_id() {
             return Ok(Repaired::NotNeeded);
         }
-        self.check_spared(node).await?;
-        let done = self.replace_state_of(node).await;
+        let leadership = self.inner.view.now();
+        let view = ClusterView::settled(self).await.ok_or(AppError::NoLeader)?;
+        check_spared(&view, node)?;
+        let _noted = UnderRepair::begin(self, node);
+        let done = tokio::select! {
+            done = self.replace_state_of(node) => done,
+            stopped = self.stay_able(node, leadership) => Err(stopped),
+        };
         // In any case: it may take entries again.
         let ended = self.ask_about_repair(node, PeerRequest::EndRepair).await;
         match (done?, ended?) {
@@ -83,20 +93,26 @@ impl App {
         }
     }
 
-    /// Refuses where the cluster could decide nothing while that node takes no entries.
-    async fn check_spared(&self, node: NodeId) -> Result<(), AppError> {
-        let view = ClusterView::settled(self).await.ok_or(AppError::NoLeader)?;
-        for config in &view.membership.configs {
-            let others = config.iter().filter(|id| **id != node && view.membership.is_heard(**id)).count();
-            if others < majority(config) {
-                return Err(AppError::NotReady(format!(
-                    "node {node} takes no entries while it is repaired, and without it {others} of {} voters are heard of: \
-                     bring another one back first",
-                    config.len()
-                )));
+    /// Says again and again that the repair goes on. Returns why it must not.
+    async fn stay_able(&self, node: NodeId, leadership: Leadership) -> AppError {
+        let mut said = Instant::now();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let Some(view) = ClusterView::of(self).filter(|_| self.inner.view.now() == leadership) else {
+                return AppError::NotReady("another node leads by now: ask again".into());
+            };
+            if let Err(stopped) = check_spared(&view, node) {
+                tracing::warn!(node, %stopped, "gave a repair up");
+                return stopped;
             }
+            if said.elapsed() < SAY_AGAIN {
+                continue;
+            }
+            if let Err(error) = self.begin_repair_of(node).await {
+                crate::debug!(node, %error, "it was not told that its repair goes on");
+            }
+            said = Instant::now();
         }
-        Ok(())
     }
 
     async fn replace_state_of(&self, node: NodeId) -> Result<Repaired, AppError> {
@@ -111,19 +127,8 @@ impl App {
             }
         };
         let vote = self.raft().metrics().borrow_watched().vote;
-        let sending = self.peers().send_snapshot(node, vote, Arc::new(snapshot));
-        let saying = async {
-            loop {
-                tokio::time::sleep(SAY_AGAIN).await;
-                if let Err(error) = self.begin_repair_of(node).await {
-                    crate::debug!(node, %error, "it was not told that its repair goes on");
-                }
-            }
-        };
-        tokio::select! {
-            sent = sending => sent.map_err(|error| AppError::NotReady(format!("the snapshot for node {node}: {error}")))?,
-            () = saying => {}
-        }
+        let sent = self.peers().send_snapshot(node, vote, Arc::new(snapshot)).await;
+        sent.map_err(|error| AppError::NotReady(format!("the snapshot for node {node}: {error}")))?;
         Ok(Repaired::Done)
     }
 
@@ -152,6 +157,13 @@ impl App {
         if !matches!(outcome, Some(ProposalOutcome::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }
+        // A build that fails would end the leader.
+        if !self.has_room_for_a_snapshot().await {
+            return Err(AppError::NotReady(format!(
+                "the data disk of the leader, node {}, has no room for a snapshot; free some space there, or let another node lead",
+                self.node_id()
+            )));
+        }
         if !self.make_snapshot(index + 1, SNAPSHOT_MAX).await.map_err(fault)? {
             return Err(AppError::NotReady(format!("no snapshot within {SNAPSHOT_MAX:?}")));
         }
@@ -160,13 +172,13 @@ impl App {
         Ok((snapshot::index(&snapshot.meta.last_log_id), snapshot.snapshot))
     }
 
-    /// The leader is about to replace this node's state: no more entries until then.
-    pub(in super::super) async fn begin_repair(&self) -> PeerResponse {
+    /// The leader, node `by`, is about to replace this node's state: no more entries of it until then.
+    pub(in super::super) async fn begin_repair(&self, by: NodeId) -> PeerResponse {
         let integrity = &self.inner.integrity;
         if !integrity.is_quarantined() {
             return PeerResponse::NotNeeded;
         }
-        self.inner.halt.begin(HALT_MAX);
+        self.inner.halt.begin(by, HALT_MAX);
         integrity.replaced_before.lock().get_or_insert(self.state().replacements());
         match self.raft().with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await {
             Ok(last_index) => PeerResponse::RepairBegun { last_index },
@@ -188,6 +200,37 @@ impl App {
         self.raft().runtime_config().elect(true);
         tracing::warn!("the state was replaced by the leader's: out of quarantine");
         PeerResponse::Done
+    }
+}
+
+/// Refuses where the cluster could decide nothing while that node takes no entries.
+fn check_spared(view: &ClusterView, node: NodeId) -> Result<(), AppError> {
+    for config in &view.membership.configs {
+        let others = config.iter().filter(|id| **id != node && view.membership.is_heard(**id)).count();
+        if others < majority(config) {
+            return Err(AppError::NotReady(format!(
+                "node {node} takes no entries while it is repaired, and without it {others} of {} voters are heard of: \
+                 bring another one back first",
+                config.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Tells whoever looks after the members that a node is under repair, until it is dropped.
+struct UnderRepair<'a>(&'a App);
+
+impl<'a> UnderRepair<'a> {
+    fn begin(app: &'a App, node: NodeId) -> Self {
+        *app.integrity().under_repair.lock() = Some(node);
+        Self(app)
+    }
+}
+
+impl Drop for UnderRepair<'_> {
+    fn drop(&mut self) {
+        *self.0.integrity().under_repair.lock() = None;
     }
 }
 

@@ -16,12 +16,13 @@ use super::plan::{Change, MembershipState, plan};
 pub struct Silences(BTreeMap<NodeId, Instant>);
 
 impl Silences {
-    /// A look at the members. A voter that never answered this leader is silent since the leader first looked for it.
-    pub fn note(&mut self, view: &ClusterView, now: Instant) {
+    /// A look at the members. A voter that never answered this leader is silent since the leader first looked for it. One that
+    /// this leader repairs is silent since it was told to be.
+    pub fn note(&mut self, view: &ClusterView, under_repair: Option<NodeId>, now: Instant) {
         let voters = view.membership.voters();
         self.0.retain(|id, _| voters.contains(id));
         for id in voters {
-            if view.membership.is_heard(*id) {
+            if view.membership.is_heard(*id) || under_repair == Some(*id) {
                 self.0.remove(id);
             } else {
                 self.0.entry(*id).or_insert(now);
@@ -137,11 +138,14 @@ mod tests {
             membership_at: None,
             contacts: BTreeMap::new(),
         };
-        silences.note(&view(membership(&[3], &[])), begin);
+        silences.note(&view(membership(&[3], &[])), None, begin);
         assert_eq!(silences.at(begin + AFTER), silent(&[(3, 60)]));
-        silences.note(&view(membership(&[3], &[])), begin + AFTER);
+        silences.note(&view(membership(&[3], &[])), None, begin + AFTER);
         assert_eq!(silences.at(begin + AFTER), silent(&[(3, 60)]), "it goes on");
-        silences.note(&view(membership(&[], &[])), begin + AFTER);
+        silences.note(&view(membership(&[], &[])), None, begin + AFTER);
         assert!(silences.at(begin + AFTER).is_empty());
+        silences.note(&view(membership(&[3], &[])), None, begin);
+        silences.note(&view(membership(&[3], &[])), Some(3), begin + AFTER);
+        assert!(silences.at(begin + AFTER).is_empty(), "who is repaired is not dead");
     }
 }

@@ -35,7 +35,7 @@ pub async fn run(app: App, replace_after: Option<Duration>) {
             finish_interrupted(&app).await;
             joint_since = None;
         }
-        silences.note(&view, now);
+        silences.note(&view, app.integrity().under_repair(), now);
         let Some(after) = replace_after.filter(|_| now >= rest_until) else { continue };
         let Some(found) = decide(&view.membership, &silences.at(now), after) else { continue };
         tracing::warn!(old = found.old, new = found.new, reason = found.reason, "replacing a dead voter");

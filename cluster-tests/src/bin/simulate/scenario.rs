@@ -1,0 +1,359 @@
+//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment.
+//!
+//! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
+//! single requests here; whether histories are right is judged where chance rules (`run`).
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use cluster_tests::{Answer, Request};
+use openraft::async_runtime::WatchReceiver;
+use quorate_client::api::{Applied, ErrorCode};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::address::HostId;
+use crate::clock;
+use crate::run::Outcome;
+use crate::world::{Sizes, World};
+
+/// A story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scenario {
+    /// A voter is repaired for longer than a dead one is waited for: it is not replaced.
+    RepairedForLong,
+    /// The third node dies while a voter is repaired: the repair gives way, and writes go on.
+    QuorumEndsRepair,
+    /// The leader dies while it repairs a voter: the others go on at once.
+    LeaderEndsRepair,
+    /// The disk of the leader is full: it makes no snapshot for a repair.
+    NoRoomForRepair,
+    /// Followers run out of room before the leader does: what grows is refused while there is a quorum yet.
+    FullFollowers,
+}
+
+/// How long a cluster may take to come up, milliseconds.
+const UP_MAX: u64 = 20_000;
+/// How long an answer may take that has nothing to wait for.
+const ANSWER_MAX: u64 = 10_000;
+/// How long a cluster may take to go on after one of its nodes died.
+const GO_ON_MAX: u64 = 6_000;
+/// Entries that fill the state, and bytes of each.
+const ENTRIES: usize = 30;
+const ENTRY_BYTES: usize = 12_000;
+/// Bytes a second at which a snapshot of them takes a little less than its receiver waits for something new.
+const SLOWLY: u64 = 45_000;
+/// How long that is at least, milliseconds.
+const SLOW_MIN: u64 = 5_000;
+/// After so long a dead voter is replaced: with the time until it counts as silent, less than the transfer takes.
+const REPLACE_AFTER: Duration = Duration::from_millis(1_500);
+/// Free bytes that writes need, and a disk that has less.
+const FREE_MIN: u64 = 100 << 20;
+const TOO_LITTLE: u64 = 10 << 20;
+
+/// Plays a story with this seed in a directory.
+pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
+    clock::simulate(seed);
+    quorate_store::background::simulate_on_this_thread();
+    let mut dice = StdRng::seed_from_u64(seed);
+    let sizes = Sizes { snapshot_every: 1_000, keep_log: 1_000 };
+    let world = World::new(dir.to_owned(), 3, sizes, &mut dice);
+    let mut stage = Stage { world, dice, tell };
+    let played = match scenario {
+        Scenario::RepairedForLong => stage.repaired_for_long(),
+        Scenario::QuorumEndsRepair => stage.quorum_ends_repair(),
+        Scenario::LeaderEndsRepair => stage.leader_ends_repair(),
+        Scenario::NoRoomForRepair => stage.no_room_for_repair(),
+        Scenario::FullFollowers => stage.full_followers(),
+    };
+    let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
+    Outcome { seed, millis: stage.world.now, broken: broken.into_iter().collect(), ..Outcome::default() }
+}
+
+struct Stage {
+    world: World,
+    dice: StdRng,
+    tell: bool,
+}
+
+/// Why a story did not go as it has to.
+type Found = Result<(), String>;
+
+/// An answer that is awaited.
+type Asked = tokio::task::JoinHandle<std::io::Result<Answer>>;
+
+impl Stage {
+    fn repaired_for_long(&mut self) -> Found {
+        self.configure(|config| config.replace_dead_after = Some(REPLACE_AFTER));
+        self.begin()?;
+        let standby = self.world.bring_standby();
+        self.until(UP_MAX, "the standby is no learner that has caught up", |world| {
+            let applied = world.parts(standby).map(|parts| parts.app.state().position().index);
+            applied.is_some_and(|applied| applied > ENTRIES as u64)
+        })?;
+        let (leader, voter) = self.distrusted()?;
+        let begun = self.world.now;
+        let repair = self.begin_repair(leader, voter)?;
+        let answer = self.answer(repair, 60_000)?;
+        let took = self.world.now - begun;
+        expect(&answer, 200)?;
+        self.say(&format!("node {voter} was repaired in {took} ms"));
+        if took < SLOW_MIN {
+            return Err(format!("the repair took only {took} ms: that proves nothing"));
+        }
+        self.steps(2_000)?;
+        let voters = self.voters(leader);
+        if voters != [1, 2, 3] {
+            return Err(format!("the voters are {voters:?}, and nobody was dead"));
+        }
+        self.write(leader, "after", GO_ON_MAX)
+    }
+
+    fn quorum_ends_repair(&mut self) -> Found {
+        self.begin()?;
+        let (leader, voter) = self.distrusted()?;
+        let repair = self.begin_repair(leader, voter)?;
+        let third = third(leader, voter);
+        self.steps(1_000)?;
+        self.say(&format!("node {third} dies"));
+        self.world.crash(third, true);
+        self.write(leader, "without the third", GO_ON_MAX)?;
+        let answer = self.answer(repair, ANSWER_MAX)?;
+        expect(&answer, 503)?;
+        if !answer.text().contains("bring another one back first") {
+            return Err(format!("it does not say why: {}", answer.text()));
+        }
+        if !self.is_quarantined(voter) {
+            return Err(format!("node {voter} trusts a state that was not replaced"));
+        }
+        // Once the third is back the same may be asked again.
+        self.world.heal(crate::cure::Cure::Start(third));
+        self.until(UP_MAX, "the third does not come back", World::is_up)?;
+        self.repair_at_last(voter)
+    }
+
+    fn leader_ends_repair(&mut self) -> Found {
+        self.begin()?;
+        let (leader, voter) = self.distrusted()?;
+        let _unanswered = self.begin_repair(leader, voter)?;
+        self.steps(1_000)?;
+        self.say(&format!("the leader, node {leader}, dies"));
+        self.world.crash(leader, true);
+        let third = third(leader, voter);
+        self.write(third, "without the leader", GO_ON_MAX)?;
+        if !self.is_quarantined(voter) {
+            return Err(format!("node {voter} trusts a state that was not replaced"));
+        }
+        self.world.heal(crate::cure::Cure::Start(leader));
+        self.until(UP_MAX, "the former leader does not come back", World::is_up)?;
+        self.repair_at_last(voter)
+    }
+
+    fn no_room_for_repair(&mut self) -> Found {
+        self.begin()?;
+        let (leader, voter) = self.distrusted()?;
+        self.world.set_free(leader, 1 << 20);
+        self.steps(500)?;
+        let repair = self.world.request(leader, repair_of(voter));
+        let answer = self.answer(repair, ANSWER_MAX)?;
+        expect(&answer, 503)?;
+        if !answer.text().contains("no room for a snapshot") {
+            return Err(format!("it does not say why: {}", answer.text()));
+        }
+        self.world.set_free(leader, 1 << 40);
+        self.steps(500)?;
+        self.repair_at_last(voter)
+    }
+
+    fn full_followers(&mut self) -> Found {
+        self.configure(|config| config.min_free_bytes = FREE_MIN);
+        self.begin()?;
+        let leader = self.leader()?;
+        let followers: Vec<HostId> = (1..=3).filter(|id| *id != leader).collect();
+        let first = *followers.choose(&mut self.dice).expect("there are two");
+        let second = third(leader, first);
+        self.world.set_free(first, TOO_LITTLE);
+        self.steps(3_000)?;
+        self.write(leader, "one has no room", ANSWER_MAX)?;
+        self.world.set_free(second, TOO_LITTLE);
+        self.steps(3_000)?;
+        for id in [first, second] {
+            self.expect_refused(leader, &format!("node {id} has {TOO_LITTLE} bytes free"))?;
+        }
+        let delete = self.world.request(leader, Request::new("DELETE", "/v1/kv/fill-0"));
+        expect(&self.answer(delete, ANSWER_MAX)?, 200)?;
+        self.world.set_free(second, 1 << 40);
+        self.steps(3_000)?;
+        self.write(leader, "there is room again", ANSWER_MAX)?;
+        // One that is gone counts as one that is full: the other would be the end.
+        self.world.crash(second, true);
+        self.steps(4_000)?;
+        self.expect_refused(leader, &format!("node {first} has"))?;
+        self.world.set_free(first, 1 << 40);
+        self.steps(3_000)?;
+        self.write(leader, "two with room are enough", ANSWER_MAX)
+    }
+
+    // --- what they have in common -----------------------------------------------------------------------------------------
+
+    fn say(&self, what: &str) {
+        if self.tell {
+            eprintln!("{:>7} ms  {what}", self.world.now);
+        }
+    }
+
+    fn configure(&mut self, change: impl Fn(&mut quorate_node::config::Config)) {
+        self.world.founders().to_vec().into_iter().for_each(|id| self.world.configure(id, &change));
+    }
+
+    /// Three nodes that are up and have something to keep.
+    fn begin(&mut self) -> Found {
+        self.world.start_all();
+        self.until(UP_MAX, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
+        for number in 0..ENTRIES {
+            // Hardly to be compressed.
+            let text: String =
+                (0..ENTRY_BYTES).map(|_| self.dice.random_range('0'..='z')).filter(|c| *c != '\\').collect();
+            let value = format!("\"{text}\"");
+            let leader = self.leader()?;
+            self.write_value(leader, &format!("fill-{number}"), value, UP_MAX)?;
+        }
+        self.until(UP_MAX, "the nodes do not agree", World::agrees)?;
+        self.say("there is something to keep");
+        Ok(())
+    }
+
+    fn leader(&self) -> Result<HostId, String> {
+        self.world.leader().ok_or_else(|| "nobody leads".into())
+    }
+
+    /// The leader, and another voter that does not trust its state and is heard again.
+    fn distrusted(&mut self) -> Result<(HostId, HostId), String> {
+        let leader = self.leader()?;
+        let others: Vec<HostId> = (1..=3).filter(|id| *id != leader).collect();
+        let voter = *others.choose(&mut self.dice).expect("there are two");
+        self.world.distrust(voter);
+        self.say(&format!("node {voter} does not trust its state"));
+        self.until(UP_MAX, "it does not come back", World::is_up)?;
+        self.steps(3_000)?;
+        match self.leader()? {
+            still if still == leader => Ok((leader, voter)),
+            other => Err(format!("node {other} leads now and not node {leader}: the story goes another way")),
+        }
+    }
+
+    /// Asks for a repair that takes long, and waits until the voter takes no more entries.
+    fn begin_repair(&mut self, leader: HostId, voter: HostId) -> Result<Asked, String> {
+        let parts = self.world.parts(leader).ok_or("the leader does not run")?;
+        parts.app.peers().limit_snapshots(SLOWLY);
+        let asked = self.world.request(leader, repair_of(voter).header("Request-Timeout", "60000"));
+        self.until(ANSWER_MAX, "the repair does not begin", |world| {
+            world.parts(leader).is_some_and(|parts| parts.app.integrity().under_repair().is_some())
+        })?;
+        self.say(&format!("node {leader} repairs node {voter}"));
+        Ok(asked)
+    }
+
+    /// Asks whoever leads for it until it is done.
+    fn repair_at_last(&mut self, voter: HostId) -> Found {
+        for _ in 0..20 {
+            self.steps(1_000)?;
+            let leader = self.leader()?;
+            if let Some(parts) = self.world.parts(leader) {
+                parts.app.peers().limit_snapshots(0);
+            }
+            let asked = self.world.request(leader, repair_of(voter));
+            if self.answer(asked, 60_000).is_ok_and(|answer| answer.is_success()) {
+                self.steps(500)?;
+                return match self.is_quarantined(voter) {
+                    true => Err(format!("node {voter} was repaired and does not trust its state")),
+                    false => self.until(UP_MAX, "the nodes do not agree", World::agrees),
+                };
+            }
+        }
+        Err(format!("node {voter} is not repaired in the end"))
+    }
+
+    fn is_quarantined(&self, id: HostId) -> bool {
+        self.world.parts(id).is_some_and(|parts| parts.app.quarantine().is_some())
+    }
+
+    fn voters(&self, at: HostId) -> Vec<u64> {
+        let of = |parts: &crate::host::Parts| {
+            let metrics = parts.app.raft().server_metrics();
+            let metrics = metrics.borrow_watched();
+            metrics.membership_config.voter_ids().collect()
+        };
+        self.world.parts(at).map_or(Vec::new(), of)
+    }
+
+    fn write(&mut self, to: HostId, key: &str, within: u64) -> Found {
+        self.write_value(to, &key.replace(' ', "-"), "1".into(), within)
+    }
+
+    /// Writes at a node, again and again until it succeeds.
+    fn write_value(&mut self, to: HostId, key: &str, value: String, within: u64) -> Found {
+        let until = self.world.now + within;
+        let mut last = String::from("no answer");
+        while self.world.now < until {
+            let put = Request::put(key, value.clone()).request_id(key).header("Request-Timeout", "2000");
+            let asked = self.world.request(to, put);
+            match self.answer(asked, until - self.world.now) {
+                Ok(answer) if answer.is_success() => return Ok(()),
+                Ok(answer) => last = answer.text(),
+                Err(error) => last = error,
+            }
+            self.steps(20)?;
+        }
+        Err(format!("`{key}` was not written within {within} ms: {last}"))
+    }
+
+    fn expect_refused(&mut self, at: HostId, words: &str) -> Found {
+        let asked = self.world.request(at, Request::put("more", "1"));
+        let answer = self.answer(asked, ANSWER_MAX)?;
+        expect(&answer, 507)?;
+        let problem = answer.problem();
+        if (problem.code, problem.applied) != (ErrorCode::QuotaExceeded, Applied::No) || !problem.detail.contains(words)
+        {
+            return Err(format!("no `{words}` in {}", answer.text()));
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, asked: Asked, within: u64) -> Result<Answer, String> {
+        self.until(within, "no answer", |_| asked.is_finished())?;
+        let answer = self.world.clients.at_once(asked).map_err(|panic| panic.to_string())?;
+        answer.map_err(|error| format!("no answer: {error}"))
+    }
+
+    fn steps(&mut self, count: u64) -> Found {
+        (0..count).try_for_each(|_| self.world.step())
+    }
+
+    fn until(&mut self, max: u64, what: &str, is_so: impl Fn(&World) -> bool) -> Found {
+        for _ in 0..max {
+            if is_so(&self.world) {
+                return Ok(());
+            }
+            self.world.step()?;
+        }
+        Err(format!("{what}: after {max} ms, {}", self.world.describe()))
+    }
+}
+
+fn third(one: HostId, other: HostId) -> HostId {
+    (1..=3).find(|id| *id != one && *id != other).expect("there are three")
+}
+
+fn repair_of(voter: HostId) -> Request {
+    Request::new("POST", format!("/v1/cluster/members/{voter}/repair"))
+}
+
+fn expect(answer: &Answer, status: u16) -> Found {
+    match answer.status {
+        found if found == status => Ok(()),
+        found => Err(format!("status {found} where {status} is due: {}", answer.text())),
+    }
+}
