@@ -45,6 +45,8 @@ pub struct Settings {
     has_hosts: bool,
     /// Network namespaces of the nodes by number, with the address of each.
     namespaces: BTreeMap<u64, (PathBuf, IpAddr)>,
+    /// Addresses of nodes by number, for clients and for peers, where they are not any that are free.
+    addresses: BTreeMap<u64, (SocketAddr, SocketAddr)>,
     /// Whether no other test may use the machine meanwhile.
     is_alone: bool,
 }
@@ -60,8 +62,18 @@ impl Settings {
     /// Nodes with these ids.
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
-        let (ids, namespaces) = (ids.into_iter().collect(), BTreeMap::new());
-        Self { ids, flags, data_home: None, has_proxies: false, has_hosts: false, namespaces, is_alone: false }
+        let ids = ids.into_iter().collect();
+        let (namespaces, addresses) = Default::default();
+        Self {
+            ids,
+            flags,
+            data_home: None,
+            has_proxies: false,
+            has_hosts: false,
+            namespaces,
+            addresses,
+            is_alone: false,
+        }
     }
 
     /// With the data directories of all nodes below this directory; their logs stay where they are.
@@ -85,6 +97,12 @@ impl Settings {
     /// With this node in a network namespace of its own, where it has this address.
     pub fn namespace(mut self, id: u64, namespace: &Path, address: IpAddr) -> Self {
         self.namespaces.insert(id, (namespace.to_owned(), address));
+        self
+    }
+
+    /// With this node at these addresses, for clients and for peers. Nobody else may have them.
+    pub fn at(mut self, id: u64, client: SocketAddr, peer: SocketAddr) -> Self {
+        self.addresses.insert(id, (client, peer));
         self
     }
 
@@ -115,6 +133,8 @@ struct Node {
     /// Flags of this node alone; they win over those of all nodes.
     flags: BTreeMap<String, String>,
     environment: BTreeMap<String, String>,
+    /// What it runs; `None` for the program of this build.
+    program: Option<PathBuf>,
     host: Option<Host>,
 }
 
@@ -137,6 +157,7 @@ impl Node {
             paused: false,
             flags,
             environment,
+            program: None,
             host: None,
         }
     }
@@ -207,6 +228,9 @@ impl Cluster {
         let ports: Vec<_> =
             ports.iter().map(|port| address.map_or(*port, |address| SocketAddr::new(address, port.port()))).collect();
         let mut node = Node::at(&ports, self.settings.has_proxies);
+        if let Some((client, peer)) = self.settings.addresses.get(&id) {
+            (node.client, node.client_reached, node.peer, node.peer_reached) = (*client, *client, *peer, *peer);
+        }
         if address.is_some() {
             node.environment.insert("QUORATE_INSECURE".into(), "true".into());
         }
@@ -354,6 +378,11 @@ impl Cluster {
         }
     }
 
+    /// From its next start on a node runs this program, or the one of this build.
+    pub fn set_program(&mut self, id: u64, program: Option<PathBuf>) {
+        self.node_mut(id).program = program;
+    }
+
     /// Starts a node with this environment variable from now on.
     pub fn set_environment(&mut self, id: u64, name: &str, value: &str) {
         self.node_mut(id).environment.insert(name.into(), value.into());
@@ -368,7 +397,8 @@ impl Cluster {
         std::fs::create_dir_all(&dir).expect("the directory of a node can be made");
         assert!(self.node(id).process.is_none(), "node {id} runs already");
         let namespace = self.settings.namespaces.get(&id).map(|(namespace, _)| namespace.as_path());
-        let process = NodeProcess::start(&arguments, &self.node(id).environment, &dir.join("log"), namespace);
+        let Node { program, environment, .. } = self.node(id);
+        let process = NodeProcess::start(program.as_deref(), &arguments, environment, &dir.join("log"), namespace);
         let process = process.unwrap_or_else(|error| panic!("node {id} cannot be started: {error}"));
         self.network.note_process(id, process.id());
         self.node_mut(id).process = Some(process);

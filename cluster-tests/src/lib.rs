@@ -14,6 +14,7 @@ pub mod fill;
 pub mod history;
 pub mod host;
 pub mod http;
+pub mod kept;
 pub mod load;
 pub mod network;
 pub mod node_process;

@@ -24,9 +24,10 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node with these arguments and this on top of the environment; its output is appended to `log`.
-    /// Where a network namespace is named, it runs in that.
+    /// Starts a node, of this program or the one of this build, with these arguments and this on top of the environment; its output
+    /// is appended to `log`. Where a network namespace is named, it runs in that.
     pub fn start(
+        program: Option<&Path>,
         arguments: &[String],
         environment: &BTreeMap<String, String>,
         log: &Path,
@@ -34,7 +35,7 @@ impl NodeProcess {
     ) -> io::Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let log_begin = output.metadata()?.len();
-        let mut command = command(arguments);
+        let mut command = command(program.map_or_else(binary, Path::to_owned), arguments);
         command.stdout(output.try_clone()?).stderr(output).envs(environment);
         die_with_parent(&mut command);
         if let Some(namespace) = namespace {
@@ -119,9 +120,9 @@ pub fn memory_of(process: u32) -> u64 {
     kib.trim().parse::<u64>().expect("a number") * 1024
 }
 
-/// The server program with these arguments.
-fn command(arguments: &[String]) -> Command {
-    let mut command = Command::new(binary());
+/// A server program with these arguments.
+fn command(program: PathBuf, arguments: &[String]) -> Command {
+    let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     // What the shell of a developer says to its own nodes must not reach those of a test.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
@@ -132,7 +133,7 @@ fn command(arguments: &[String]) -> Command {
 
 /// Runs a verb of the server program to its end. Blocks.
 pub fn run_to_end(arguments: &[String]) -> Output {
-    command(arguments).output().unwrap_or_else(|error| panic!("quorate-node cannot be run: {error}"))
+    command(binary(), arguments).output().unwrap_or_else(|error| panic!("quorate-node cannot be run: {error}"))
 }
 
 /// "exit code 1" or "signal 9".

@@ -21,6 +21,13 @@ pub struct Writes {
 }
 
 impl Writes {
+    /// Those of a record: of each key the last number that was acknowledged and the last one that was sent.
+    pub fn of<'a>(record: impl Iterator<Item = (&'a str, u64, u64)>) -> Self {
+        let of =
+            |(key, acknowledged, attempted): (&str, u64, u64)| (key.to_owned(), Written { acknowledged, attempted });
+        Self { keys: record.map(of).collect() }
+    }
+
     /// Notes that a write is about to be sent, and returns its number.
     pub fn begin(&mut self, key: &str) -> u64 {
         let written = self.keys.entry(key.to_owned()).or_default();

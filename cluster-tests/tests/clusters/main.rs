@@ -54,6 +54,7 @@ mod disk;
 mod durability;
 mod failover;
 mod histories;
+mod kept_data;
 mod kubelet;
 mod members;
 mod namespaces;
@@ -62,6 +63,7 @@ mod power;
 mod recovery;
 mod restart;
 mod roll;
+mod rolling_upgrade;
 mod task_crashes;
 mod upgrade;
 
