@@ -413,6 +413,7 @@ impl Node {
         let local = LocalPeer {
             identity: identity.clone(),
             member,
+            protocol: peer::handshake::PROTOCOL,
             format_version: codec::FORMAT_VERSION,
             levels: levels_of(&state),
             trusts_state: Arc::new(move || !judged.is_quarantined()),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use bincode::{Decode, Encode};
 
-use crate::codec::{self, CodecError};
+use crate::codec::{self, CodecError, Written};
 
 /// Bytes of the checksum that leads a sealed file.
 const CHECKSUM_BYTES: usize = 4;
@@ -90,7 +90,7 @@ pub fn write_sealed<T: Encode>(path: &Path, record: &T, failpoint: &'static str)
 }
 
 /// Reverses [`write_sealed`]; `None` where there is no such file.
-pub fn read_sealed<T: Decode<()>>(path: &Path) -> Result<Option<T>, SealError> {
+pub fn read_sealed<T: Decode<Written>>(path: &Path) -> Result<Option<T>, SealError> {
     let content = match fs::read(path) {
         Ok(content) => content,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -126,7 +126,7 @@ pub struct SlotFile<T> {
     record: PhantomData<fn(&T)>,
 }
 
-impl<T: Encode + Decode<()>> SlotFile<T> {
+impl<T: Encode + Decode<Written>> SlotFile<T> {
     /// Makes the file, the record in both slots, or replaces what is there. See [`write_whole`].
     pub fn create(path: &Path, record: &T, failpoint: &'static str) -> io::Result<Self> {
         write_whole(path, &[slot(record, 0), slot(record, 1)].concat(), failpoint)?;
@@ -187,7 +187,7 @@ fn slot<T: Encode>(record: &T, sequence: u64) -> Vec<u8> {
 }
 
 /// The number and the record of a slot.
-fn read_slot<T: Decode<()>>(slot: &[u8]) -> Result<(u64, T), SealError> {
+fn read_slot<T: Decode<Written>>(slot: &[u8]) -> Result<(u64, T), SealError> {
     let word = |at: usize| u32::from_le_bytes(slot[at..at + 4].try_into().expect("four bytes are four bytes"));
     let (found, expected) = (crc32fast::hash(&slot[CHECKSUM_BYTES..]), word(0));
     if found != expected {

@@ -9,6 +9,7 @@
 // The pure machine is a crate of its own, which builds and tests without RocksDB; here it goes by its old paths.
 pub use quorate_machine::{
     access, codec, command_codec, digest, document, failpoint, keyspace, level, limits, machine, mutants, rules, types,
+    versions,
 };
 
 pub mod background;

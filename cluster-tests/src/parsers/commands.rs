@@ -55,7 +55,7 @@ fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
 }
 
 /// A record of this type.
-pub fn record<T: bincode::Decode<()> + bincode::Encode + PartialEq + Debug>(bytes: &[u8]) {
+pub fn record<T: bincode::Decode<quorate_store::codec::Written> + bincode::Encode + PartialEq + Debug>(bytes: &[u8]) {
     again(bytes, codec::decode::<T>, codec::encode);
 }
 

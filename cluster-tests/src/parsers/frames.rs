@@ -183,6 +183,7 @@ fn local() -> LocalPeer {
     LocalPeer {
         identity: Arc::new(arc_swap::ArcSwap::from_pointee(identity)),
         member: member(),
+        protocol: handshake::PROTOCOL,
         format_version: codec::FORMAT_VERSION,
         levels: Levels { known: quorate_store::level::KNOWN, reached: Arc::new(|| quorate_store::level::KNOWN) },
         trusts_state: Arc::new(|| true),

@@ -11,7 +11,7 @@ use quorate_node::EXIT_REMOVED;
 use quorate_node::net::Tcp;
 use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::frame::FrameReader;
-use quorate_node::peer::handshake::{hello_frame, read_welcome};
+use quorate_node::peer::handshake::{PROTOCOL, hello_frame, read_welcome};
 use quorate_node::peer::members::MemberQuestion;
 use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse};
 use quorate_node::peer::{CallError, Levels, LocalPeer, PeerNet, PeerTimings};
@@ -74,6 +74,7 @@ impl Impostor {
         let local = LocalPeer {
             identity: Arc::new(arc_swap::ArcSwap::from_pointee(identity)),
             member,
+            protocol: PROTOCOL,
             format_version: codec::FORMAT_VERSION,
             levels: Levels { known: level::KNOWN, reached: Arc::new(|| level::KNOWN) },
             trusts_state: Arc::new(|| true),

@@ -163,7 +163,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
     match request {
         PeerRequest::Forward { commands, is_urgent } => {
             let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Usual };
-            forward(app, from.node_id, commands, urgency).await
+            forward(app, from, commands, urgency).await
         }
         PeerRequest::ReadIndex if app.integrity().is_quarantined() => members::not_leader(app),
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
@@ -221,7 +221,7 @@ async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
     }
 }
 
-async fn forward(app: &App, from: NodeId, commands: Vec<Forwarded>, urgency: Urgency) -> PeerResponse {
+async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: Urgency) -> PeerResponse {
     // A leader that does not trust its state is about to hand over.
     if app.inner.view.now().leader != Some(app.node_id()) || app.integrity().is_quarantined() {
         return members::not_leader(app);
@@ -242,11 +242,12 @@ async fn forward(app: &App, from: NodeId, commands: Vec<Forwarded>, urgency: Urg
             Taken::Refused(proposed) => *proposed,
         };
         if app.inner.slow.is_slow(came.elapsed()) {
-            tell_slow(app, from, command, &proposed, came.elapsed());
+            tell_slow(app, from.node_id, command, &proposed, came.elapsed());
         }
         bytes += answer_bytes(&proposed);
         // What does not fit is asked for again under its request id, in a smaller group.
-        outcomes.push(if bytes <= FORWARDED_BYTES_MAX { proposed } else { ProposalOutcome::Unknown });
+        let fits = bytes <= FORWARDED_BYTES_MAX;
+        outcomes.push(if fits { proposed.in_protocol(from.protocol) } else { ProposalOutcome::Unknown });
     }
     PeerResponse::Forwarded { outcomes }
 }

@@ -181,11 +181,48 @@ impl Channel {
     }
 }
 
-/// A socket after a handshake in which both sides agreed to talk.
+/// A socket after a handshake in which both sides agreed to talk: in the newest protocol, or in the newest that the other side knows.
 pub(super) async fn dial(key: &ChannelKey, net: &NetInner) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
+    let newest = net.protocol_with(&key.addr);
+    match dial_in(newest, key, net).await {
+        Err(NoHandshake::Speaks { protocol, .. }) if protocol < newest => {
+            tracing::debug!(addr = key.addr, protocol, "the other end speaks an older protocol");
+            net.note_protocol(&key.addr, protocol);
+            dial_in(protocol, key, net).await.map_err(NoHandshake::into_error)
+        }
+        dialled => dialled.map_err(NoHandshake::into_error),
+    }
+}
+
+/// Why a handshake came to nothing.
+enum NoHandshake {
+    /// For good, or for now.
+    Failed(DialError),
+    /// The other end refused, and speaks another protocol that is known here.
+    Speaks { protocol: u16, refusal: String },
+}
+
+impl NoHandshake {
+    fn into_error(self) -> DialError {
+        match self {
+            Self::Failed(error) => error,
+            Self::Speaks { refusal, .. } => DialError::Refused(refusal),
+        }
+    }
+}
+
+impl From<DialError> for NoHandshake {
+    fn from(error: DialError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type ShakenHands = Result<(FrameReader<PeerRead>, PeerWrite), NoHandshake>;
+
+async fn dial_in(protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands {
     let own = net.local.identity.load().node_id;
     if key.node == Some(own) {
-        return Err(DialError::Refused(format!("node {own} does not connect to itself")));
+        return Err(DialError::Refused(format!("node {own} does not connect to itself")).into());
     }
     let connecting = timeout(net.timings.connect(), net.network.connect(&key.addr));
     let stream = connecting
@@ -193,21 +230,17 @@ pub(super) async fn dial(key: &ChannelKey, net: &NetInner) -> Result<(FrameReade
         .map_err(|_| DialError::Unreachable(format!("connecting to {} took too long", key.addr)))?
         .map_err(|error| DialError::Unreachable(format!("connecting to {} failed: {error}", key.addr)))?;
     tune(&stream).map_err(|error| DialError::Unreachable(format!("{}: {error}", key.addr)))?;
-    timeout(net.timings.handshake(), shake_hands(stream, key, net))
+    timeout(net.timings.handshake(), shake_hands(stream, protocol, key, net))
         .await
         .map_err(|_| DialError::Unreachable(format!("{} did not answer the handshake", key.addr)))?
 }
 
-async fn shake_hands(
-    stream: Stream,
-    key: &ChannelKey,
-    net: &NetInner,
-) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
+async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands {
     let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));
     let insecure = |reason: String| DialError::Insecure(format!("{}: {reason}", key.addr));
     let PeerStream { read, mut write, shown } = dialled(stream, key.node, net.tls.as_ref()).await.map_err(insecure)?;
     let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
-    let hello = hello_frame(&net.local.hello(key.kind, key.node)).into_bytes();
+    let hello = hello_frame(&net.local.hello(key.kind, key.node).in_protocol(protocol)).into_bytes();
     write.write_all(&hello).await.map_err(|error| broken(error.to_string()))?;
     write.flush().await.map_err(|error| broken(error.to_string()))?;
     let frame = reader.next().await.map_err(|error| match &error {
@@ -219,6 +252,12 @@ async fn shake_hands(
     let refused = |reason: String| DialError::Refused(format!("{}: {reason}", key.addr));
     let welcome = read_welcome(&frame).map_err(refused)?;
     shown.judge(welcome.node_id).map_err(insecure)?;
+    if let (true, Some(refusal)) = (welcome.protocol < protocol, &welcome.refusal)
+        && let Some(protocol) = net.local.common_protocol(welcome.protocol)
+    {
+        let refusal = format!("{}: {refusal}", key.addr);
+        return Err(NoHandshake::Speaks { protocol, refusal });
+    }
     let known = key.incarnation.or_else(|| net.known_incarnation(welcome.node_id));
     net.local.judge_welcome(&welcome, key.node, known).map_err(refused)?;
     reader.set_body_max(answer_bytes_max(key.kind));

@@ -6,18 +6,26 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use bincode::{Decode, Encode};
+use bincode::Decode;
 use bytes::Bytes;
-use quorate_store::codec;
+use quorate_store::codec::{self, RECORDS, Written};
 use quorate_store::identity::Identity;
 use quorate_store::level::Level;
 use quorate_store::raft::wire::MemberRecord;
+use quorate_store::versions::Versions;
 
 use super::counters::ChannelKind;
 use super::frame::{Frame, FrameKind, Outgoing};
 
-/// Version of the peer protocol. Nodes of different versions do not talk.
-pub const PROTOCOL_VERSION: u16 = 3;
+mod v3;
+mod v4;
+
+/// Versions of the peer protocol, of which two nodes speak the newest that both know. Who connects begins with its newest; who does not
+/// know that one answers in its own newest, and the other connects again in that. (No release spoke 1 or 2.)
+pub const PROTOCOL: Versions = Versions::new(3, 4, 4);
+
+/// The newest.
+pub const PROTOCOL_VERSION: u16 = PROTOCOL.writes() as u16;
 const MAGIC: &[u8; 4] = b"QRTp";
 /// Magic and version stand before anything that a version may change.
 const PREFIX_BYTES: usize = 4 + 2;
@@ -29,6 +37,8 @@ pub struct LocalPeer {
     pub identity: Arc<ArcSwap<Identity>>,
     /// Its addresses and disk.
     pub member: MemberRecord,
+    /// Versions of the protocol ([`PROTOCOL`] unless a test says otherwise).
+    pub protocol: Versions,
     /// Format of log entries and state ([`codec::FORMAT_VERSION`] unless a test says otherwise).
     pub format_version: u8,
     /// Feature levels.
@@ -47,8 +57,12 @@ pub struct Levels {
 }
 
 /// Said by the side that connects.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
+    /// Version of the protocol that it is said in.
+    pub protocol: u16,
+    /// Oldest and newest format that the node reads.
+    pub formats_read: (u8, u8),
     /// See [`LocalPeer::format_version`].
     pub format_version: u8,
     /// [`ChannelKind::code`].
@@ -68,8 +82,12 @@ pub struct Hello {
 }
 
 /// Said by the side that accepts.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
+    /// Version of the protocol that it is said in.
+    pub protocol: u16,
+    /// Oldest and newest format that the node reads.
+    pub formats_read: (u8, u8),
     /// See [`LocalPeer::format_version`].
     pub format_version: u8,
     /// Its cluster, once adopted.
@@ -85,10 +103,12 @@ pub struct Welcome {
 }
 
 impl LocalPeer {
-    /// The first frame to send on a new connection.
+    /// The first frame to send on a new connection, in the newest protocol.
     pub fn hello(&self, channel: ChannelKind, to_node: Option<u64>) -> Hello {
         let identity = self.identity.load();
         Hello {
+            protocol: self.newest_protocol(),
+            formats_read: formats_read(),
             format_version: self.format_version,
             channel: channel.code(),
             cluster_id: identity.cluster_id,
@@ -100,10 +120,27 @@ impl LocalPeer {
         }
     }
 
-    /// The first frame to answer with.
+    fn newest_protocol(&self) -> u16 {
+        protocol(self.protocol.newest())
+    }
+
+    /// The protocol to speak with a peer that said something in this version, if both know one.
+    pub fn common_protocol(&self, theirs: u16) -> Option<u16> {
+        self.protocol.common(theirs.into()).map(protocol)
+    }
+
+    /// The protocol to answer this first frame in: its own where that is known here, else the newest.
+    pub fn protocol_of(&self, frame: &Frame) -> u16 {
+        let said = version_of(frame, FrameKind::Hello).ok().and_then(|said| self.common_protocol(said));
+        said.unwrap_or_else(|| self.newest_protocol())
+    }
+
+    /// The first frame to answer with, in the newest protocol.
     pub fn welcome(&self, refusal: Option<String>) -> Welcome {
         let identity = self.identity.load();
         Welcome {
+            protocol: self.newest_protocol(),
+            formats_read: formats_read(),
             format_version: self.format_version,
             cluster_id: identity.cluster_id,
             node_id: identity.node_id,
@@ -121,13 +158,17 @@ impl LocalPeer {
 
     /// The accepting side's judgement. `known` is the disk that the membership records for the peer.
     pub fn judge_hello(&self, hello: &Hello, known: Option<u128>) -> Result<ChannelKind, String> {
+        if !self.protocol.reads(hello.protocol.into()) {
+            return Err(unknown_protocol(hello.protocol, self.protocol));
+        }
         let identity = self.identity.load();
         let channel =
             ChannelKind::from_code(hello.channel).ok_or_else(|| format!("there is no channel {}", hello.channel))?;
         if let Some(wanted) = hello.to_node.filter(|wanted| *wanted != identity.node_id) {
             return Err(format!("this is node {}, not node {wanted}", identity.node_id));
         }
-        self.judge_peer(hello.node_id, hello.incarnation, known, hello.cluster_id, hello.format_version)?;
+        self.judge_peer(hello.node_id, hello.incarnation, known, hello.cluster_id)?;
+        self.judge_formats(hello.node_id, hello.format_version, hello.formats_read)?;
         self.judge_level(hello.node_id, hello.level_known)?;
         if channel != ChannelKind::App && !self.shares_cluster(hello.cluster_id) {
             let unadopted = if identity.cluster_id.is_none() { identity.node_id } else { hello.node_id };
@@ -144,7 +185,8 @@ impl LocalPeer {
         if let Some(wanted) = to.filter(|wanted| *wanted != welcome.node_id) {
             return Err(format!("node {} answered instead of node {wanted}", welcome.node_id));
         }
-        self.judge_peer(welcome.node_id, welcome.incarnation, known, welcome.cluster_id, welcome.format_version)?;
+        self.judge_peer(welcome.node_id, welcome.incarnation, known, welcome.cluster_id)?;
+        self.judge_formats(welcome.node_id, welcome.format_version, welcome.formats_read)?;
         self.judge_level(welcome.node_id, welcome.level_known)
     }
 
@@ -166,7 +208,6 @@ impl LocalPeer {
         incarnation: u128,
         known: Option<u128>,
         cluster: Option<u128>,
-        format: u8,
     ) -> Result<(), String> {
         let own = self.identity.load();
         if node == own.node_id {
@@ -186,21 +227,67 @@ impl LocalPeer {
                  replaced has to join under a new number"
             ));
         }
-        if format != self.format_version {
-            return Err(format!("node {node} writes format {format}, this node writes format {}", self.format_version));
+        Ok(())
+    }
+
+    /// Each has to read what the other one writes.
+    fn judge_formats(&self, node: u64, writes: u8, reads: (u8, u8)) -> Result<(), String> {
+        if !RECORDS.reads(writes.into()) {
+            return Err(format!("node {node} writes format {writes}, this node reads {RECORDS}"));
+        }
+        let own = self.format_version;
+        if own < reads.0 || reads.1 < own {
+            return Err(format!(
+                "this node writes format {own}, node {node} reads versions {} to {}",
+                reads.0, reads.1
+            ));
         }
         Ok(())
     }
 }
 
+impl Hello {
+    /// The same in this version of the protocol.
+    pub fn in_protocol(self, protocol: u16) -> Self {
+        Self { protocol, ..self }
+    }
+}
+
+impl Welcome {
+    /// The same in this version of the protocol.
+    pub fn in_protocol(self, protocol: u16) -> Self {
+        Self { protocol, ..self }
+    }
+}
+
+fn formats_read() -> (u8, u8) {
+    (RECORDS.oldest() as u8, RECORDS.newest() as u8)
+}
+
+fn protocol(version: u32) -> u16 {
+    u16::try_from(version).expect("versions of the protocol are small")
+}
+
+fn unknown_protocol(said: u16, known: Versions) -> String {
+    format!("the other end speaks peer protocol {said}, this node speaks {known}")
+}
+
 /// Puts a [`Hello`] into its frame.
 pub fn hello_frame(hello: &Hello) -> Outgoing {
-    Outgoing::whole(FrameKind::Hello, 0, prefixed(PROTOCOL_VERSION, codec::encode(hello)))
+    let record = match hello.protocol {
+        3 => codec::encode(&v3::Hello::from(hello)),
+        _ => codec::encode(&v4::Hello::from(hello)),
+    };
+    Outgoing::whole(FrameKind::Hello, 0, prefixed(hello.protocol, record))
 }
 
 /// Puts a [`Welcome`] into its frame.
 pub fn welcome_frame(welcome: &Welcome) -> Outgoing {
-    Outgoing::whole(FrameKind::Welcome, 0, prefixed(PROTOCOL_VERSION, codec::encode(welcome)))
+    let record = match welcome.protocol {
+        3 => codec::encode(&v3::Welcome::from(welcome)),
+        _ => codec::encode(&v4::Welcome::from(welcome)),
+    };
+    Outgoing::whole(FrameKind::Welcome, 0, prefixed(welcome.protocol, record))
 }
 
 fn prefixed(version: u16, record: Vec<u8>) -> Bytes {
@@ -211,23 +298,87 @@ fn prefixed(version: u16, record: Vec<u8>) -> Bytes {
     body.into()
 }
 
-/// Reverses [`hello_frame`]; a stranger or another version is refused in a sentence.
+/// Reverses [`hello_frame`]; a stranger or a version that is not known is refused in a sentence.
 pub fn read_hello(frame: &Frame) -> Result<Hello, String> {
-    read(frame, FrameKind::Hello)
+    match known_version(frame, FrameKind::Hello)? {
+        3 => read::<v3::Hello>(frame).map(Into::into),
+        _ => read::<v4::Hello>(frame).map(Into::into),
+    }
 }
 
 /// Reverses [`welcome_frame`].
 pub fn read_welcome(frame: &Frame) -> Result<Welcome, String> {
-    read(frame, FrameKind::Welcome)
+    match known_version(frame, FrameKind::Welcome)? {
+        3 => read::<v3::Welcome>(frame).map(Into::into),
+        _ => read::<v4::Welcome>(frame).map(Into::into),
+    }
 }
 
-fn read<T: Decode<()>>(frame: &Frame, kind: FrameKind) -> Result<T, String> {
+fn known_version(frame: &Frame, kind: FrameKind) -> Result<u16, String> {
+    let version = version_of(frame, kind)?;
+    if PROTOCOL.reads(version.into()) { Ok(version) } else { Err(unknown_protocol(version, PROTOCOL)) }
+}
+
+/// Stands at the same place in all versions.
+fn version_of(frame: &Frame, kind: FrameKind) -> Result<u16, String> {
     if frame.kind != kind || !frame.body.starts_with(MAGIC) || frame.body.len() < PREFIX_BYTES {
         return Err("the other end does not speak Quorate's peer protocol".into());
     }
-    let version = u16::from_le_bytes([frame.body[4], frame.body[5]]);
-    if version != PROTOCOL_VERSION {
-        return Err(format!("the other end speaks peer protocol {version}, this node speaks {PROTOCOL_VERSION}"));
-    }
+    Ok(u16::from_le_bytes([frame.body[4], frame.body[5]]))
+}
+
+fn read<T: Decode<Written>>(frame: &Frame) -> Result<T, String> {
     codec::decode(&frame.body[PREFIX_BYTES..]).map_err(|error| format!("handshake: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+
+    use super::*;
+    use crate::peer::frame;
+
+    fn hello() -> Hello {
+        let member = MemberRecord { peer_addr: "p:1".into(), client_addr: "c:1".into(), incarnation: 9 };
+        Hello {
+            protocol: 4,
+            formats_read: (5, 7),
+            format_version: 6,
+            channel: 2,
+            cluster_id: Some(7),
+            node_id: 1,
+            incarnation: 9,
+            member,
+            to_node: Some(2),
+            level_known: 5,
+        }
+    }
+
+    fn whole(outgoing: Outgoing) -> Frame {
+        let mut buffer = BytesMut::from(&outgoing.into_bytes()[..]);
+        frame::decode(&mut buffer, 4_096).expect("a frame of ours").expect("all of it")
+    }
+
+    #[test]
+    fn each_version_says_what_it_can() {
+        assert_eq!(read_hello(&whole(hello_frame(&hello()))), Ok(hello()));
+        let older = read_hello(&whole(hello_frame(&hello().in_protocol(3)))).expect("it is known");
+        // Version 3 knew one format, for reading and writing.
+        assert_eq!(older, Hello { formats_read: (6, 6), ..hello().in_protocol(3) });
+        let lengths = [4, 3].map(|version| whole(hello_frame(&hello().in_protocol(version))).body.len());
+        assert!(lengths[0] > lengths[1], "{lengths:?}: the layouts differ");
+        let welcome = Welcome {
+            protocol: 4,
+            formats_read: (5, 7),
+            format_version: 6,
+            cluster_id: None,
+            node_id: 2,
+            incarnation: 8,
+            refusal: Some("no".into()),
+            level_known: 5,
+        };
+        assert_eq!(read_welcome(&whole(welcome_frame(&welcome))), Ok(welcome.clone()));
+        let older = read_welcome(&whole(welcome_frame(&welcome.clone().in_protocol(3)))).expect("it is known");
+        assert_eq!(older, Welcome { formats_read: (6, 6), ..welcome.in_protocol(3) });
+    }
 }

@@ -239,6 +239,21 @@ pub enum ProposalOutcome {
     },
 }
 
+impl ProposalOutcome {
+    /// As a peer that speaks this protocol can read it.
+    pub fn in_protocol(self, protocol: u16) -> Self {
+        match self {
+            // Version 3 knew only the disk of the node that refuses.
+            Self::NoSpace { node_id, lack: Lack::Members { full } } if protocol < 4 => {
+                let (id, DiskRoom { free, needed }) =
+                    full.first().copied().unwrap_or((node_id, DiskRoom { free: 0, needed: 0 }));
+                Self::NoSpace { node_id: id, lack: Lack::Disk { free, needed } }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Why a node takes nothing that grows the state.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Lack {

@@ -2,10 +2,12 @@
 //!
 //! Owns the times, the counters and the identity that handshakes show. Never connects.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::counters::{ChannelKind, Counters};
@@ -13,6 +15,9 @@ use super::handshake::LocalPeer;
 use super::service::PeerService;
 use crate::net::Network;
 use crate::tls::PortTls;
+
+/// How long a node is taken to speak the older protocol that it was seen to speak.
+const OLDER_FOR: Duration = Duration::from_secs(30);
 
 /// The times that the transport derives its own from, all in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +78,8 @@ pub(super) struct NetInner {
     pub snapshot_bytes_per_second: AtomicU64,
     /// With it, no connection is plain.
     pub tls: Option<Arc<PortTls>>,
+    /// Protocols of those that speak an older one than this node, by address, and when that was seen.
+    protocols: Mutex<HashMap<String, (u16, Instant)>>,
     warned: AtomicU64,
     started: Instant,
 }
@@ -87,6 +94,7 @@ impl NetInner {
             service: OnceLock::new(),
             snapshot_bytes_per_second: AtomicU64::new(0),
             tls,
+            protocols: Mutex::default(),
             warned: AtomicU64::new(0),
             started: Instant::now(),
         }
@@ -99,6 +107,20 @@ impl NetInner {
 
     pub fn known_incarnation(&self, node: u64) -> Option<u128> {
         self.service.get()?.upgrade()?.known_incarnation(node)
+    }
+
+    /// The protocol to begin with at an address. What was seen there is tried for a while: the node may be a newer one by now.
+    pub fn protocol_with(&self, addr: &str) -> u16 {
+        let newest = self.local.hello(ChannelKind::Control, None).protocol;
+        let seen = self.protocols.lock().get(addr).copied();
+        seen.filter(|(_, at)| at.elapsed() < OLDER_FOR).map_or(newest, |(protocol, _)| protocol)
+    }
+
+    /// The node at an address speaks no newer protocol than this.
+    pub fn note_protocol(&self, addr: &str, protocol: u16) {
+        let mut protocols = self.protocols.lock();
+        protocols.retain(|_, (_, at)| at.elapsed() < OLDER_FOR);
+        protocols.insert(addr.to_owned(), (protocol, Instant::now()));
     }
 
     /// At most one line in five seconds: all channels to a node try for ever.

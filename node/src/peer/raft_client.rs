@@ -92,7 +92,7 @@ impl RaftClient {
     async fn ask<A, R>(&self, kind: FrameKind, action: RPCTypes, ask: A, option: &RPCOption) -> Result<R, RpcError>
     where
         A: Encode,
-        R: Decode<()>,
+        R: Decode<codec::Written>,
     {
         self.exchange(|id| Outgoing::whole(kind, id, codec::encode(&ask)), action, option.soft_ttl()).await
     }
@@ -113,7 +113,7 @@ impl RaftClient {
         ttl: Duration,
     ) -> Result<R, RpcError>
     where
-        R: Decode<()>,
+        R: Decode<codec::Written>,
     {
         let until = Instant::now() + ttl;
         let connection = self.connect(ChannelKind::Control, until).await?;

@@ -126,6 +126,7 @@ impl Server {
         let frame = reader.next().await.map_err(|error| error.to_string())?;
         let frame = frame.ok_or("it closed during the handshake")?;
         let hello = read_hello(&frame);
+        let protocol = self.net.inner.local.protocol_of(&frame);
         let judged = match &hello {
             Ok(hello) => self.judge(hello, &shown).await,
             Err(reason) => Err(reason.clone()),
@@ -135,12 +136,13 @@ impl Server {
         let counters = self.net.inner.counters.channel(wanted.unwrap_or(ChannelKind::Control));
         ChannelCounters::add(if judged.is_ok() { &counters.accepted } else { &counters.refused }, 1);
         let refusal = judged.as_ref().err().cloned();
-        let welcome = welcome_frame(&self.net.inner.local.welcome(refusal)).into_bytes();
+        let welcome = welcome_frame(&self.net.inner.local.welcome(refusal).in_protocol(protocol)).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
         let (hello, (channel, known)) = (hello?, judged?);
         reader.set_body_max(request_bytes_max(channel));
         let peer = PeerInfo {
+            protocol,
             node_id: hello.node_id,
             incarnation: hello.incarnation,
             cluster_id: hello.cluster_id,

@@ -12,6 +12,8 @@ use crate::net::PeerAddress;
 /// Who asks, as the handshake established it.
 #[derive(Debug, Clone)]
 pub struct PeerInfo {
+    /// The version of the protocol that both speak.
+    pub protocol: u16,
     /// Its number.
     pub node_id: u64,
     /// Its disk.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
+use futures::FutureExt;
 use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
@@ -13,6 +14,7 @@ use quorate_node::peer::handshake::{PROTOCOL_VERSION, read_welcome};
 use quorate_node::peer::limits::ADDRESS_GREETINGS_MAX;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::{CallError, MembershipStatus};
+use quorate_store::versions::Versions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -153,6 +155,40 @@ async fn another_protocol_version_is_answered_with_a_sentence() {
     assert!(refusal.contains("protocol 99"), "{refusal}");
     let newer = Frame { kind: FrameKind::Welcome, id: 0, body: Bytes::from_static(b"QRTp\x63\x00") };
     assert!(read_welcome(&newer).unwrap_err().contains("protocol 99"));
+}
+
+/// A build of before, which knows no newer protocol than version 3.
+fn older(id: u64) -> Setup {
+    Setup { protocol: Versions::new(3, 3, 3), ..Setup::new(id) }
+}
+
+#[tokio::test]
+async fn a_node_and_one_of_the_build_before_talk_in_the_protocol_of_that() {
+    let (new, old) = (node(1).await, older(2).start().await);
+    for (from, to) in [(&new, &old), (&old, &new), (&new, &old)] {
+        let (sender, mut spoken) = tokio::sync::mpsc::unbounded_channel();
+        to.service.on_request(move |from, _| {
+            sender.send(from.protocol).expect("the test waits");
+            async { PeerResponse::Done }.boxed()
+        });
+        assert_eq!(from.net.call(&to.addr, Some(to.id), DIGEST, soon()).await, Ok(PeerResponse::Done));
+        assert_eq!(spoken.recv().await, Some(3));
+    }
+    // It began in its own protocol once, and not again for each connection.
+    let (_, app) = &old.net.counters().channels[ChannelKind::App.code() as usize];
+    assert_eq!((app.refused, app.accepted), (1, 1), "{app:?}");
+}
+
+#[tokio::test]
+async fn two_of_this_build_talk_in_its_newest_protocol() {
+    let (one, two) = (node(1).await, node(2).await);
+    let (sender, mut spoken) = tokio::sync::mpsc::unbounded_channel();
+    two.service.on_request(move |from, _| {
+        sender.send(from.protocol).expect("the test waits");
+        async { PeerResponse::Done }.boxed()
+    });
+    assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
+    assert_eq!(spoken.recv().await, Some(PROTOCOL_VERSION));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use openraft::raft::{
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use parking_lot::Mutex;
+use quorate_node::peer::handshake::PROTOCOL;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::raft_codec::RaftAnswer;
 use quorate_node::peer::raft_rpc::SnapshotIntake;
@@ -28,6 +29,7 @@ use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Member, TypeConfig, Vote};
 use quorate_store::state::snapshot::SnapshotManifest;
 use quorate_store::types::NodeDisk;
+use quorate_store::versions::Versions;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -228,6 +230,8 @@ pub struct Setup {
     pub timings: PeerTimings,
     pub with_raft: bool,
     pub format_version: u8,
+    /// Of the protocol.
+    pub protocol: Versions,
     /// Feature levels known and reached.
     pub levels: (u32, u32),
     /// Whether its state may be given to others.
@@ -239,7 +243,18 @@ impl Setup {
     pub fn new(id: u64) -> Self {
         let timings = PeerTimings::new(500, 4_000);
         let (format_version, levels) = (FORMAT_VERSION, (1, 1));
-        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version, levels, trusts_state: true, tls: None }
+        let protocol = PROTOCOL;
+        Self {
+            id,
+            cluster: CLUSTER,
+            timings,
+            with_raft: true,
+            format_version,
+            protocol,
+            levels,
+            trusts_state: true,
+            tls: None,
+        }
     }
 
     pub async fn start(self) -> Node {
@@ -253,7 +268,9 @@ impl Setup {
         let levels = Levels { known, reached: Arc::new(move || reached) };
         let format_version = self.format_version;
         let trusts_state = Arc::new(move || self.trusts_state);
-        let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels, trusts_state };
+        let protocol = self.protocol;
+        let local =
+            LocalPeer { identity: Arc::clone(&identity), member, protocol, format_version, levels, trusts_state };
         let net = PeerNet::new(local, self.timings, self.tls);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),

@@ -5,9 +5,20 @@
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 
-/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no
-/// coordination, 4 no sizes and no epochs, 5 no users.)
-pub const FORMAT_VERSION: u8 = 6;
+use crate::versions::Versions;
+
+/// Versions of records. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no coordination, 4 no sizes
+/// and no epochs, 5 no users. No release ever wrote those.)
+pub const RECORDS: Versions = Versions::new(6, 6, 6);
+
+/// Leads every record written by this build.
+pub const FORMAT_VERSION: u8 = RECORDS.writes() as u8;
+
+/// The version in which a record was written, for types whose layout is not the same in all versions that are read: such a type
+/// implements `Decode<Written>` by hand and asks it, and whatever holds one derives `Decode` with
+/// `#[bincode(decode_context = "Written")]`. What the layout was stands in a file named by its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written(pub u8);
 
 pub(crate) const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
     bincode::config::standard().with_limit::<DECODE_BYTES_MAX>();
@@ -38,7 +49,7 @@ pub enum CodecError {
     #[error("the record is empty")]
     Empty,
     /// Written by a build that knows another format.
-    #[error("the record has format version {found}, this build knows only {FORMAT_VERSION}")]
+    #[error("the record has format version {found}, this build reads {RECORDS}")]
     UnknownVersion {
         /// The version byte found.
         found: u8,
@@ -68,20 +79,25 @@ pub fn encode_into<T: bincode::Encode>(record: &T, bytes: &mut Vec<u8>) {
 }
 
 /// Decodes a record; refuses an unknown version and any trailing byte.
-pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
+pub fn decode<T: bincode::Decode<Written>>(bytes: &[u8]) -> Result<T, CodecError> {
+    decode_of(RECORDS, bytes)
+}
+
+/// [`decode`], of these versions.
+fn decode_of<T: bincode::Decode<Written>>(versions: Versions, bytes: &[u8]) -> Result<T, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    reader.version()?;
-    decode_whole(&bytes[reader.at..])
+    let written = reader.version_of(versions)?;
+    decode_whole(&bytes[reader.at..], written)
 }
 
 /// Decodes what stands behind the version; refuses any trailing byte.
-pub(crate) fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
+pub(crate) fn decode_whole<T: bincode::Decode<Written>>(body: &[u8], written: Written) -> Result<T, CodecError> {
     let read = if body.len() <= TINY_BYTES {
-        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_TINY_MAX>())
+        bincode::decode_from_slice_with_context(body, CONFIG.with_limit::<DECODE_TINY_MAX>(), written)
     } else if body.len() <= SMALL_BYTES {
-        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_SMALL_MAX>())
+        bincode::decode_from_slice_with_context(body, CONFIG.with_limit::<DECODE_SMALL_MAX>(), written)
     } else {
-        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_BYTES_MAX>())
+        bincode::decode_from_slice_with_context(body, CONFIG.with_limit::<DECODE_BYTES_MAX>(), written)
     };
     let (record, used) = read.map_err(|e| CodecError::Malformed(e.to_string()))?;
     if used != body.len() {
@@ -91,19 +107,19 @@ pub(crate) fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, Cod
 }
 
 /// The parts of a record, one after the other: of one that may be larger than any that is decoded at once.
-pub struct Parts<'a>(&'a [u8]);
+pub struct Parts<'a>(&'a [u8], Written);
 
 impl<'a> Parts<'a> {
     /// Those of a record, behind its version.
     pub fn of(bytes: &'a [u8]) -> Result<Self, CodecError> {
         let mut reader = Reader { bytes, at: 0 };
-        reader.version()?;
-        Ok(Self(&bytes[reader.at..]))
+        let written = reader.version()?;
+        Ok(Self(&bytes[reader.at..], written))
     }
 
     /// The next one.
-    pub fn take<T: bincode::Decode<()>>(&mut self) -> Result<T, CodecError> {
-        let read = bincode::decode_from_slice(self.0, CONFIG.with_limit::<PART_BYTES_MAX>());
+    pub fn take<T: bincode::Decode<Written>>(&mut self) -> Result<T, CodecError> {
+        let read = bincode::decode_from_slice_with_context(self.0, CONFIG.with_limit::<PART_BYTES_MAX>(), self.1);
         let (part, used) = read.map_err(|error| CodecError::Malformed(error.to_string()))?;
         self.0 = &self.0[used..];
         Ok(part)
@@ -133,11 +149,15 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The version byte, which must be ours.
-    pub(crate) fn version(&mut self) -> Result<(), CodecError> {
+    /// The version byte, which must be one that is read.
+    pub(crate) fn version(&mut self) -> Result<Written, CodecError> {
+        self.version_of(RECORDS)
+    }
+
+    fn version_of(&mut self, versions: Versions) -> Result<Written, CodecError> {
         match self.bytes.get(self.at) {
             None => Err(CodecError::Empty),
-            Some(&FORMAT_VERSION) => self.take(1).map(drop),
+            Some(&found) if versions.reads(found.into()) => self.take(1).map(|_| Written(found)),
             Some(&found) => Err(CodecError::UnknownVersion { found }),
         }
     }
@@ -150,3 +170,6 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes were taken")))
     }
 }
+
+#[cfg(test)]
+mod next;

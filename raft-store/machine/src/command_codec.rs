@@ -5,7 +5,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::codec::{CONFIG, CodecError, FORMAT_VERSION, LARGEST_ELEMENT, Reader, decode_whole};
+use crate::codec::{CONFIG, CodecError, FORMAT_VERSION, LARGEST_ELEMENT, RECORDS, Reader, decode_whole};
 use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 
 const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
@@ -50,21 +50,22 @@ fn bytes_of(op: &WriteOp) -> usize {
 /// Reverses [`encode_command`].
 pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    reader.version()?;
+    let written = reader.version()?;
     let access_revision = Some(reader.u64()?).filter(|access_revision| *access_revision != Command::NO_ACCESS_REVISION);
-    let (request_id, principal, action): (Option<RequestId>, String, Action) = decode_whole(judged_part(bytes))?;
+    let (request_id, principal, action): (Option<RequestId>, String, Action) =
+        decode_whole(judged_part(bytes), written)?;
     Ok(Command { request_id, principal, action, access_revision })
 }
 
-/// Leads a batch with a seed, in place of [`FORMAT_VERSION`]. Builds that do not know it take it for a version of later.
-const SEEDED_BATCH: u8 = 0x80 | FORMAT_VERSION;
+/// Is set in the version of a batch with a seed. Builds that do not know it take it for a version of later.
+const SEEDED: u8 = 0x80;
 
 /// Frames a batch: version, clocks, the seed if there is one, count, then each command with its length. Commands are copied, not
 /// re-encoded.
 pub fn encode_batch(batch: &Batch) -> Bytes {
     let body: usize = batch.commands.iter().map(|command| 4 + command.len()).sum();
     let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 16 + 4 + body);
-    bytes.put_u8(batch.seed.map_or(FORMAT_VERSION, |_| SEEDED_BATCH));
+    bytes.put_u8(batch.seed.map_or(FORMAT_VERSION, |_| SEEDED | FORMAT_VERSION));
     bytes.put_u64_le(batch.clock);
     bytes.put_u64_le(batch.wall);
     bytes.put_slice(batch.seed.as_ref().map_or(&[], |seed| seed.as_slice()));
@@ -79,11 +80,11 @@ pub fn encode_batch(batch: &Batch) -> Bytes {
 /// Reverses [`encode_batch`]; the commands share the given bytes.
 pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    let is_seeded = bytes.first() == Some(&SEEDED_BATCH);
+    let is_seeded = bytes.first().is_some_and(|first| first & SEEDED != 0 && RECORDS.reads((first & !SEEDED).into()));
     if is_seeded {
-        reader.take(1).map(drop)?
+        reader.take(1)?;
     } else {
-        reader.version()?
+        reader.version()?;
     }
     let clock = reader.u64()?;
     let wall = reader.u64()?;

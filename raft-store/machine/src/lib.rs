@@ -21,3 +21,4 @@ pub mod machine;
 pub mod mutants;
 pub mod rules;
 pub mod types;
+pub mod versions;

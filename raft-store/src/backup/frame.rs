@@ -30,16 +30,20 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{BackupEnd, BackupError, BackupHeader, Content};
-use crate::codec::{self, FORMAT_VERSION};
+use crate::codec::{self, FORMAT_VERSION, RECORDS};
 use crate::limits;
+use crate::versions::Versions;
 
 /// Leads every block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"\x89QRBLCK\n";
 /// Leads the end.
 pub const END_MAGIC: [u8; 8] = *b"\x89QRBEND\n";
 
-/// Version of this layout.
-pub const BACKUP_FORMAT: u32 = 1;
+/// Versions of this layout. That of its rows is one of [`RECORDS`], and each row says its own.
+pub const BACKUPS: Versions = Versions::new(1, 1, 1);
+
+/// The version that is written.
+pub const BACKUP_FORMAT: u32 = BACKUPS.writes();
 
 /// Bytes of the head before the header.
 pub const FIXED_HEAD_BYTES: usize = 20;
@@ -94,12 +98,12 @@ pub fn header_bytes(fixed: &[u8; FIXED_HEAD_BYTES], content: Content) -> Result<
     if fixed[..8] != content.magic() {
         return Err(BackupError::NotABackup);
     }
-    let check = |what, found, known| match found == known {
+    let check = |what, found, known: Versions| match known.reads(found) {
         true => Ok(()),
         false => Err(BackupError::UnknownFormat { what, found, known }),
     };
-    check("the backup has", number32(fixed, 8), BACKUP_FORMAT)?;
-    check("the rows of the backup have", number32(fixed, 12), u32::from(FORMAT_VERSION))?;
+    check("the backup has", number32(fixed, 8), BACKUPS)?;
+    check("the rows of the backup have", number32(fixed, 12), RECORDS)?;
     match number32(fixed, 16) as usize {
         bytes if bytes <= HEAD_BYTES_MAX => Ok(bytes),
         bytes => Err(damaged(16, format!("a header of {bytes} bytes"))),

@@ -31,6 +31,7 @@ use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 use crate::state::StateFault;
 use crate::types::WallMillis;
+use crate::versions::Versions;
 
 /// What stands at the start of a backup: where it comes from and what it is of.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -79,14 +80,14 @@ pub enum BackupError {
     #[error("this is no backup of Quorate: it does not begin as one")]
     NotABackup,
     /// Written by a build with another form of backups, or of rows.
-    #[error("{what} format {found}, this build reads only {known}; restore with the version that took the backup")]
+    #[error("{what} format {found}, this build reads {known}; restore with the version that took the backup")]
     UnknownFormat {
         /// Of what.
         what: &'static str,
         /// Its number in the file.
         found: u32,
-        /// The number that this build knows.
-        known: u32,
+        /// Those that this build reads.
+        known: Versions,
     },
     /// It ends too early.
     #[error("the backup is cut short: it ends at byte {at}, in the middle of {what}")]

@@ -167,7 +167,14 @@ impl LogStore {
         let (dir, next) = (data_dir.join(LOG_DIR), walked.segment.number() + 1);
         let position = Position { segment: walked.segment, offset: walked.offset, sequence: walked.sequence };
         let shared = Arc::new(Shared {
-            spare: Spare::new(dir.clone(), identity.clone(), options.segment_bytes, next, walked.spare, walked.bytes),
+            spare: Spare::new(
+                dir.clone(),
+                identity.clone(),
+                (options.format, options.segment_bytes),
+                next,
+                walked.spare,
+                walked.bytes,
+            ),
             dir,
             tag: recovered.tag,
             content: RwLock::new(walked.content),
@@ -354,3 +361,6 @@ impl Drop for Threads {
         self.stop(&self.shared);
     }
 }
+
+#[cfg(test)]
+mod versions;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::segment::LOG_FORMAT;
+use super::segment::SEGMENTS;
 
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum LogOpenError {
         found: String,
     },
     /// Written by a build that knows another format.
-    #[error("{path}: the log has format {found}, this build knows only {LOG_FORMAT}")]
+    #[error("{path}: the log has format {found}, this build reads {SEGMENTS}")]
     UnknownFormat {
         /// The segment.
         path: PathBuf,

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::segment::SEGMENTS;
+
 /// What may differ between logs.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
     /// Bytes of a segment. A group that is larger gets one of its own size.
     pub segment_bytes: u64,
+    /// Version of the segments that are made from now on; those that are there keep theirs.
+    pub format: u32,
     /// What a simulation makes of the disk. Elsewhere of no effect.
     pub disk: Option<Arc<dyn SimulatedDisk>>,
 }
@@ -25,7 +29,7 @@ pub trait SimulatedDisk: std::fmt::Debug + Send + Sync {
 impl Default for LogOptions {
     fn default() -> Self {
         // A second of a busy disk: long enough to make the next one beside it, small enough to give back soon.
-        Self { segment_bytes: 32 * 1024 * 1024, disk: None }
+        Self { segment_bytes: 32 * 1024 * 1024, format: SEGMENTS.writes(), disk: None }
     }
 }
 

@@ -146,7 +146,8 @@ impl Opening<'_> {
             if mark.created {
                 return Err(self.damaged("it holds no segment, but it once did".to_owned()));
             }
-            let made = Segment::make(self.dir, 1, options.first_segment_bytes(), self.identity, |_| {});
+            let made =
+                Segment::make(self.dir, 1, (options.format, options.first_segment_bytes()), self.identity, |_| {});
             return Ok(vec![Arc::new(self.in_dir(made)?)]);
         };
         for (&number, expected) in numbers.iter().zip(first..) {

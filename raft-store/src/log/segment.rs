@@ -22,9 +22,14 @@ use super::direct::{self, Blocks};
 use super::group::BLOCK;
 use crate::durable;
 use crate::identity::Identity;
+use crate::versions::Versions;
 
-/// Version of segments and groups. (1 kept the log in RocksDB.)
-pub const LOG_FORMAT: u32 = 2;
+mod v2;
+#[cfg(test)]
+mod v3;
+
+/// Versions of segments and groups. (1 kept the log in RocksDB; no release wrote it. 3 is known to tests alone.)
+pub const SEGMENTS: Versions = Versions::new(2, if cfg!(test) { 3 } else { 2 }, 2);
 
 /// Where the first group starts.
 pub const FIRST_GROUP: u64 = BLOCK as u64;
@@ -87,12 +92,12 @@ pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
 }
 
 impl Segment {
-    /// Makes a segment of so many bytes, whole blocks, durable when it returns. Replaces an unused one of the same number.
-    /// `pause` is called after each piece written, with the time it took.
+    /// Makes a segment of this format and so many bytes, whole blocks, durable when it returns. Replaces an unused one of the same
+    /// number. `pause` is called after each piece written, with the time it took.
     pub fn make(
         dir: &Path,
         number: u64,
-        capacity: u64,
+        (format, capacity): (u32, u64),
         identity: &Identity,
         mut pause: impl FnMut(Duration),
     ) -> io::Result<Segment> {
@@ -110,7 +115,7 @@ impl Segment {
             offset += bytes;
             pause(started.elapsed());
         }
-        direct.write_all_at(Blocks::copy_of(&header(number, capacity, identity)).as_slice(), 0)?;
+        direct.write_all_at(Blocks::copy_of(&header(format, number, capacity, identity)).as_slice(), 0)?;
         file.sync_all()?;
         fs::rename(&unfinished, &path)?;
         durable::sync_dir(dir)?;
@@ -127,8 +132,7 @@ impl Segment {
         }
         let mut found = [0; HEADER_BYTES];
         file.read_exact_at(&mut found, 0)?;
-        let expected = header(number, length, identity);
-        check_header(&found, &expected)?;
+        check_header(&found, number, length, identity)?;
         Ok(Segment { number, capacity: length, path, file, direct })
     }
 
@@ -174,40 +178,39 @@ impl Segment {
     }
 }
 
-fn header(number: u64, capacity: u64, identity: &Identity) -> [u8; HEADER_BYTES] {
+/// The header of a segment. Of every version it begins with the magic, a checksum of what follows that, and the version.
+fn header(format: u32, number: u64, capacity: u64, identity: &Identity) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
-    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &MAGIC);
-    put(12, &LOG_FORMAT.to_le_bytes());
-    put(16, &number.to_le_bytes());
-    put(24, &capacity.to_le_bytes());
-    put(32, &identity.incarnation.to_le_bytes());
-    put(48, &identity.node_id.to_le_bytes());
+    header[..8].copy_from_slice(&MAGIC);
+    header[12..16].copy_from_slice(&format.to_le_bytes());
+    let fields = &mut header[16..];
+    match format {
+        2 => v2::put(fields, number, capacity, identity),
+        #[cfg(test)]
+        3 => v3::put(fields, number, capacity, identity),
+        other => panic!("no build makes segments of format {other}"),
+    }
     let checksum = crc32fast::hash(&header[12..]);
     header[8..12].copy_from_slice(&checksum.to_le_bytes());
     header
 }
 
-fn check_header(found: &[u8; HEADER_BYTES], expected: &[u8; HEADER_BYTES]) -> Result<(), SegmentError> {
-    if found == expected {
-        return Ok(());
-    }
+fn check_header(found: &[u8; HEADER_BYTES], number: u64, length: u64, identity: &Identity) -> Result<(), SegmentError> {
     let whole = found[..8] == MAGIC && found[8..12] == crc32fast::hash(&found[12..]).to_le_bytes();
     if !whole {
         return Err(SegmentError::Damaged("its header is not that of a segment".to_owned()));
     }
-    let field = |bytes: &[u8; HEADER_BYTES], at: usize| {
-        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes are eight bytes"))
-    };
-    match field(found, 12) as u32 {
-        LOG_FORMAT => {}
-        other => return Err(SegmentError::UnknownFormat(other)),
+    let format = u32::from_le_bytes(found[12..16].try_into().expect("four bytes are four bytes"));
+    if !SEGMENTS.reads(format) {
+        return Err(SegmentError::UnknownFormat(format));
     }
-    let differs = |at: usize| field(found, at) != field(expected, at);
-    Err(SegmentError::Damaged(match () {
-        () if differs(32) || differs(40) || differs(48) => "it belongs to another data directory".to_owned(),
-        () if differs(16) => format!("it is segment {} under another name", field(found, 16)),
-        () => format!("it has {} bytes, it was made with {}", field(expected, 24), field(found, 24)),
+    let expected = header(format, number, length, identity);
+    if *found == expected {
+        return Ok(());
+    }
+    Err(SegmentError::Damaged(match format {
+        2 => v2::difference(&found[16..], &expected[16..]),
+        _ => "its header is that of another segment".to_owned(),
     }))
 }
 
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn a_segment_opens_only_as_it_was_made() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Segment::make(dir.path(), 3, 5 << 20, &identity(1), |_| {}).unwrap();
+        let made = Segment::make(dir.path(), 3, (2, 5 << 20), &identity(1), |_| {}).unwrap();
         assert_eq!(made.read(FIRST_GROUP, 100).unwrap(), vec![0; 100]);
         let opened = Segment::open(dir.path(), 3, &identity(1)).unwrap();
         assert_eq!((opened.number(), opened.capacity()), (3, 5 << 20));

@@ -24,6 +24,8 @@ const REST_FACTOR: u32 = 3;
 pub struct Spare {
     dir: PathBuf,
     identity: Identity,
+    /// Version and bytes of what is made.
+    format: u32,
     capacity: u64,
     state: Mutex<State>,
     changed: Condvar,
@@ -49,7 +51,7 @@ impl Spare {
     pub fn new(
         dir: PathBuf,
         identity: Identity,
-        capacity: u64,
+        (format, capacity): (u32, u64),
         next: u64,
         ready: Option<Arc<Segment>>,
         held: u64,
@@ -57,7 +59,7 @@ impl Spare {
         let bytes = held + ready.as_ref().map_or(0, |ready| ready.capacity());
         let state = State { next, ready, wanted: false, making: false, awaited: false, closed: false };
         let disk_bytes = AtomicU64::new(bytes);
-        Self { dir, identity, capacity, state: Mutex::new(state), changed: Condvar::new(), disk_bytes }
+        Self { dir, identity, format, capacity, state: Mutex::new(state), changed: Condvar::new(), disk_bytes }
     }
 
     /// Bytes of all segments on disk.
@@ -135,7 +137,7 @@ impl Spare {
     }
 
     fn make(&self, number: u64, capacity: u64, pause: impl FnMut(Duration)) -> io::Result<Arc<Segment>> {
-        let segment = Segment::make(&self.dir, number, capacity, &self.identity, pause)?;
+        let segment = Segment::make(&self.dir, number, (self.format, capacity), &self.identity, pause)?;
         self.disk_bytes.fetch_add(capacity, Relaxed);
         Ok(Arc::new(segment))
     }
@@ -150,7 +152,7 @@ mod tests {
     fn segments_are_taken_in_order_whether_made_before_or_on_the_spot() {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity { cluster_id: None, node_id: 1, incarnation: 7 };
-        let spare = Spare::new(dir.path().to_owned(), identity, 1 << 16, 5, None, 100);
+        let spare = Spare::new(dir.path().to_owned(), identity, (2, 1 << 16), 5, None, 100);
         assert_eq!(spare.take(10).unwrap().number(), 5);
         std::thread::scope(|scope| {
             scope.spawn(|| spare.run());

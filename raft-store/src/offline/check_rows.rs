@@ -135,7 +135,7 @@ fn check_entry(value: &[u8]) -> Result<(), CodecError> {
     }
 }
 
-fn whole<T: bincode::Decode<()>>(value: &[u8]) -> Result<(), CodecError> {
+fn whole<T: bincode::Decode<crate::codec::Written>>(value: &[u8]) -> Result<(), CodecError> {
     codec::decode::<T>(value).map(drop)
 }
 

@@ -215,7 +215,7 @@ pub fn encode_entry_head<'e>(entry: &'e LogEntry, into: &mut BytesMut) -> Option
 /// Reverses [`encode_entry`]; the payload of a normal entry shares the given bytes.
 pub fn decode_entry(bytes: &Bytes) -> Result<LogEntry, CodecError> {
     let &version = bytes.first().ok_or(CodecError::Empty)?;
-    if version != codec::FORMAT_VERSION {
+    if !codec::RECORDS.reads(version.into()) {
         return Err(CodecError::UnknownVersion { found: version });
     }
     if bytes.len() < ENTRY_HEADER_BYTES {

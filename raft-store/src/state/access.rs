@@ -82,13 +82,16 @@ impl StateReader {
     }
 }
 
-fn read<T: bincode::Decode<()>>(moment: &Moment<'_>, row_key: &[u8]) -> Result<Option<T>, StateFault> {
+fn read<T: bincode::Decode<crate::codec::Written>>(
+    moment: &Moment<'_>,
+    row_key: &[u8],
+) -> Result<Option<T>, StateFault> {
     let row = moment.snapshot.get_pinned(row_key)?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?)
 }
 
 /// Rows of a family behind a row key.
-fn page<N, T: bincode::Decode<()>>(
+fn page<N, T: bincode::Decode<crate::codec::Written>>(
     moment: &Moment<'_>,
     family: u8,
     after: Option<Vec<u8>>,

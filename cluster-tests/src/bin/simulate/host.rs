@@ -167,7 +167,7 @@ impl Host {
         let disk = Arc::clone(&self.disk);
         let surroundings = Surroundings {
             network: host_network::of(net, self.id),
-            log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()) },
+            log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()), ..LogOptions::default() },
             room: Some(Arc::new(move || Ok(disk.room()))),
             flush_every: FLUSH_EVERY,
             on_fatal: Arc::new(move |why| {

@@ -140,7 +140,7 @@ fn seal<T: Encode>(record: &T, seed: u64) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-fn open<T: Decode<()>>(text: &str, seed: u64) -> Option<T> {
+fn open<T: Decode<codec::Written>>(text: &str, seed: u64) -> Option<T> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
     }

@@ -14,7 +14,7 @@
 //! ```
 
 use super::{family, strip_family};
-use crate::codec::{CodecError, FORMAT_VERSION};
+use crate::codec::{CodecError, FORMAT_VERSION, RECORDS};
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, SessionId, Shown, Value};
 
 const BYTES_BIT: u8 = 1;
@@ -129,7 +129,7 @@ pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
 pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
     let (head, mut rest) = row.split_first_chunk::<2>().ok_or(CodecError::Empty)?;
     let [version, flags] = *head;
-    if version != FORMAT_VERSION {
+    if !RECORDS.reads(version.into()) {
         return Err(CodecError::UnknownVersion { found: version });
     }
     if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | KEY_BIT | RELOCKED_BIT) != 0 {

@@ -205,7 +205,7 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     /// A row in its decoded form, if it is there; it is not kept at hand.
-    fn decoded<T: bincode::Decode<()>>(&self, row_key: &[u8]) -> Result<Option<T>, Fault> {
+    fn decoded<T: bincode::Decode<crate::codec::Written>>(&self, row_key: &[u8]) -> Result<Option<T>, Fault> {
         let row = self.overlay.peek(row_key)?;
         row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
     }

@@ -75,7 +75,7 @@ pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Re
 }
 
 /// Rows with a number at the end of their key.
-fn numbered<R: bincode::Decode<()>>(
+fn numbered<R: bincode::Decode<crate::codec::Written>>(
     moment: &Moment<'_>,
     (start, end): (Vec<u8>, Vec<u8>),
     limit: usize,
