@@ -155,7 +155,7 @@ fn behind(
     Ok(moment.scan(&start, &end, limit.saturating_add(1))?)
 }
 
-fn decoded<T: bincode::Decode<()>>(moment: &Moment<'_>, row_key: &[u8]) -> Result<Option<T>, StateFault> {
+fn decoded<T: bincode::Decode<codec::Written>>(moment: &Moment<'_>, row_key: &[u8]) -> Result<Option<T>, StateFault> {
     let row = moment.snapshot.get_pinned(row_key)?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?)
 }

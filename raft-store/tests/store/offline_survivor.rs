@@ -8,6 +8,7 @@ use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftSnapshotBuilder, 
 use quorate_store::identity;
 use quorate_store::log::LogStore;
 use quorate_store::offline::{OfflineError, RecoverOptions, check, recover, survivor};
+use quorate_store::raft::LogEntry;
 use quorate_store::state::StateReader;
 
 use crate::offline::{entries, lasting, reopened, survivor_dir};
@@ -44,7 +45,7 @@ fn receive_snapshot(dir: &Path, count: usize) -> (tempfile::TempDir, StateReader
     let (mut state, reader) = open(other.path());
     // The membership that the survivor has.
     let mut all = entries();
-    all[0].payload = membership_of(dir);
+    set_membership(&mut all[0], dir);
     all.truncate(count);
     runtime().block_on(async {
         apply(&mut state, all).await;
@@ -62,11 +63,11 @@ fn receive_snapshot(dir: &Path, count: usize) -> (tempfile::TempDir, StateReader
     (other, reader)
 }
 
-fn membership_of(dir: &Path) -> openraft::EntryPayload<quorate_store::raft::TypeConfig> {
+fn set_membership(entry: &mut LogEntry, dir: &Path) {
     let (state, reader) = open(dir);
     let membership = reader.applied().membership.membership;
     drop((state, reader));
-    openraft::EntryPayload::Membership(membership.try_into().unwrap())
+    entry.payload = openraft::EntryPayload::Membership(membership.try_into().unwrap());
 }
 
 #[test]
