@@ -29,8 +29,20 @@ const PREFIX: &str = "kept/";
 const REQUEST: &str = "kept-request";
 /// Longest times to live: they go on where they stood when the nodes stopped.
 const LONG_MS: u64 = 12 * 3_600_000;
-/// Names of members whose values say when something was asked.
-const VOLATILE: [&str; 5] = ["cluster_clock_ms", "expires_in_ms", "index", "lag", "remaining_ms"];
+/// Names of members whose values say when something was asked, and in lines of an audit when something was done: entries say that, too.
+const VOLATILE: [&str; 11] = [
+    "age_ms",
+    "cluster_clock_ms",
+    "delay_left_ms",
+    "expires_in_ms",
+    "index",
+    "kept_ms",
+    "lag",
+    "left_ms",
+    "remaining_ms",
+    "revision",
+    "ttl_ms",
+];
 
 /// What must be found again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,12 +124,13 @@ pub async fn fill(at: SocketAddr) -> String {
     asked(at, bytes.body((0..=255).collect())).await;
     put(at, &format!("/v1/kv/kept/for-a-while?ttl_ms={LONG_MS}"), json!(1)).await;
     asked(at, Request::put("kept/asked-once", "1").request_id(REQUEST)).await;
-    put(at, "/v1/kv/kept/locked", json!({"is": "locked"})).await;
-    posted(at, "/v1/ops", json!({"op": "lock", "key": "kept/locked", "lock_ms": 600_000})).await;
+    // Nobody asks for it: such a lock is too short to be found again.
+    put(at, "/v1/kv/locked", json!({"is": "locked"})).await;
+    posted(at, "/v1/ops", json!({"op": "lock", "key": "locked", "lock_ms": 600_000})).await;
     posted(
         at,
         "/v1/txn",
-        json!({"then": [{"op": "put", "key": "kept/txn/a", "value": 1}, {"op": "put", "key": "kept/txn/b", "value": 2}]}),
+        json!({"then": [{"op": "upsert", "key": "kept/txn/a", "value": 1}, {"op": "upsert", "key": "kept/txn/b", "value": 2}]}),
     )
     .await;
     let session = fill_coordination(at).await;
@@ -156,7 +169,7 @@ async fn fill_tasks(at: SocketAddr) {
     posted(at, "/v1/tasks/kept-queue/fail", failed).await;
     schedule(json!({"id": "later", "payload": {"n": 3}, "execute_at": "2199-01-01T00:00:00Z"})).await;
     schedule(
-        json!({"id": "each-year", "payload": {"n": 4}, "execute_at": "2199-01-01T00:00:00Z", "cron": "0 0 0 1 1 *"}),
+        json!({"id": "each-year", "payload": {"n": 4}, "execute_at": "2199-01-01T00:00:00Z", "every_ms": 31_536_000_000_u64}),
     )
     .await;
 }
@@ -165,6 +178,9 @@ async fn fill_access(at: SocketAddr) {
     put(at, "/v1/access/roles/kept-role", json!({"grants": [{"permission": "read", "prefix": PREFIX}]})).await;
     put(at, "/v1/access/users/kept-user", json!({"roles": ["kept-role"]})).await;
     posted(at, "/v1/access/tokens", json!({"user": "kept-user", "note": "kept"})).await;
+    posted(at, "/v1/cluster/invitations", json!({"node_id": 7, "for_ms": LONG_MS})).await;
+    put(at, "/v1/quotas/principals/kept-user", json!({"sessions": 3, "locks": 2})).await;
+    put(at, "/v1/quotas/prefixes/kept%2Fdocs%2F", json!({"entries": 1_000})).await;
 }
 
 /// Everything that was put in, as a node tells it.
@@ -175,7 +191,7 @@ pub async fn contents(at: SocketAddr, session: &str) -> BTreeMap<String, Value> 
         Request::get("/v1/audit?key=kept/docs/05&limit=100"),
         Request::post(
             "/v1/find",
-            json!({"prefix": "kept/docs/", "where": "n gte 4", "order_by": ["-n", "u"]}).to_string(),
+            json!({"prefix": "kept/docs/", "where": [{"field": "n", "op": "gte", "value": 4}], "order_by": ["-n", "u"]}).to_string(),
         ),
         Request::get("/v1/collections/kept~docs"),
         Request::get(format!("/v1/requests/{REQUEST}")),
@@ -192,6 +208,9 @@ pub async fn contents(at: SocketAddr, session: &str) -> BTreeMap<String, Value> 
         Request::get("/v1/tasks/kept-queue/task/each-year"),
         Request::get("/v1/access/roles/kept-role"),
         Request::get("/v1/access/users/kept-user"),
+        Request::get("/v1/cluster/invitations"),
+        Request::get("/v1/quotas/principals/kept-user"),
+        Request::get("/v1/quotas/prefixes/kept%2Fdocs%2F"),
     ];
     let mut contents = BTreeMap::new();
     for question in questions {
@@ -215,15 +234,33 @@ fn without_time(said: Value) -> Value {
     }
 }
 
+/// Where and how what was said is not so any more. Later builds may say more.
+pub fn difference(found: &Value, said: &Value) -> Option<String> {
+    let within = |name: String, found: Option<&Value>, said: &Value| match found {
+        Some(found) => difference(found, said).map(|rest| format!("/{name}{rest}")),
+        None => Some(format!("/{name} is not there, it was {said}")),
+    };
+    match (found, said) {
+        (Value::Object(found), Value::Object(said)) => {
+            said.iter().find_map(|(name, said)| within(name.clone(), found.get(name), said))
+        }
+        (Value::Array(found), Value::Array(said)) if found.len() == said.len() => {
+            said.iter().enumerate().find_map(|(place, said)| within(place.to_string(), found.get(place), said))
+        }
+        _ => (found != said).then(|| format!(" is {found}, it was {said}")),
+    }
+}
+
 /// Packs directories that no node uses into an archive, holes as holes: most of a log is zeros.
 pub fn pack(home: &Path, archive: &Path) {
     let status = Command::new("tar")
-        .args(["--sparse", "--exclude=ballast", "--exclude=LOG*", "--exclude=LOCK", "-czf"])
+        .args(["--sparse", "--exclude=ballast", "--exclude=LOG*", "--exclude=LOCK", "-cJf"])
         .arg(archive)
         .arg("-C")
         .arg(home)
         .arg(".")
-        .env("GZIP", "-9")
+        // The three nodes have the same rows, and snapshots share files with the state: what repeats is megabytes apart.
+        .env("XZ_OPT", "-9")
         .status();
     assert!(status.expect("tar can be run").success(), "{} cannot be packed", home.display());
 }
@@ -231,7 +268,7 @@ pub fn pack(home: &Path, archive: &Path) {
 /// The reverse.
 pub fn unpack(archive: &Path, home: &Path) {
     std::fs::create_dir_all(home).expect("a directory can be made");
-    let status = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(home).status();
+    let status = Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(home).status();
     assert!(status.expect("tar can be run").success(), "{} cannot be unpacked", archive.display());
 }
 
