@@ -257,7 +257,7 @@ fn a_log_of_the_format_before_is_refused_by_that_name_and_left_alone() {
     fs::write(dir.join("log/CURRENT"), "MANIFEST-000004\n").unwrap();
     fs::write(dir.join("log.mark"), [7; 33]).unwrap();
     let refusal = try_open(&dir).err().expect("a log that this build cannot read").to_string();
-    assert!(refusal.contains("format 1") && refusal.contains("knows only 2"), "{refusal}");
+    assert!(refusal.contains("format 1") && refusal.contains("reads version 2"), "{refusal}");
     assert_eq!(files(&dir).len(), 2, "nothing was made beside what was there");
 }
 
