@@ -233,7 +233,7 @@ async fn connection(
         first = detect(&mut stream, deadline, settings.tls.is_some()) => first,
     };
     let metrics = Arc::clone(&api.metrics);
-    let origin = Origin { address: peer, certificate: None, is_secure: settings.tls.is_some(), door: settings.door };
+    let origin = Origin { address: peer, certificate: None, door: settings.door };
     let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout);
     // In boxes of their own size: side by side they would make every connection as large as the largest.
     let end = match (first, &settings.tls) {

@@ -251,6 +251,8 @@ impl Config {
             log: None,
             given: Arc::new(self.given.clone()),
             admin: self.admin,
+            clients_use_tls: self.tls.is_some(),
+            peers_use_tls: self.peer_tls.is_some(),
         }
     }
 

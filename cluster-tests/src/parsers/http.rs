@@ -220,6 +220,8 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         log: None,
         given: Arc::default(),
         admin: None,
+        clients_use_tls: false,
+        peers_use_tls: false,
     }
 }
 

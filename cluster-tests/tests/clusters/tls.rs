@@ -81,8 +81,13 @@ fn cluster(dir: &Path) -> Cluster {
         ] {
             cluster.set_flag(id, flag, place(dir, id, file).display());
         }
+        cluster.set_flag(id, "--client-socket", socket(dir, id).display());
     }
     cluster
+}
+
+fn socket(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("clients-{id}"))
 }
 
 /// Three nodes that speak TLS with each other and plainly with clients, and are ready. The directory is where their certificates
@@ -208,6 +213,17 @@ async fn a_cluster_serves_the_command_line_and_clients_over_tls_and_nobody_else(
     );
     let plain = Request::get("/v1/kv/k").send(address).await.expect("an answer");
     assert!(plain.status == 400 && plain.text().contains("say https://"), "{}", plain.text());
+
+    // Who asks without TLS, on the node's machine, is told how others have to.
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--fail", "--data", "{}", "--unix-socket"]).arg(socket(dir.path(), 1));
+    let listed = curl.arg("http://localhost/v3/cluster/member/list").output().expect("curl is there");
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    for member in listed["members"].as_array().expect("members") {
+        for urls in ["clientURLs", "peerURLs"] {
+            assert!(member[urls][0].as_str().is_some_and(|url| url.starts_with("https://")), "{member}");
+        }
+    }
 
     // Answers that go on.
     let [lines, file] = ["lines", "backup"].map(|name| dir.path().join(name).display().to_string());

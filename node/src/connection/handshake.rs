@@ -107,7 +107,7 @@ mod tests {
         let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
         let deadline = Instant::now() + Duration::from_secs(10);
         let address = PeerAddress::Network(address);
-        let origin = Origin { address, certificate: None, is_secure: true, door: Door::Clients };
+        let origin = Origin { address, certificate: None, door: Door::Clients };
         let mut handshake = Handshake { tls, queue: HandshakeQueue::default(), deadline, origin };
         let shaken = handshake.shake(Watched::new(accepted, monitor)).await;
         assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());

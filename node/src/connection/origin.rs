@@ -15,8 +15,6 @@ pub struct Origin {
     pub address: PeerAddress,
     /// The name in its certificate, where it showed one that was verified.
     pub certificate: Option<Arc<str>>,
-    /// Whether what it says is encrypted.
-    pub is_secure: bool,
     /// By which kind of port it came.
     pub door: Door,
 }

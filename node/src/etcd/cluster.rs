@@ -127,13 +127,14 @@ fn all(call: &Call, status: &StatusAnswer) -> Vec<Member> {
 }
 
 fn shown(call: &Call, member: &MemberView) -> Member {
-    // A port speaks TLS on all members, or on none.
-    let scheme = if call.origin.is_secure { "https" } else { "http" };
+    // A port speaks TLS on all members, or on none; whoever asks through a Unix socket wants to know, too.
+    let url = |uses_tls: bool, address: &str| format!("{}://{address}", if uses_tls { "https" } else { "http" });
+    let settings = &call.api.settings;
     Member {
         id: member.id,
         name: member.id.to_string(),
-        peer_urls: vec![format!("http://{}", member.peer_addr)],
-        client_urls: vec![format!("{scheme}://{}", member.client_addr)],
+        peer_urls: vec![url(settings.peers_use_tls, &member.peer_addr)],
+        client_urls: vec![url(settings.clients_use_tls, &member.client_addr)],
         is_learner: !member.voter,
     }
 }

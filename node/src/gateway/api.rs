@@ -76,6 +76,10 @@ pub struct ApiSettings {
     pub given: Arc<BTreeMap<String, String>>,
     /// The port for metrics and administration, if there is one.
     pub admin: Option<AdminPort>,
+    /// Whether the port of clients speaks TLS, on all members.
+    pub clients_use_tls: bool,
+    /// Whether the port of peers does.
+    pub peers_use_tls: bool,
 }
 
 /// The API over one node.

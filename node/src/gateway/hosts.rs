@@ -112,7 +112,7 @@ mod tests {
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().expect("a header"));
         }
-        let origin = Origin { address, certificate: None, is_secure: false, door: Door::Clients };
+        let origin = Origin { address, certificate: None, door: Door::Clients };
         hosts.judge(&Uri::from_static("/v1/kv/k"), &headers, &origin).is_ok()
     }
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn over_http_2_the_authority_is_what_counts() {
         let hosts = AllowedHosts::of([]);
-        let origin = Origin { address: NETWORK, certificate: None, is_secure: false, door: Door::Clients };
+        let origin = Origin { address: NETWORK, certificate: None, door: Door::Clients };
         let by = |uri: &'static str| hosts.judge(&Uri::from_static(uri), &HeaderMap::new(), &origin).is_ok();
         assert!(by("http://127.0.0.1:7100/v1/kv/k"));
         assert!(!by("http://evil.example/v1/kv/k"));

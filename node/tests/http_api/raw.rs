@@ -56,6 +56,8 @@ pub fn api_settings() -> ApiSettings {
         log: None,
         given: Arc::default(),
         admin: None,
+        clients_use_tls: false,
+        peers_use_tls: false,
     }
 }
 

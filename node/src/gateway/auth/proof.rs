@@ -93,7 +93,7 @@ mod tests {
 
     fn origin(certificate: Option<&str>) -> Origin {
         let address = PeerAddress::Network(([127, 0, 0, 1], 1).into());
-        Origin { address, certificate: certificate.map(Arc::from), is_secure: true, door: Door::Clients }
+        Origin { address, certificate: certificate.map(Arc::from), door: Door::Clients }
     }
 
     fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {
