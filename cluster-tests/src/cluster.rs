@@ -20,6 +20,7 @@ use crate::http::Request;
 use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
+use crate::secret::write_secret;
 use crate::turns::Turn;
 
 /// Long enough for anything that works at all on a machine that is busy with other things.
@@ -47,6 +48,8 @@ pub struct Settings {
     namespaces: BTreeMap<u64, (PathBuf, IpAddr)>,
     /// Addresses of nodes by number, for clients and for peers, where they are not any that are free.
     addresses: BTreeMap<u64, (SocketAddr, SocketAddr)>,
+    /// The root token, where nodes ask who is there.
+    root_token: Option<String>,
     /// Whether no other test may use the machine meanwhile.
     is_alone: bool,
 }
@@ -72,6 +75,7 @@ impl Settings {
             has_hosts: false,
             namespaces,
             addresses,
+            root_token: None,
             is_alone: false,
         }
     }
@@ -103,6 +107,12 @@ impl Settings {
     /// With this node at these addresses, for clients and for peers. Nobody else may have them.
     pub fn at(mut self, id: u64, client: SocketAddr, peer: SocketAddr) -> Self {
         self.addresses.insert(id, (client, peer));
+        self
+    }
+
+    /// With authentication. This root token is what [`Cluster`] itself shows to its nodes.
+    pub fn guarded(mut self, root_token: &str) -> Self {
+        self.root_token = Some(root_token.to_owned());
         self
     }
 
@@ -200,9 +210,14 @@ impl Cluster {
     }
 
     /// Addresses and directories; nothing runs yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(mut settings: Settings) -> Self {
         let turn = if settings.is_alone { Turn::alone() } else { Turn::shared() };
         let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
+        if let Some(token) = &settings.root_token {
+            let file = home.path().join("root-token");
+            write_secret(&file, token);
+            settings = settings.flag("--auth", "required").flag("--root-token-file", file.display());
+        }
         let ids = settings.ids.clone();
         let addresses = free_addresses(PORTS * ids.len());
         let (nodes, network) = (BTreeMap::new(), Network::default());
@@ -324,7 +339,10 @@ impl Cluster {
         let known = self.nodes.iter().filter(|(id, _)| Some(**id) != unknown || self.nodes.len() == 1);
         let endpoints: Vec<_> = known.map(|(_, node)| node.client.to_string()).collect();
         // What is left out stays so, and a network that is hurt is not gone round.
-        let builder = Client::builder().endpoints(endpoints.join(",")).discover_members(false);
+        let mut builder = Client::builder().endpoints(endpoints.join(",")).discover_members(false);
+        if let Some(token) = &self.settings.root_token {
+            builder = builder.token(token);
+        }
         builder.build().expect("addresses are endpoints")
     }
 
@@ -565,8 +583,16 @@ impl Cluster {
         self.look(id, "/v1/cluster/digest").await
     }
 
+    /// A request of root, where nodes ask who is there.
+    pub fn by_root(&self, request: Request) -> Request {
+        match &self.settings.root_token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
+        }
+    }
+
     async fn look<T: DeserializeOwned>(&self, id: u64, target: &str) -> Result<T, String> {
-        let answer = Request::get(target).send_within(self.client_address(id), LOOK_TIMEOUT).await;
+        let answer = self.by_root(Request::get(target)).send_within(self.client_address(id), LOOK_TIMEOUT).await;
         let answer = answer.map_err(|error| format!("node {id}: {target}: {error}"))?;
         if answer.is_success() { Ok(answer.json()) } else { Err(format!("node {id}: {target}: {}", answer.text())) }
     }

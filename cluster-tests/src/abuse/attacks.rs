@@ -31,6 +31,8 @@ pub struct Target {
     pub clients: Vec<SocketAddr>,
     /// Peer ports of all nodes.
     pub peers: Vec<SocketAddr>,
+    /// What a user that turns hostile shows, where nodes ask who is there.
+    pub token: Option<String>,
 }
 
 /// One of many hostile connections.
@@ -47,13 +49,20 @@ pub struct Attack {
     pub name: &'static str,
     /// What a connection of it does.
     pub what: &'static str,
+    /// Whether it is directed at nodes that ask who is there.
+    pub is_guarded: bool,
     run: fn(Hostile) -> BoxFuture<'static, io::Result<()>>,
 }
 
 macro_rules! attacks {
-    ($($name:literal, $what:literal => $run:path;)*) => {
+    ($($name:literal, $what:literal => $run:path $(, guarded: $guarded:literal)?;)*) => {
         /// All kinds.
-        pub const ATTACKS: &[Attack] = &[$(Attack { name: $name, what: $what, run: |hostile| Box::pin($run(hostile)) }),*];
+        pub const ATTACKS: &[Attack] = &[$(Attack {
+            name: $name,
+            what: $what,
+            is_guarded: false $(|| $guarded)?,
+            run: |hostile| Box::pin($run(hostile)),
+        }),*];
     };
 }
 
@@ -82,7 +91,9 @@ attacks! {
     "parameters", "gives 2,000 query parameters" => parameters;
     "audit", "reads the audit trail of a key" => audit;
     "deep-json", "sends JSON as deep as it may be" => deep_json;
-    "bad-tokens", "asks with tokens that there are not" => bad_tokens;
+    "bad-tokens", "asks with tokens that there are not" => bad_tokens, guarded: true;
+    "user-sessions", "is a user, and opens sessions of a day, as fast as it can" => user_sessions, guarded: true;
+    "user-puts", "is a user, and writes 1 KB, as fast as it can" => user_puts, guarded: true;
 }
 
 /// An attack that is under way; dropping it ends it.
@@ -137,6 +148,14 @@ impl Hostile {
             connection.exchange(&request(round)).await?;
         }
         Ok(())
+    }
+
+    /// The request as one of the hostile user.
+    fn by_user(&self, request: Request) -> Request {
+        match &self.target.token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
+        }
     }
 
     /// Sends these bytes, as far as they are taken, and reads nothing.
@@ -336,4 +355,14 @@ async fn deep_json(hostile: Hostile) -> io::Result<()> {
 async fn bad_tokens(hostile: Hostile) -> io::Result<()> {
     let token = |round| format!("Bearer {}-{round}-0123456789012345678901234567890123456789", hostile.number);
     hostile.repeat(|round| Request::get("/v1/kv/k").header("Authorization", token(round))).await
+}
+
+async fn user_sessions(hostile: Hostile) -> io::Result<()> {
+    hostile.repeat(|_| hostile.by_user(Request::post("/v1/sessions", r#"{"ttl_ms":86400000}"#))).await
+}
+
+async fn user_puts(hostile: Hostile) -> io::Result<()> {
+    let value = json!("v".repeat(1_000)).to_string();
+    let put = |round| Request::put(&format!("hostile/{}/{}", hostile.number, round % 10), value.clone());
+    hostile.repeat(|round| hostile.by_user(put(round))).await
 }

@@ -45,14 +45,21 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Begins with so many sessions and so many writers over these nodes.
-    pub fn start(nodes: &[SocketAddr], sessions: usize, writers: usize) -> Self {
+    /// Begins with so many sessions and so many writers over these nodes, which show this token where nodes ask who is there.
+    pub fn start(nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
         let (seen, mut tasks) = (Arc::new(Seen::default()), JoinSet::new());
+        let client = |number| Client {
+            nodes: nodes.to_vec(),
+            token: token.map(|token| format!("Bearer {token}")),
+            next: number,
+            connection: None,
+            seen: Arc::clone(&seen),
+        };
         for number in 0..sessions {
-            tasks.spawn(keep_session(Client::new(nodes, number, &seen)));
+            tasks.spawn(keep_session(client(number)));
         }
         for number in 0..writers {
-            tasks.spawn(write(Client::new(nodes, number, &seen), number));
+            tasks.spawn(write(client(number), number));
         }
         Self { seen, _tasks: tasks }
     }
@@ -61,20 +68,21 @@ impl Honest {
 /// A client that knows all nodes.
 struct Client {
     nodes: Vec<SocketAddr>,
+    token: Option<String>,
     next: usize,
     connection: Option<Connection>,
     seen: Arc<Seen>,
 }
 
 impl Client {
-    fn new(nodes: &[SocketAddr], first: usize, seen: &Arc<Seen>) -> Self {
-        Self { nodes: nodes.to_vec(), next: first, connection: None, seen: Arc::clone(seen) }
-    }
-
     /// Asks the node that answered last, and others after it, until one decides or the time is over.
-    async fn ask(&mut self, request: &Request, until: Instant) -> Option<Answer> {
+    async fn ask(&mut self, request: Request, until: Instant) -> Option<Answer> {
+        let request = match &self.token {
+            Some(token) => request.header("Authorization", token.clone()),
+            None => request,
+        };
         while Instant::now() < until {
-            if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER_WITHIN, self.exchange(request)).await {
+            if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER_WITHIN, self.exchange(&request)).await {
                 let term = answer.header("quorate-term").and_then(|term| term.parse().ok()).unwrap_or(0);
                 self.seen.term.fetch_max(term, Ordering::Relaxed);
                 if !matches!(answer.status, 429 | 500..) {
@@ -104,7 +112,7 @@ async fn keep_session(mut client: Client) {
     let ttl = Duration::from_millis(TTL_MS);
     loop {
         let create = Request::post("/v1/sessions", format!("{{\"ttl_ms\":{TTL_MS}}}"));
-        let Some(created) = client.ask(&create, Instant::now() + ttl).await else {
+        let Some(created) = client.ask(create, Instant::now() + ttl).await else {
             client.seen.lost.fetch_add(1, Ordering::Relaxed);
             continue;
         };
@@ -113,7 +121,7 @@ async fn keep_session(mut client: Client) {
         let renew = Request::post(format!("/v1/sessions/{id}/renew"), "{}");
         loop {
             tokio::time::sleep(ttl / 3).await;
-            match client.ask(&renew, Instant::now() + ttl).await {
+            match client.ask(renew.clone(), Instant::now() + ttl).await {
                 Some(answer) if answer.is_success() => {}
                 _ => break,
             }
@@ -131,7 +139,7 @@ async fn write(mut client: Client, number: usize) {
         tokio::time::sleep_until(due.into()).await;
         let put = Request::put(&format!("honest/{number}"), round.to_string());
         let begin = Instant::now();
-        match client.ask(&put, begin + Duration::from_secs(5)).await {
+        match client.ask(put, begin + Duration::from_secs(5)).await {
             Some(answer) if answer.is_success() => {
                 client.seen.writes.fetch_add(1, Ordering::Relaxed);
                 let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);

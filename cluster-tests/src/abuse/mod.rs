@@ -10,4 +10,4 @@ pub mod measure;
 
 pub use attacks::{ATTACKS, Attack, Target};
 pub use honest::Honest;
-pub use measure::{Measure, Measured};
+pub use measure::{Broken, Measure, Measured};

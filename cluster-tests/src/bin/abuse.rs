@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_tests::abuse::{ATTACKS, Attack, Honest, Measure, Measured, Target};
+use cluster_tests::abuse::{ATTACKS, Attack, Broken, Honest, Measure, Measured, Target};
 use cluster_tests::{Cluster, Request, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// Attacks a fresh cluster of three nodes, one kind after the other, among honest clients.
+/// Attacks clusters of three nodes, a fresh one by each kind in turn, among honest clients.
 #[derive(Debug, Clone, Parser)]
 struct Args {
     /// Seconds for all attacks together
@@ -35,7 +35,7 @@ struct Args {
     attacks: Vec<String>,
 }
 
-/// How long the cluster is left alone before each attack.
+/// How long a new cluster is left alone, and how long it is looked at then before it is attacked.
 const REST: Duration = Duration::from_secs(3);
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -64,40 +64,27 @@ async fn main() -> ExitCode {
     run(&args, &attacks, settings).await
 }
 
+/// Who is honest.
+const HONEST: &str = "honest";
+/// Who turns hostile.
+const HOSTILE: &str = "hostile";
+const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
+
 async fn run(args: &Args, attacks: &[&Attack], settings: Settings) -> ExitCode {
-    let mut cluster = Cluster::start_with(settings).await;
-    let (ids, leader) = (cluster.ids(), cluster.leader().await);
-    let clients: Vec<_> = ids.iter().map(|id| cluster.client_address(*id)).collect();
-    let peers = ids.iter().map(|id| cluster.peer_address(*id)).collect();
-    let target = Target { clients, peers };
-    fill(&cluster, leader).await;
-    let honest = Honest::start(&target.clients, args.sessions, args.writers);
-    let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
-    tokio::time::sleep(REST).await;
-    let quiet = Measured::over(REST, &honest.seen, &nodes).await;
-    let measure = Measure { quiet: quiet.writes_per_second, rate_kept: 0.5, memory: args.memory_mib << 20 };
     println!(
-        "| attack | what each of {} connections does | honest writes/s | kept | mean | sessions lost | elections | memory |",
+        "| attack | what each of {} connections does | honest writes/s: before | under it | kept | mean | sessions lost | elections | memory |",
         args.connections
     );
-    println!("|---|---|---:|---:|---:|---:|---:|---:|");
-    row("none", "", &quiet, &measure);
-    let share = Duration::from_secs(args.seconds) / u32::try_from(attacks.len()).expect("some");
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    let each = Duration::from_secs(args.seconds) / u32::try_from(attacks.len()).expect("some");
     let mut failed = Vec::new();
     for attack in attacks {
-        let running = attack.begin(&target, args.connections);
-        // What it takes to begin, a thousand connections at once, counts.
-        let measured = Measured::over(share.saturating_sub(REST).max(REST), &honest.seen, &nodes).await;
-        drop(running);
-        row(attack.name, attack.what, &measured, &measure);
-        failed.extend(measure.judge(&measured).into_iter().map(|broken| format!("{}: {broken}", attack.name)));
-        tokio::time::sleep(REST).await;
+        let settings = if attack.is_guarded { settings.clone().guarded(ROOT) } else { settings.clone() };
+        let broken = suffer(args, attack, settings, each).await;
+        failed.extend(broken.into_iter().map(|broken| format!("{}: {broken}", attack.name)));
     }
-    drop(honest);
-    cluster.wait_all_ready().await;
-    cluster.assert_agreement().await;
     if failed.is_empty() {
-        println!("\nThe measure held under all of them; all nodes live and hold the same state.");
+        println!("\nThe measure held under all of them; after each, all nodes lived and held the same state.");
         return ExitCode::SUCCESS;
     }
     println!("\nFAILED");
@@ -105,25 +92,73 @@ async fn run(args: &Args, attacks: &[&Attack], settings: Settings) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// One attack on a cluster of its own: what one leaves behind is nothing that the next one meets.
+async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration) -> Vec<Broken> {
+    let mut cluster = Cluster::start_with(settings).await;
+    let ids = cluster.ids();
+    fill(&cluster).await;
+    let (honest, hostile) = match attack.is_guarded {
+        true => (Some(user(&cluster, HONEST).await), Some(user(&cluster, HOSTILE).await)),
+        false => (None, None),
+    };
+    let target = Target {
+        clients: ids.iter().map(|id| cluster.client_address(*id)).collect(),
+        peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
+        token: hostile,
+    };
+    let honest = Honest::start(&target.clients, honest.as_deref(), args.sessions, args.writers);
+    let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
+    tokio::time::sleep(REST).await;
+    let quiet = Measured::over(REST, &honest.seen, &nodes).await;
+    let measure = Measure { quiet: quiet.writes_per_second, rate_kept: 0.5, memory: args.memory_mib << 20 };
+    let running = attack.begin(&target, args.connections);
+    // What it takes to begin, a thousand connections at once, counts.
+    let measured = Measured::over(time.saturating_sub(2 * REST).max(REST), &honest.seen, &nodes).await;
+    drop((running, honest));
+    row(attack, &measured, &measure);
+    cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
+    measure.judge(&measured)
+}
+
+/// A user that may write and lock everything; what it shows.
+async fn user(cluster: &Cluster, name: &str) -> String {
+    let to = cluster.client_address(1);
+    let put = async |target: String, body: Value| {
+        let request = cluster.by_root(Request::new("PUT", target).json(body.to_string()));
+        request.send(to).await.expect("an answer").expect_success();
+    };
+    let grants = json!([{"permission": "write", "prefix": ""}, {"permission": "lock", "prefix": ""}]);
+    put(format!("/v1/access/roles/{name}"), json!({ "grants": grants })).await;
+    put(format!("/v1/access/users/{name}"), json!({ "roles": [name] })).await;
+    let create = cluster.by_root(Request::post("/v1/access/tokens", json!({ "user": name }).to_string()));
+    let created: Value = create.send(to).await.expect("an answer").expect_success().json();
+    created["token"].as_str().expect("a token").to_owned()
+}
+
 /// Entries that attacks ask for: large ones, and many.
-async fn fill(cluster: &Cluster, leader: u64) {
-    let to = cluster.client_address(leader);
+async fn fill(cluster: &Cluster) {
+    let to = cluster.client_address(cluster.leader().await);
+    let send = async |request: Request| {
+        cluster.by_root(request).send(to).await.expect("an answer").expect_success();
+    };
     let large = json!("v".repeat(1_000_000)).to_string();
     for n in 0..5 {
-        Request::put(&format!("large/{n}"), large.clone()).send(to).await.expect("an answer").expect_success();
+        send(Request::put(&format!("large/{n}"), large.clone())).await;
     }
     for begin in (0..10_000).step_by(1_000) {
         let op = |n| json!({"op": "upsert", "key": format!("doc/{n:06}"), "value": {"n": n}});
         let body = json!({ "ops": (begin..begin + 1_000).map(op).collect::<Vec<_>>() }).to_string();
-        Request::post("/v1/bulk", body).send(to).await.expect("an answer").expect_success();
+        send(Request::post("/v1/bulk", body)).await;
     }
 }
 
-fn row(name: &str, what: &str, measured: &Measured, measure: &Measure) {
+fn row(attack: &Attack, measured: &Measured, measure: &Measure) {
+    let (Attack { name, what, .. }, quiet) = (attack, measure.quiet);
     let Measured { writes_per_second, write_took, lost, elections, memory, .. } = measured;
-    let kept = writes_per_second / measure.quiet * 100.0;
+    let kept = writes_per_second / quiet * 100.0;
     println!(
-        "| {name} | {what} | {writes_per_second:.0} | {kept:.0} % | {:.1} ms | {lost} | {elections} | {} MiB |",
+        "| {name} | {what} | {quiet:.0} | {writes_per_second:.0} | {kept:.0} % | {:.1} ms | {lost} | {elections} | {} MiB |",
         write_took.as_secs_f64() * 1e3,
         memory >> 20
     );

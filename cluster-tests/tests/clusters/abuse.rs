@@ -332,6 +332,7 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     let target = Target {
         clients: ids.iter().map(|id| cluster.client_address(*id)).collect(),
         peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
+        token: None,
     };
     let large = json!("v".repeat(1_000_000)).to_string();
     for n in 0..5 {
@@ -340,7 +341,7 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     }
     fill(target.clients[0], 1_000).await;
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
-    let honest = Honest::start(&target.clients, 10, 4);
+    let honest = Honest::start(&target.clients, None, 10, 4);
     for name in ATTACKS {
         let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS);
         let measured = Measured::over(EACH, &honest.seen, &nodes).await;

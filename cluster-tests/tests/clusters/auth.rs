@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, Error, Value};
 use quorate_store::level;
@@ -31,12 +31,7 @@ fn grants(prefix: &str) -> Vec<Grant> {
 impl Guarded {
     async fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let file = dir.path().join("root-token");
-        write_secret(&file, ROOT);
-        let settings = Settings::default()
-            .flag("--auth", "required")
-            .flag("--root-token-file", file.display())
-            .flag("--log", "info,quorate_node=debug");
+        let settings = Settings::default().guarded(ROOT).flag("--log", "info,quorate_node=debug");
         let mut cluster = Cluster::new(settings);
         for id in cluster.ids() {
             cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());

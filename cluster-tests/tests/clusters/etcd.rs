@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use etcd_conformance::cases;
 use etcd_conformance::compare::{compare as compare_cases, flat, kept};
 use futures::StreamExt;
@@ -581,11 +581,7 @@ async fn the_gateway_speaks_json_as_that_of_etcd() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rights_hold_whatever_the_protocol() {
     const ROOT: &str = "7c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let file = dir.path().join("root-token");
-    write_secret(&file, ROOT);
-    let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
-    let mut cluster = Cluster::new(settings);
+    let mut cluster = Cluster::new(Settings::default().guarded(ROOT));
     cluster.start_all();
     let node = cluster.client_address(1);
     eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(node).await {

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cluster_tests::ports::free_addresses;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, NodeLogAnswer, NodeLogLinesAnswer, Permission, RequestAnswer};
 use quorate_client::{Client, Error, RequestId, Value};
 use ring::rand::SystemRandom;
@@ -35,10 +35,7 @@ impl Guarded {
 
     async fn start_with(more: impl FnOnce(Settings, &Path) -> Settings, prepare: impl FnOnce(&mut Cluster)) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let file = dir.path().join("root-token");
-        write_secret(&file, ROOT);
-        let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
-        let mut cluster = Cluster::new(more(settings, dir.path()));
+        let mut cluster = Cluster::new(more(Settings::default().guarded(ROOT), dir.path()));
         prepare(&mut cluster);
         cluster.start_all();
         for id in cluster.ids() {

@@ -2,26 +2,14 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually, write_secret};
+use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission, Problem, QuotaRequest, QuotaState};
 use quorate_client::{Client, Error, Value};
-use tempfile::TempDir;
 
 /// No failover ends a session that lives so long.
 const LONG: Duration = Duration::from_secs(60);
 
 const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
-
-/// Three nodes with authentication.
-async fn guarded() -> (Cluster, TempDir) {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let file = dir.path().join("root-token");
-    write_secret(&file, ROOT);
-    let settings = Settings::default().flag("--auth", "required").flag("--root-token-file", file.display());
-    let mut cluster = Cluster::new(settings);
-    cluster.start_all();
-    (cluster, dir)
-}
 
 fn client(cluster: &Cluster, token: &str) -> Client {
     let all: Vec<_> = cluster.ids().into_iter().map(|id| cluster.client_address(id).to_string()).collect();
@@ -37,7 +25,7 @@ fn refused<T: std::fmt::Debug>(done: Result<T, Error>) -> Problem {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quotas_hold_on_every_node_and_over_a_new_leader() {
-    let (mut cluster, _dir) = guarded().await;
+    let mut cluster = Cluster::start_with(Settings::default().guarded(ROOT)).await;
     let root = client(&cluster, ROOT);
     for n in 0..30 {
         root.put(format!("t/{n:02}"), Value::bytes("x")).await.expect("there is no quota yet");
@@ -67,11 +55,7 @@ async fn quotas_hold_on_every_node_and_over_a_new_leader() {
     assert_eq!((quota.principal.as_deref(), quota.bound, quota.used), (Some("app"), 2, 2));
     assert!(root.session().await.is_ok(), "others have their own");
 
-    let leader = eventually("a leader", PATIENCE, async || {
-        let status = root.status().await.map_err(|error| error.to_string())?;
-        status.leader_id.ok_or_else(|| "none is known".to_owned())
-    })
-    .await;
+    let leader = cluster.leader().await;
     cluster.kill(leader).await;
     refused(root.put("t/new", Value::bytes("x")).await);
     for n in 0..11 {
