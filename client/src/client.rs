@@ -568,11 +568,12 @@ impl Client {
                 Intent::Read | Intent::Once => left,
             }
         };
-        let mut way = self.way(call);
+        let whole = call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold;
+        let (mut way, mut said) = (self.way(call), None);
         loop {
             let attempt = way.attempt();
             let node = attempt.node;
-            let budget = time_left().min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
+            let budget = time_left().min(whole);
             let sent = inner.transport.send(node, call, budget).instrument(attempt.span.clone()).await;
             let failure = match sent {
                 Ok(answer) => match self.judge(node, call, answer) {
@@ -598,9 +599,14 @@ impl Client {
                 Next::Again(pause) if pause < time_left() => pause,
                 _ => {
                     let attempts = way.attempts();
-                    return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure));
+                    // What a node said says more than a try that was cut short.
+                    let last = said.filter(|_| budget < whole && !failure.is_said()).unwrap_or(failure);
+                    return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), last));
                 }
             };
+            if failure.is_said() {
+                said = Some(failure);
+            }
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }

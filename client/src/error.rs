@@ -373,6 +373,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Whether a node said what is wrong.
+    pub(crate) fn is_said(&self) -> bool {
+        matches!(self.kind, FailureKind::Problem(_))
+    }
+
     /// Whether a write could have been applied, or could still be, by this attempt.
     ///
     /// # Examples
