@@ -120,7 +120,7 @@ pub struct Config {
     pub feature_level_max: u32,
     /// Pause between two heartbeats of a leader.
     pub heartbeat: Duration,
-    /// Shortest silence of the leader after which a node stands for election.
+    /// Shortest silence of the leader after which a node stands for election; see [`Config::lease`].
     pub election_min: Duration,
     /// Longest such silence.
     pub election_max: Duration,
@@ -254,6 +254,17 @@ impl Config {
             clients_use_tls: self.tls.is_some(),
             peers_use_tls: self.peer_tls.is_some(),
         }
+    }
+
+    /// How long a node that heard the leader elects nobody else; reads and the cluster clock lean on it. Raft waits from then on for a
+    /// random time before it asks for votes: longer than a heartbeat, and shorter than the lease. Together that is a silence
+    /// between `election_min` and `election_max`.
+    ///
+    /// Invariant: `heartbeat < election_min - lease < lease`, and `2 * lease <= election_max`.
+    pub fn lease(&self) -> Duration {
+        let least_wait = self.election_min.saturating_sub(self.election_max / 2);
+        let least_wait = least_wait.max(self.heartbeat + Duration::from_millis(1));
+        self.election_min - least_wait
     }
 
     /// What this node comes with when it asks to be taken in.

@@ -14,8 +14,9 @@ pub fn build(config: &Config, took_part: bool) -> Result<Arc<openraft::Config>, 
     let raft = openraft::Config {
         cluster_name: "quorate".into(),
         heartbeat_interval: millis(config.heartbeat),
-        election_timeout_min: millis(config.election_min),
-        election_timeout_max: millis(config.election_max),
+        // openraft takes the longest of these times for the lease, and waits for one of them once the lease is over.
+        election_timeout_min: millis(config.election_min - config.lease()),
+        election_timeout_max: millis(config.lease()),
         // It may have promised a leader to elect nobody else for a moment.
         enable_elect: !took_part,
         // A node behind a bad link must not depose a healthy leader.

@@ -431,7 +431,7 @@ impl Node {
             raft: raft.clone(),
             state: state.clone(),
             view: view.clone(),
-            clock: Clock::new(config.election_max),
+            clock: Clock::new(config.lease()),
             peers: peers.clone(),
             self_id: config.node_id,
             metrics: metrics.clone(),

@@ -3,7 +3,7 @@
 //! Owns the queue of waiting readers. A reader only ever joins a question that starts after it arrived. Each question waits for a
 //! quorum to answer; but openraft takes an answer for one to the latest notice that it covers, also where it was given to an
 //! earlier one, before the reader came. So a read leans on the lease that such an answer gives: who gave it elects nobody else
-//! until `election_max` is over, not even where its process ended meanwhile, which `peer::cautious` sees to.
+//! until that is over, not even where its process ended meanwhile, which `peer::gate` sees to.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

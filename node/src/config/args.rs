@@ -128,12 +128,12 @@ pub struct Args {
     #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
     pub feature_level_max: Option<u32>,
 
-    /// Milliseconds between heartbeats of the leader [default: 60]
+    /// Milliseconds between heartbeats of the leader [default: 40]
     #[arg(long, env = "QUORATE_HEARTBEAT_MS", value_name = "MS")]
     pub heartbeat_ms: Option<u64>,
 
     /// Shortest silence of the leader, in milliseconds, before a node stands for election; at least three heartbeats
-    /// [default: 250]
+    /// [default: 280]
     #[arg(long, env = "QUORATE_ELECTION_MIN_MS", value_name = "MS")]
     pub election_min_ms: Option<u64>,
 

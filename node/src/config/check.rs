@@ -479,8 +479,8 @@ fn timing(
     election_max: Option<u64>,
     faults: &mut Faults,
 ) -> (Duration, Duration, Duration) {
-    let heartbeat = faults.within("heartbeat_ms", heartbeat.unwrap_or(60), 5, 60_000);
-    let shortest = faults.within("election_min_ms", election_min.unwrap_or(250), 15, 600_000);
+    let heartbeat = faults.within("heartbeat_ms", heartbeat.unwrap_or(40), 5, 60_000);
+    let shortest = faults.within("election_min_ms", election_min.unwrap_or(280), 15, 600_000);
     let longest = faults.within("election_max_ms", election_max.unwrap_or(400), 16, 600_000);
     if shortest < 3 * heartbeat {
         let need = 3 * heartbeat;

@@ -24,8 +24,8 @@ fn the_defaults_are_those_of_the_help() {
     assert_eq!(config.peer_listen.to_string(), "127.0.0.1:7200");
     assert_eq!(config.peer_advertise, "127.0.0.1:7201", "the address that the others use");
     assert_eq!(config.join.len(), 3);
-    assert_eq!(config.heartbeat, Duration::from_millis(60));
-    assert_eq!((config.election_min, config.election_max), (Duration::from_millis(250), Duration::from_millis(400)));
+    assert_eq!(config.heartbeat, Duration::from_millis(40));
+    assert_eq!((config.election_min, config.election_max), (Duration::from_millis(280), Duration::from_millis(400)));
     assert_eq!(config.body_bytes_max, limits::BODY_BYTES_MAX_DEFAULT);
     let help = <Args as clap::CommandFactory>::command().render_long_help().to_string();
     // The help is wrapped to the width of a terminal.
@@ -366,4 +366,21 @@ fn a_directory_of_a_cluster_keeps_its_spare_id_and_another_begins_anew() {
     identity::adopt(root.path(), &marker, 5).expect("adopted");
     let kept = config().of_directory(false).expect("readable");
     assert_eq!((kept.node_id, kept.spare_node_ids), (102, vec![]));
+}
+
+#[test]
+fn a_lease_and_the_wait_after_it_are_a_silence_of_the_time_that_was_set() {
+    for (heartbeat, shortest, longest) in
+        [(40, 280, 400), (60, 250, 400), (5, 15, 16), (100, 300, 301), (100, 300, 60_000), (40, 500, 1_000)]
+    {
+        let numbers = [heartbeat, shortest, longest].map(|ms: u64| ms.to_string());
+        let [beat, min, max] = &numbers;
+        let config = with(&["--heartbeat-ms", beat, "--election-min-ms", min, "--election-max-ms", max]).expect("good");
+        let (lease, least_wait) = (config.lease(), config.election_min - config.lease());
+        assert!(config.heartbeat < least_wait && least_wait < lease, "{numbers:?}: {lease:?}, {least_wait:?}");
+        assert!(2 * lease <= config.election_max, "{numbers:?}: {lease:?}");
+        assert!(crate::raft_config::build(&config, false).is_ok(), "{numbers:?}");
+    }
+    let config = with(&[]).expect("good");
+    assert_eq!(config.lease(), Duration::from_millis(200));
 }
