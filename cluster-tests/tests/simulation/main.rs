@@ -52,12 +52,19 @@ fn what_once_was_broken_holds() {
 }
 
 /// Stories, and how many seeds play each.
-const STORIES: [&str; 5] =
-    ["repaired-for-long", "quorum-ends-repair", "leader-ends-repair", "no-room-for-repair", "full-followers"];
+const STORIES: [&str; 7] = [
+    "repaired-for-long",
+    "quorum-ends-repair",
+    "leader-ends-repair",
+    "no-room-for-repair",
+    "full-followers",
+    "removal-interrupted",
+    "replacement-interrupted",
+];
 const PLAYS: u64 = 4;
 
 #[test]
-fn repairs_and_full_disks_end_well_at_the_worst_moment() {
+fn repairs_full_disks_and_removals_end_well_at_the_worst_moment() {
     let (first, plays) = (first_seed().to_string(), PLAYS.to_string());
     for story in STORIES {
         let (sound, said) = simulate(&["--scenario", story, "--seed", &first, "--seeds", &plays]);

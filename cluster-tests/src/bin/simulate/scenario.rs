@@ -32,6 +32,10 @@ pub enum Scenario {
     NoRoomForRepair,
     /// Followers run out of room before the leader does: what grows is refused while there is a quorum yet.
     FullFollowers,
+    /// The leader dies while it removes a voter: that goes whole, or nothing happened.
+    RemovalInterrupted,
+    /// The leader dies while it lets a standby vote in place of a voter: they change places, or nothing happened.
+    ReplacementInterrupted,
 }
 
 /// How long a cluster may take to come up, milliseconds.
@@ -52,6 +56,10 @@ const REPLACE_AFTER: Duration = Duration::from_millis(1_500);
 /// Free bytes that writes need, and a disk that has less.
 const FREE_MIN: u64 = 100 << 20;
 const TOO_LITTLE: u64 = 10 << 20;
+/// Within so many milliseconds after a change of the members began its leader dies: that is how long the longest takes.
+const DIES_WITHIN: u64 = 12;
+/// As long as the next leader may need to see that nobody is at work on a change, and to finish it, milliseconds.
+const FINISH_MAX: u64 = 4_000;
 
 /// Plays a story with this seed in a directory.
 pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
@@ -59,7 +67,9 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
     quorate_store::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     let sizes = Sizes { snapshot_every: 1_000, keep_log: 1_000 };
-    let world = World::new(dir.to_owned(), 3, sizes, &mut dice);
+    // Who loses its leader and a voter at once needs two more.
+    let is_of_members = matches!(scenario, Scenario::RemovalInterrupted | Scenario::ReplacementInterrupted);
+    let world = World::new(dir.to_owned(), if is_of_members { 4 } else { 3 }, sizes, &mut dice);
     let mut stage = Stage { world, dice, tell };
     let played = match scenario {
         Scenario::RepairedForLong => stage.repaired_for_long(),
@@ -67,6 +77,8 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::LeaderEndsRepair => stage.leader_ends_repair(),
         Scenario::NoRoomForRepair => stage.no_room_for_repair(),
         Scenario::FullFollowers => stage.full_followers(),
+        Scenario::RemovalInterrupted => stage.removal_interrupted(),
+        Scenario::ReplacementInterrupted => stage.replacement_interrupted(),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
     Outcome { seed, millis: stage.world.now, broken: broken.into_iter().collect(), ..Outcome::default() }
@@ -199,6 +211,30 @@ impl Stage {
         self.write(leader, "two with room are enough", ANSWER_MAX)
     }
 
+    fn removal_interrupted(&mut self) -> Found {
+        self.begin()?;
+        let (leader, goes) = self.leader_and_another()?;
+        let removal = Request::new("DELETE", format!("/v1/cluster/members/{goes}"));
+        self.interrupt(leader, goes, &removal)?;
+        self.is_whole_or_not_at_all(goes, &removal)
+    }
+
+    fn replacement_interrupted(&mut self) -> Found {
+        self.begin()?;
+        let standby = self.world.bring_standby();
+        let (leader, goes) = self.leader_and_another()?;
+        self.until(UP_MAX, "the standby does not come", |world| seat(world, leader, standby) == Some(Seat::Learner))?;
+        self.steps(1_000)?;
+        let replacement =
+            Request::post(format!("/v1/cluster/members/{goes}/replace"), format!("{{\"with\":{standby}}}"));
+        self.interrupt(leader, goes, &replacement)?;
+        self.is_whole_or_not_at_all(goes, &replacement)?;
+        match seat(&self.world, self.leader()?, standby) {
+            Some(Seat::Voter) => Ok(()),
+            other => Err(format!("node {standby} took the place of node {goes} and is {other:?}")),
+        }
+    }
+
     // --- what they have in common -----------------------------------------------------------------------------------------
 
     fn say(&self, what: &str) {
@@ -279,6 +315,80 @@ impl Stage {
         Err(format!("node {voter} is not repaired in the end"))
     }
 
+    fn leader_and_another(&mut self) -> Result<(HostId, HostId), String> {
+        let leader = self.leader()?;
+        let others: Vec<HostId> = self.world.founders().iter().copied().filter(|id| *id != leader).collect();
+        Ok((leader, *others.choose(&mut self.dice).expect("there are three")))
+    }
+
+    /// Asks the leader for a change by which a voter goes, and kills it once it has begun.
+    fn interrupt(&mut self, leader: HostId, goes: HostId, request: &Request) -> Found {
+        self.world.expect_gone(goes);
+        let _unanswered = self.world.request(leader, request.clone());
+        self.until(ANSWER_MAX, "the change does not begin", |world| {
+            let metrics = world.parts(leader).map(|parts| parts.app.raft().server_metrics().borrow_watched().clone());
+            let configs = metrics.map(|metrics| metrics.membership_config.membership().get_joint_config().clone());
+            configs.is_some_and(|configs| configs.last().is_some_and(|voters| !voters.contains(&u64::from(goes))))
+        })?;
+        let later = self.dice.random_range(0..=DIES_WITHIN);
+        self.steps(later)?;
+        self.say(&format!("the leader, node {leader}, dies {later} ms after it began to let node {goes} go"));
+        self.world.crash(leader, true);
+        let another = self.world.founders().iter().copied().find(|id| *id != leader && *id != goes);
+        self.write(another.expect("there are two"), "without the leader", GO_ON_MAX)?;
+        self.steps(FINISH_MAX)
+    }
+
+    /// Whoever is not removed keeps its vote, and whoever has lost it never comes back.
+    fn is_whole_or_not_at_all(&mut self, goes: HostId, request: &Request) -> Found {
+        let leader = self.leader()?;
+        let is_gone = match seat(&self.world, leader, goes) {
+            Some(Seat::Voter) => false,
+            None => true,
+            Some(Seat::Learner) => {
+                self.come_again(goes)?;
+                let then = seat(&self.world, self.leader()?, goes);
+                return Err(format!("node {goes} lost its vote and is still a member; started again it is {then:?}"));
+            }
+        };
+        self.say(if is_gone { "it went" } else { "nothing happened" });
+        if !is_gone {
+            self.come_again(goes)?;
+            self.until_done(request)?;
+        }
+        self.come_again(goes)?;
+        match seat(&self.world, self.leader()?, goes) {
+            None => self.until(UP_MAX, "those who are left do not agree", World::agrees),
+            Some(seat) => Err(format!("node {goes} was removed and is {seat:?}")),
+        }
+    }
+
+    /// A node is started again, with all others, and has the time to ask for what it wants.
+    fn come_again(&mut self, id: HostId) -> Found {
+        self.world.crash(id, false);
+        for all in self.world.founders().to_vec() {
+            self.world.heal(crate::cure::Cure::Start(all));
+        }
+        self.until(UP_MAX, "not all come back", World::is_up)?;
+        self.steps(FINISH_MAX)
+    }
+
+    /// Asks whoever leads until it is done.
+    fn until_done(&mut self, request: &Request) -> Found {
+        let mut last = String::new();
+        for _ in 0..20 {
+            let leader = self.leader()?;
+            let asked = self.world.request(leader, request.clone());
+            match self.answer(asked, ANSWER_MAX) {
+                Ok(answer) if answer.is_success() => return Ok(()),
+                Ok(answer) => last = answer.text(),
+                Err(error) => last = error,
+            }
+            self.steps(500)?;
+        }
+        Err(format!("it is not done in the end: {last}"))
+    }
+
     fn is_quarantined(&self, id: HostId) -> bool {
         self.world.parts(id).is_some_and(|parts| parts.app.quarantine().is_some())
     }
@@ -344,6 +454,21 @@ impl Stage {
         }
         Err(format!("{what}: after {max} ms, {}", self.world.describe()))
     }
+}
+
+/// What a node is to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seat {
+    Voter,
+    Learner,
+}
+
+/// What a node is by what another one has seen committed; `None` where it is nobody.
+fn seat(world: &World, by: HostId, of: HostId) -> Option<Seat> {
+    let metrics = world.parts(by)?.app.raft().server_metrics().borrow_watched().clone();
+    let membership = metrics.committed_membership_config.membership();
+    membership.get_node(&u64::from(of))?;
+    Some(if membership.voter_ids().any(|id| id == u64::from(of)) { Seat::Voter } else { Seat::Learner })
 }
 
 fn third(one: HostId, other: HostId) -> HostId {

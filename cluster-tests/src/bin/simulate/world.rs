@@ -246,6 +246,11 @@ impl World {
         id
     }
 
+    /// The cluster is about to be asked to let a node go, which may end by itself from now on, for that reason.
+    pub fn expect_gone(&mut self, id: HostId) {
+        self.left.insert(id, Arc::default());
+    }
+
     /// A node restarts and does not trust its state from then on, which is in truth that of the others.
     pub fn distrust(&mut self, id: HostId) {
         let start = self.crash(id, false);

@@ -1,18 +1,18 @@
 //! The leader changes the members.
 //!
-//! Owns the order of the steps: what was left unfinished first, leadership handed over before its holder goes, votes before
-//! membership. Never decides whether: that is `plan`.
+//! Owns the order of the steps: what was left unfinished first, leadership handed over before its holder goes; and that nobody who
+//! leaves is ever a member without a vote in between, as which it could ask for its vote again. Never decides whether: that is `plan`.
 
 use std::time::{Duration, Instant};
 
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
-use openraft::{ChangeMembers, Precondition};
-use quorate_store::raft::{Member, NodeId};
+use openraft::{ChangeMembers, EntryPayload, Precondition};
+use quorate_store::raft::{Member, Membership, NodeId};
 use tokio::sync::MutexGuard;
 
 use super::super::{App, AppError};
 use super::cluster_view::ClusterView;
-use super::plan::{Change, MembershipState, Plan, plan};
+use super::plan::{Change, MembershipState, Plan, Way, plan};
 use crate::peer::members::MemberReply;
 
 /// Pause before a change is proposed again that another one, or a leader that is too new, was in the way of.
@@ -77,20 +77,44 @@ pub fn done(view: &ClusterView, plan: &Plan, dry_run: bool) -> MemberReply {
     }
 }
 
+/// What is put into the log.
+#[derive(Debug, Clone)]
+pub enum Proposal {
+    /// A change, jointly where it is one of votes: as two entries, of which the second follows the first by itself.
+    Change {
+        /// Which.
+        change: ChangeMembers<NodeId, Member>,
+        /// Whether a voter that loses its vote stays a learner.
+        retain: bool,
+    },
+    /// All members as they are to be: one entry. For at most one vote more or less.
+    Whole(Membership),
+}
+
+impl From<ChangeMembers<NodeId, Member>> for Proposal {
+    fn from(change: ChangeMembers<NodeId, Member>) -> Self {
+        Self::Change { change, retain: true }
+    }
+}
+
 async fn carry_out(app: &App, view: &ClusterView, plan: &Plan, deadline: Instant) -> Result<(), Stop> {
     let membership = &view.membership;
-    let mut judged = Some(view);
-    if plan.voters != *membership.voters() {
-        if !plan.voters.contains(&app.node_id()) {
-            return Err(hand_over(app, membership, plan).await);
+    if plan.voters != *membership.voters() && !plan.voters.contains(&app.node_id()) {
+        return Err(hand_over(app, membership, plan).await);
+    }
+    let voters = plan.voters.clone();
+    let proposal = match plan.way(membership) {
+        Way::Drop(id) => ChangeMembers::RemoveNodes([id].into()).into(),
+        Way::Votes => ChangeMembers::ReplaceAllVoters(voters).into(),
+        Way::Exchange => Proposal::Change { change: ChangeMembers::ReplaceAllVoters(voters), retain: false },
+        Way::VoteAndDrop(id) => {
+            let mut nodes = view.nodes.clone();
+            nodes.remove(&id);
+            let whole = Membership::new(vec![voters], nodes);
+            Proposal::Whole(whole.map_err(|error| Stop::Refused(error.to_string()))?)
         }
-        // Who loses its vote stays a learner for now, so that its own log tells it.
-        propose(app, ChangeMembers::ReplaceAllVoters(plan.voters.clone()), judged.take(), deadline).await?;
-    }
-    match plan.dropped {
-        Some(id) => propose(app, ChangeMembers::RemoveNodes([id].into()), judged, deadline).await,
-        None => Ok(()),
-    }
+    };
+    propose(app, proposal, Some(view), deadline).await
 }
 
 /// Lets one of those who stay lead, which then does the change: a leader cannot see to its own removal.
@@ -108,20 +132,25 @@ async fn hand_over(app: &App, membership: &MembershipState, plan: &Plan) -> Stop
 pub async fn finish(app: &App, view: &ClusterView, deadline: Instant) -> Result<(), Stop> {
     let membership = &view.membership;
     tracing::info!(configs = ?membership.configs, "finishing a change of the members that was interrupted");
-    propose(app, ChangeMembers::ReplaceAllVoters(membership.voters().clone()), Some(view), deadline).await
+    let change = ChangeMembers::ReplaceAllVoters(membership.voters().clone());
+    propose(app, Proposal::Change { change, retain: !membership.is_exchange() }, Some(view), deadline).await
 }
 
 /// Puts a change into the log and waits until it is committed, both steps of it. Where it was judged by a view, only while
 /// that holds. Says `NotLeader` only where nothing began.
 pub async fn propose(
     app: &App,
-    change: ChangeMembers<NodeId, Member>,
+    proposal: Proposal,
     judged: Option<&ClusterView>,
     deadline: Instant,
 ) -> Result<(), Stop> {
     let holds = |view: &ClusterView| Precondition::LastMembershipLogId { last_membership_log_id: view.membership_at };
     loop {
-        let done = app.raft().change_membership_if(change.clone(), true, judged.map(holds)).await;
+        let holds = judged.map(holds);
+        let done = match proposal.clone() {
+            Proposal::Change { change, retain } => app.raft().change_membership_if(change, retain, holds).await,
+            Proposal::Whole(membership) => app.raft().append_membership(membership, EntryPayload::Blank, holds).await,
+        };
         let error = match done {
             Ok(_) => return Ok(()),
             // It may be in the log.

@@ -70,7 +70,41 @@ pub struct Plan {
     pub explanation: Vec<String>,
 }
 
+/// How a plan gets into the log. A leader may die after each entry, and whoever leads next must see what was meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Somebody without a vote goes: one entry.
+    Drop(NodeId),
+    /// A voter goes: one entry, in which it is neither a voter nor a member any more. Voter sets that differ by one node have no
+    /// majorities apart.
+    VoteAndDrop(NodeId),
+    /// One is to vote, or not to vote, and is a member before and after: jointly.
+    Votes,
+    /// One votes in place of another, which goes: jointly, and the entry that ends it lets that one go.
+    Exchange,
+}
+
+impl Plan {
+    /// How it gets into the log.
+    pub fn way(&self, membership: &MembershipState) -> Way {
+        let now = membership.voters();
+        match self.dropped {
+            None => Way::Votes,
+            Some(id) if self.voters == *now => Way::Drop(id),
+            Some(id) if self.voters.is_subset(now) => Way::VoteAndDrop(id),
+            Some(_) => Way::Exchange,
+        }
+    }
+}
+
 impl MembershipState {
+    /// Whether the change under way is an [exchange](Way::Exchange): nothing else both gives and takes a vote.
+    pub fn is_exchange(&self) -> bool {
+        let before: Nodes =
+            self.configs.split_last().into_iter().flat_map(|(_, before)| before.iter().flatten()).copied().collect();
+        self.is_joint() && !before.is_subset(self.voters()) && !self.voters().is_subset(&before)
+    }
+
     /// Who votes, or will once the change under way is over.
     pub fn voters(&self) -> &Nodes {
         self.configs.last().expect("a group has a configuration")

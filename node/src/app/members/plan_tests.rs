@@ -195,3 +195,36 @@ fn where_all_are_well_nothing_but_tolerance_is_in_the_way() {
         assert!(plan(&all_well, Change::Remove(6), false).is_ok());
     }
 }
+
+#[test]
+fn nobody_that_leaves_is_a_member_without_a_vote_in_between() {
+    let three = membership(&[1, 2, 3], &[4], &[]);
+    let rows = [
+        (Change::Remove(3), Way::VoteAndDrop(3)),
+        (Change::Remove(4), Way::Drop(4)),
+        (Change::Replace { old: 3, new: 4 }, Way::Exchange),
+        (Change::Promote(4), Way::Votes),
+        (Change::Demote(3), Way::Votes),
+    ];
+    for (change, way) in rows {
+        let plan = plan(&three, change, true).expect("it can be done");
+        assert_eq!(plan.way(&three), way, "{change:?}");
+    }
+    // What an earlier build left half done.
+    let half = membership(&[1, 2, 4], &[3], &[]);
+    let rest = plan(&half, Change::Replace { old: 3, new: 4 }, false).expect("it can be done");
+    assert_eq!(rest.way(&half), Way::Drop(3));
+}
+
+#[test]
+fn a_change_that_is_under_way_tells_whether_somebody_goes() {
+    let joint = |from: &[NodeId], to: &[NodeId]| {
+        let mut joint = membership(&[1, 2, 3], &[4], &[]);
+        joint.configs = vec![set(from), set(to)];
+        joint.is_exchange()
+    };
+    assert!(joint(&[1, 2, 3], &[1, 2, 4]), "node 4 for node 3");
+    assert!(!joint(&[1, 2, 3], &[1, 2]), "node 3 loses its vote and stays");
+    assert!(!joint(&[1, 2, 3], &[1, 2, 3, 4]), "node 4 gets a vote");
+    assert!(!membership(&[1, 2, 3], &[4], &[]).is_exchange(), "nothing is under way");
+}

@@ -217,7 +217,7 @@ async fn learn(
             let newcomer = NodeDisk { node_id: id, incarnation: member.incarnation };
             admission::admit(app, newcomer, credential, deadline).await?;
             tracing::info!(id, %member, "taking in a node as a learner");
-            propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&view), deadline).await
+            propose(app, ChangeMembers::AddNodes([(id, member)].into()).into(), Some(&view), deadline).await
         }
     }
 }
