@@ -30,6 +30,7 @@ use crate::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use crate::app::backup::{BackupLedger, BackupSamples};
 use crate::app::bootstrap::{self, Refused};
 use crate::app::integrity::{self, Integrity};
+use crate::app::last_room::REMOVALS_MAX;
 use crate::app::log_trimmer::LogBounds;
 use crate::app::maintenance::Retention;
 use crate::app::quota::Quota;
@@ -477,6 +478,7 @@ impl Node {
             lock_questions: Semaphore::new(QUESTIONS_MAX),
             join_policy: config.join_policy,
             changes: members::Changes::default(),
+            removals: Semaphore::new(REMOVALS_MAX),
             space,
             level_known: config.feature_level_max,
             slow: SlowLog::new(config.slow_request),

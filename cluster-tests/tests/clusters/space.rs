@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Request, Settings, eventually};
-use quorate_client::api::{Applied, ErrorCode};
-use quorate_client::{Error, Value};
+use cluster_tests::{Answer, Cluster, Connection, Request, Settings, eventually};
+use quorate_client::api::{Applied, ErrorCode, QuotaRequest};
+use quorate_client::{Client, Error, Value};
 use tokio::time::Instant;
 
 use crate::integrity::patient;
@@ -43,6 +43,86 @@ async fn a_full_leader_refuses_what_followers_forward_by_its_name_and_still_dele
     let delete = Request::new("DELETE", "/v1/kv/kept").header("Request-Timeout", "10000");
     delete.send(follower).await.unwrap().expect_success();
     assert_eq!(Request::get("/v1/kv/kept").send(follower).await.unwrap().status, 404);
+    cluster.assert_agreement().await;
+}
+
+/// Deletes of keys that are not there, each under a request id of its own.
+const VAIN: usize = 1_200;
+/// Connections that send them, each one after the other: so many commands are in one entry of the log at most.
+const LANES: usize = 4;
+/// Entries that the cluster makes meanwhile of its own accord.
+const OWN_ENTRIES_MAX: u64 = 60;
+
+/// Sends them through these nodes in turn.
+async fn delete_in_vain(cluster: &Cluster, through: &[u64]) {
+    let lane = |lane: usize| {
+        let to = cluster.client_address(through[lane % through.len()]);
+        async move {
+            let mut connection = Connection::open(to).await.expect("it takes connections");
+            for nth in 0..VAIN / LANES {
+                let key = format!("absent/{lane}/{nth}");
+                let delete = Request::new("DELETE", format!("/v1/kv/{key}")).request_id(&key);
+                let answer = connection.exchange(&delete).await.expect("an answer");
+                assert_eq!(answer.status, 404, "{}", answer.text());
+            }
+        }
+    };
+    futures::future::join_all((0..LANES).map(lane)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_vain_deletes_takes_nothing_of_the_last_room_and_operators_get_out() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    for key in ["kept/0", "kept/1", "kept/2"] {
+        client.put(key, Value::bytes("x")).await.expect("there is room");
+    }
+    let session = client.session().await.expect("a session");
+    let bounds = || QuotaRequest { entries: Some(20), ..QuotaRequest::default() };
+    eventually("quotas can be set", PATIENCE, async || {
+        client.quotas().set_prefix("q/", bounds()).await.map_err(|error| error.to_string())
+    })
+    .await;
+    let full = cluster.follower().await;
+    cluster.stop(full).await;
+    cluster.set_flag(full, "--min-free-bytes", MORE_THAN_FREE);
+    cluster.start_node(full);
+    cluster.wait_all_ready().await;
+    cluster.hand_leadership_to(full).await;
+    let follower = cluster.live_but(full)[0];
+
+    let before = cluster.status(full).await.expect("a status");
+    assert!(before.warnings.iter().any(|text| text.contains("only what frees room is taken")), "{before:?}");
+    delete_in_vain(&cluster, &[full, follower]).await;
+    let after = cluster.status(full).await.expect("a status");
+    let entries = after.last_log_index - before.last_log_index;
+    println!("{VAIN} deletes of what is not there made {entries} entries");
+    assert!(entries < OWN_ENTRIES_MAX, "{entries} entries");
+
+    // What changes something and frees nothing is refused, wherever it comes in.
+    for id in [full, follower] {
+        let address = cluster.client_address(id).to_string();
+        let at = Client::builder().endpoints(address).discover_members(false).build().expect("a client");
+        let Err(Error::Rejected(problem)) = at.touch("kept/0", Duration::from_secs(600)).await else {
+            panic!("node {id} takes a touch");
+        };
+        assert_eq!((problem.code, problem.applied), (ErrorCode::QuotaExceeded, Applied::No), "{problem:?}");
+    }
+    // What is there can be removed; asked again, the answer is that of then.
+    for (nth, id) in [full, follower].into_iter().enumerate() {
+        let delete = Request::new("DELETE", format!("/v1/kv/kept/{nth}")).request_id(&format!("removal-{nth}"));
+        let first = delete.send(cluster.client_address(id)).await.expect("an answer").expect_success();
+        let again = delete.send(cluster.client_address(id)).await.expect("an answer").expect_success();
+        let revision = |answer: &Answer| answer.json::<serde_json::Value>()["revision"].clone();
+        assert_eq!(revision(&first), revision(&again), "it was removed once");
+    }
+    // So can operators do what gets them out.
+    client.session_by_id(session.id()).renew().await.expect("renewals go on");
+    client.session_by_id(session.id()).end().await.expect("sessions can be ended");
+    client.quotas().set_prefix("kept/", bounds()).await.expect("quotas can be set");
+    let gone = cluster.live_but(full).into_iter().find(|id| *id != follower).expect("there are three");
+    client.members().remove(gone).force(true).await.expect("members can be removed");
+    cluster.wait_end(gone, PATIENCE).await;
     cluster.assert_agreement().await;
 }
 

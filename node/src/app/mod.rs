@@ -14,10 +14,7 @@ use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{Observed, StateFault, StateReader};
-use quorate_store::types::{
-    AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, QuotaOp, Reply, Revision, RulesChange, SessionId,
-    SessionOp, TaskVerb, WhereChange, WriteOp,
-};
+use quorate_store::types::{Command, Reply, Revision, SessionId};
 use quorate_store::{command_codec, raft::TypeConfig};
 
 use tokio::sync::watch;
@@ -28,6 +25,7 @@ use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
 use integrity::Integrity;
+use last_room::Passage;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use renewals::{Renewals, Renewed, Renewer};
@@ -41,12 +39,14 @@ pub mod bootstrap;
 mod clock;
 pub mod cron;
 pub mod integrity;
+pub mod last_room;
 pub mod levels;
 mod lock_queues;
 mod lock_turn;
 pub mod log_trimmer;
 pub mod maintenance;
 pub mod members;
+mod need;
 mod pace;
 mod peers;
 mod proposer;
@@ -170,32 +170,6 @@ fn no_space(node_id: NodeId, lack: Lack) -> AppError {
     })
 }
 
-/// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
-fn grows_the_state(action: &Action) -> bool {
-    let grows = |op: &WriteOp| !matches!(op.change, Change::Remove | Change::Touch);
-    match action {
-        Action::Write(op) => grows(op),
-        Action::Bulk(ops) => ops.iter().any(grows),
-        Action::Txn(txn) => txn.all_writes().any(grows),
-        Action::Where(op) => op.change != WhereChange::Remove,
-        Action::Claim(_) | Action::Numbers(_) => true,
-        Action::Rules(op) => op.change != RulesChange::Remove,
-        Action::Session(op) => matches!(op, SessionOp::Create { .. } | SessionOp::CreateAs { .. }),
-        Action::Lock(op) => matches!(op, LockOp::Acquire(_) | LockOp::Proclaim { .. }),
-        Action::Barrier(op) => matches!(op, BarrierOp::Enter { .. }),
-        Action::Latch(op) => matches!(op, LatchOp::Create { .. }),
-        // Work that is under way can be finished, and tasks that nobody needs be cancelled.
-        Action::Task(op) => matches!(op.verb, TaskVerb::Schedule(_)),
-        Action::Access(op) => {
-            matches!(op, AccessOp::SetUser { .. } | AccessOp::SetRole { .. } | AccessOp::AddToken(_))
-        }
-        // Few and small; and nodes that are needed must be able to come.
-        Action::Members(_) => false,
-        Action::Quota(op) => matches!(op, QuotaOp::Set { .. }),
-        Action::Maintain(_) | Action::Faults(_) => false,
-    }
-}
-
 /// Headers of every answer, from the node's current view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaderHint {
@@ -239,6 +213,8 @@ pub struct Inner {
     pub join_policy: JoinPolicy,
     /// Held while the members are changed.
     pub changes: members::Changes,
+    /// Held by what is judged where there is hardly any room.
+    pub removals: tokio::sync::Semaphore,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// The highest feature level that this node agrees to.
@@ -300,8 +276,11 @@ impl App {
 
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         self.check_disk()?;
-        self.check_space(&command)?;
         self.check_level(&command)?;
+        let _place = match self.passage(&command, deadline).await? {
+            Passage::Log(place) => place,
+            Passage::Answered(reply) => return Ok(reply),
+        };
         let repeatable = command.request_id.is_some();
         let (encoded, urgency) = (command_codec::encode_command(&command), Urgency::of(&command.action));
         drop(command);
@@ -398,14 +377,6 @@ impl App {
     /// Whether this node trusts its state.
     pub fn integrity(&self) -> &Integrity {
         &self.inner.integrity
-    }
-
-    /// Refuses what would grow the state where there is no room for more.
-    fn check_space(&self, command: &Command) -> Result<(), AppError> {
-        match self.lack_of_space() {
-            Some(lack) if grows_the_state(&command.action) => Err(no_space(self.node_id(), lack)),
-            _ => Ok(()),
-        }
     }
 
     /// Refuses what members of before the cluster's feature level could not read.

@@ -2,7 +2,8 @@
 //!
 //! Owns what the leader knows of the data disks of the others, and the judgement over it. A follower cannot refuse what the leader
 //! has decided: it takes entries until its disk is full, and ends then. So the leader refuses what grows the state as soon as those
-//! that have room are no quorum any more, while deletes can still make some. Never counts a disk as full that nobody spoke of.
+//! that have room are no quorum any more, while deletes can still make some; and what frees nothing once those are none that have
+//! more than [the last of it](super::last_room). Never counts a disk as full that nobody spoke of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +29,12 @@ type Disks = BTreeMap<NodeId, DiskRoom>;
 /// What the leader concluded last; nothing on the others.
 #[derive(Debug, Default)]
 pub struct Room {
-    full: ArcSwapOption<Vec<(NodeId, DiskRoom)>>,
+    full: ArcSwapOption<Lacking>,
+    at_last: ArcSwapOption<Lacking>,
 }
+
+/// Members without whose disks there is no quorum.
+type Lacking = Vec<(NodeId, DiskRoom)>;
 
 impl Room {
     /// Why nothing may grow, if so; a few nanoseconds.
@@ -38,12 +43,18 @@ impl Room {
         full.as_ref().map(|full| Lack::Members { full: full.to_vec() })
     }
 
+    /// Why nothing is taken that frees nothing, if so.
+    pub fn lack_of_last(&self) -> Option<Lack> {
+        let at_last = self.at_last.load();
+        at_last.as_ref().map(|full| Lack::Members { full: full.to_vec() })
+    }
+
     /// What an operator should know.
     pub fn warning(&self) -> Option<String> {
         self.full.load().as_ref().map(|full| said(full))
     }
 
-    fn note(&self, full: Vec<(NodeId, DiskRoom)>) {
+    fn note(&self, full: Lacking, at_last: Lacking) {
         let was_full = self.full.load().is_some();
         if !full.is_empty() && !was_full {
             tracing::error!(?full, "the others have no room for more: what grows the state is refused");
@@ -52,6 +63,7 @@ impl Room {
             tracing::warn!("there is room for more again");
         }
         self.full.store((!full.is_empty()).then(|| Arc::new(full)));
+        self.at_last.store((!at_last.is_empty()).then(|| Arc::new(at_last)));
     }
 }
 
@@ -73,7 +85,7 @@ pub async fn run(app: App) {
         tokio::time::sleep(ASK_EVERY).await;
         let Some(view) = ClusterView::of(&app) else {
             disks.clear();
-            app.inner.room.note(Vec::new());
+            app.inner.room.note(Lacking::new(), Lacking::new());
             continue;
         };
         let others = view.membership.health.keys().copied().filter(|id| *id != app.node_id());
@@ -82,7 +94,9 @@ pub async fn run(app: App) {
         // Of a node that is silent the last word counts: it may have ended since its disk is full.
         disks.extend(join_all(asked).await.into_iter().flatten());
         disks.retain(|id, _| view.membership.health.contains_key(id));
-        app.inner.room.note(without_room(&view.membership, &disks));
+        let low = |disk: DiskRoom| disk.is_low().then_some(disk);
+        let full = without_room(&view.membership, &disks, low);
+        app.inner.room.note(full, without_room(&view.membership, &disks, DiskRoom::at_its_last));
     }
 }
 
@@ -101,9 +115,13 @@ async fn disk_of(app: &App, id: NodeId) -> Option<DiskRoom> {
     }
 }
 
-/// The voters whose disks are full, where those that are there and have room are no majority.
-fn without_room(membership: &MembershipState, disks: &Disks) -> Vec<(NodeId, DiskRoom)> {
-    let full = |id: &NodeId| disks.get(id).copied().filter(|disk| disk.is_low()).map(|disk| (*id, disk));
+/// The voters whose disks are full, by what is said of each, where those that are there and have room are no majority.
+fn without_room(
+    membership: &MembershipState,
+    disks: &Disks,
+    is_full: impl Fn(DiskRoom) -> Option<DiskRoom>,
+) -> Lacking {
+    let full = |id: &NodeId| disks.get(id).copied().and_then(&is_full).map(|disk| (*id, disk));
     let mut lacking = Disks::new();
     for config in &membership.configs {
         let fine = config.iter().filter(|id| membership.is_heard(**id) && full(id).is_none()).count();
@@ -139,10 +157,26 @@ mod tests {
         }
     }
 
-    fn lacking(membership: &MembershipState, low: &[NodeId]) -> Vec<NodeId> {
-        let disk = |id: &NodeId| (*id, if low.contains(id) { LOW } else { FINE });
+    fn low(disk: DiskRoom) -> Option<DiskRoom> {
+        disk.is_low().then_some(disk)
+    }
+
+    fn lacking(membership: &MembershipState, full: &[NodeId]) -> Vec<NodeId> {
+        let disk = |id: &NodeId| (*id, if full.contains(id) { LOW } else { FINE });
         let disks = membership.health.keys().map(disk).collect();
-        without_room(membership, &disks).into_iter().map(|(id, _)| id).collect()
+        without_room(membership, &disks, low).into_iter().map(|(id, _)| id).collect()
+    }
+
+    #[test]
+    fn what_frees_nothing_ends_later_than_growth() {
+        const MIB: u64 = 1 << 20;
+        let three = membership(3, &[]);
+        let disks = |free| (1..=3).map(|id| (id, DiskRoom { free, needed: 256 * MIB })).collect();
+        assert_eq!(without_room(&three, &disks(64 * MIB), low).len(), 3);
+        assert_eq!(without_room(&three, &disks(64 * MIB), DiskRoom::at_its_last), []);
+        let last = DiskRoom { free: 63 * MIB, needed: 64 * MIB };
+        let lacking = without_room(&three, &disks(63 * MIB), DiskRoom::at_its_last);
+        assert_eq!(lacking, [(1, last), (2, last), (3, last)]);
     }
 
     #[test]
@@ -163,7 +197,7 @@ mod tests {
 
     #[test]
     fn silence_alone_is_no_lack_of_room() {
-        assert_eq!(without_room(&membership(3, &[2, 3]), &Disks::new()), []);
+        assert_eq!(without_room(&membership(3, &[2, 3]), &Disks::new(), low), []);
     }
 
     #[test]

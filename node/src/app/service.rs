@@ -13,14 +13,17 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Membership, NodeId};
-use quorate_store::types::{Key, NodeDisk};
+use quorate_store::types::{Command, Key, NodeDisk};
 use quorate_store::{background, command_codec};
+use tokio::sync::SemaphorePermit;
 
 use super::bootstrap::JoinList;
 use super::integrity::Repaired;
+use super::last_room::Verdict;
+use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};
-use super::{App, Awake, Turn, members};
-use crate::peer::message::{Forwarded, HelloAnswer, PeerRequest, PeerResponse, ProposalOutcome};
+use super::{App, AppError, Awake, Turn, members};
+use crate::peer::message::{Forwarded, HelloAnswer, Lack, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{MembershipStatus, PeerInfo, PeerService};
 use crate::slow;
 
@@ -232,14 +235,13 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
         (Bytes::from(forwarded.command), came + within)
     };
     let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
-    let submit = |(command, deadline): &(Bytes, Instant)| submit_forwarded(app, command.clone(), urgency, *deadline);
-    let submitted: Vec<_> = commands.iter().map(submit).collect();
+    let (submitted, _place) = take_forwarded(app, &commands, urgency, came + FORWARDED_MAX).await;
     let mut outcomes = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
     for (proposed, (command, deadline)) in submitted.into_iter().zip(&commands) {
         let proposed = match proposed {
             Taken::Queued(submitted) => submitted.outcome(*deadline).await.unwrap_or(ProposalOutcome::NotProposed),
-            Taken::Refused(proposed) => *proposed,
+            Taken::Settled(proposed) => *proposed,
         };
         if app.inner.slow.is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
@@ -263,27 +265,80 @@ fn tell_slow(app: &App, from: NodeId, command: &[u8], proposed: &ProposalOutcome
     tracing::warn!(request_id, from, node, index, ms, bytes_in, left_out, "slow forwarded write");
 }
 
-/// A forwarded command on its way, or its proposed where it got no further.
+/// A forwarded command on its way, or what became of it where it got no further.
 enum Taken {
     Queued(Submitted),
-    Refused(Box<ProposalOutcome>),
+    Settled(Box<ProposalOutcome>),
 }
 
-/// Queues one forwarded command, unless this node has no room for what it does.
-fn submit_forwarded(app: &App, command: Bytes, urgency: Urgency, deadline: Instant) -> Taken {
-    if let Some(lack) = app.lack_of_space() {
-        // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
-        // refused when it is applied, and changes nothing.
-        let grows =
-            command_codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
-        if grows {
-            return Taken::Refused(Box::new(ProposalOutcome::NoSpace { node_id: app.node_id(), lack }));
+/// Queues forwarded commands, but for those that this node has no room for. What is judged by the state goes while the place is held.
+async fn take_forwarded<'a>(
+    app: &'a App,
+    commands: &[(Bytes, Instant)],
+    urgency: Urgency,
+    by: Instant,
+) -> (Vec<Taken>, Option<SemaphorePermit<'a>>) {
+    let queue = |(command, deadline): &(Bytes, Instant)| match app.inner.proposer.submit(
+        command.clone(),
+        urgency,
+        true,
+        *deadline,
+    ) {
+        Ok(submitted) => Taken::Queued(submitted),
+        Err(_full) => settled(ProposalOutcome::NotProposed),
+    };
+    let Some(lack) = app.lack_of_space() else { return (commands.iter().map(queue).collect(), None) };
+    let no_space = |lack: &Lack| settled(ProposalOutcome::NoSpace { node_id: app.node_id(), lack: lack.clone() });
+    let last = app.lack_of_last_room();
+    // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is refused when it is
+    // applied, and changes nothing.
+    let decoded: Vec<Option<Command>> =
+        commands.iter().map(|(command, _)| command_codec::decode_command(command).ok()).collect();
+    let need_of =
+        |command: &Option<Command>| command.as_ref().map_or(Need::Nothing, |command| need::of(&command.action));
+    let needs: Vec<Need> = decoded.iter().map(need_of).collect();
+    let is_judged = |need: Need| last.is_some() && matches!(need, Need::IfItFrees | Need::Little);
+    let to_judge: Vec<Command> =
+        needs.iter().zip(decoded).filter(|(need, _)| is_judged(**need)).filter_map(|(_, command)| command).collect();
+    let (place, verdicts) = judge_forwarded(app, to_judge, by).await;
+    let mut verdicts = verdicts.into_iter();
+    let take = |(command, need): (&(Bytes, Instant), &Need)| match (need, &last) {
+        (Need::Room, _) => no_space(&lack),
+        (Need::IfItFrees | Need::Little, Some(last)) => match verdicts.next() {
+            Some(Verdict::Propose) => queue(command),
+            Some(Verdict::Answer(reply)) => settled(ProposalOutcome::Decided(reply)),
+            Some(Verdict::Refuse) => no_space(last),
+            Some(Verdict::Again) | None => settled(ProposalOutcome::NotProposed),
+        },
+        _ => queue(command),
+    };
+    (commands.iter().zip(&needs).map(take).collect(), place)
+}
+
+/// No verdicts: they have to be asked for again.
+async fn judge_forwarded(
+    app: &App,
+    commands: Vec<Command>,
+    by: Instant,
+) -> (Option<SemaphorePermit<'_>>, Vec<Verdict>) {
+    if commands.is_empty() {
+        return (None, Vec::new());
+    }
+    let judged = async {
+        let place = app.place_for_removals(by).await?;
+        Ok::<_, AppError>((place, app.judge(commands, by).await?))
+    };
+    match judged.await {
+        Ok((place, verdicts)) => (Some(place), verdicts),
+        Err(error) => {
+            tracing::debug!(%error, "forwarded commands could not be judged");
+            (None, Vec::new())
         }
     }
-    match app.inner.proposer.submit(command, urgency, true, deadline) {
-        Ok(submitted) => Taken::Queued(submitted),
-        Err(_full) => Taken::Refused(Box::new(ProposalOutcome::NotProposed)),
-    }
+}
+
+fn settled(outcome: ProposalOutcome) -> Taken {
+    Taken::Settled(Box::new(outcome))
 }
 
 /// Roughly what the answer takes on the wire.

@@ -92,11 +92,11 @@ impl App {
     }
 
     fn space_warning(&self) -> Option<String> {
-        match self.inner.space.state() {
-            quorate_store::space::Space::Ok => None,
-            quorate_store::space::Space::Low { free, needed } => {
-                Some(format!("the data disk has {free} bytes free, writes need {needed}"))
-            }
+        let room = self.disk_room();
+        let said = format!("the data disk has {} bytes free, writes need {}", room.free, room.needed);
+        match room.at_its_last() {
+            Some(last) => Some(format!("{said}; below {} only what frees room is taken", last.needed)),
+            None => room.is_low().then_some(said),
         }
     }
 }
