@@ -238,6 +238,7 @@ impl Config {
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
             answers_bytes_max: limits::ANSWERS_BYTES_MAX,
+            watches_max: limits::WATCHES_MAX,
             classes: ClassLimits::default(),
             accounts: self.accounts,
             slow_request: self.slow_request,

@@ -378,7 +378,7 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
     let start =
         u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
     let backend = &call.api.backend;
-    if backend.feed().watches() >= limits::WATCHES_MAX {
+    if backend.feed().watches() >= call.api.settings.watches_max {
         return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));
     }
     let deadline = Instant::now() + call.timeout;

@@ -50,6 +50,8 @@ pub struct ApiSettings {
     pub body_rate_min: u64,
     /// Most bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
     pub answers_bytes_max: usize,
+    /// Watches at a time, those over etcd's protocol too.
+    pub watches_max: usize,
     /// What is handled at once; more is answered with 429.
     pub classes: ClassLimits,
     /// What one caller may take.
@@ -140,7 +142,7 @@ impl Api {
         let accounts = Accounts::new(settings.accounts);
         let turns = Arc::new(Turns::default());
         metrics.add_source(TurnSamples(Arc::clone(&turns)));
-        let shares = Shares::new(settings.classes.waiting, limits::WATCHES_MAX);
+        let shares = Shares::new(settings.classes.waiting, settings.watches_max);
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
         let answers = AnswerMemory::new(settings.answers_bytes_max);

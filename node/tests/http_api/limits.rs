@@ -1,11 +1,13 @@
 //! What a node does not take on: full classes, accounts that took all they may, answers that nobody reads, requests that are too late.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_store::types::{Outcome, SessionReply};
 use serde_json::json;
+use tokio::net::TcpSocket;
 
 use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 
@@ -326,6 +328,82 @@ async fn an_account_has_so_many_watches() {
         begin(&server, "GET", watch, &[], b"").await.response(true).await.status == 200
     })
     .await;
+}
+
+/// A request from this address that is not waited for.
+async fn begin_from(server: &Server, from: Ipv4Addr, path: &str) -> Raw {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((from, 0).into()).expect("an address of loopback");
+    let mut raw = Raw::on(socket.connect(server.addr).await.expect("the server listens"));
+    raw.send_request("GET", path, &[], b"").await;
+    raw
+}
+
+#[tokio::test]
+async fn one_caller_has_half_of_the_watches_and_others_have_theirs() {
+    let server = server_with(|api| api.watches_max = 4).await;
+    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let paths = ["/v1/watch?prefix=a", "/v1/elections/e/observe"];
+    let mut open = Vec::new();
+    for path in paths {
+        let mut raw = begin_from(&server, one, path).await;
+        assert_eq!(raw.response(true).await.status, 200, "{path}");
+        open.push(raw);
+    }
+    for path in paths {
+        let refused = begin_from(&server, one, path).await.response(false).await;
+        let problem = refused.problem();
+        assert_eq!(problem.code, ErrorCode::TooManyRequests);
+        assert_eq!(problem.detail, "one caller may have 2 watches of this node, half of all");
+        let mut raw = begin_from(&server, other, path).await;
+        assert_eq!(raw.response(true).await.status, 200, "{path}");
+        open.push(raw);
+    }
+    open.remove(0);
+    until("a watch that ended still counts", async || {
+        begin_from(&server, one, paths[0]).await.response(true).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_caller_has_half_of_the_places_of_those_who_wait() {
+    let server = server_with(|api| api.classes.waiting = 4).await;
+    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let wait = "/v1/kv/k?if_none_match=0&wait_ms=60000";
+    let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
+    let mut waiting = Vec::new();
+    for from in [one, one, other, other] {
+        waiting.push(begin_from(&server, from, wait).await);
+        until("it does not wait", async || metric(&server, in_use).await == waiting.len() as f64).await;
+        if waiting.len() == 2 {
+            let refused = begin_from(&server, one, wait).await.response(false).await;
+            too_many(&refused.problem(), "class `waiting`");
+        }
+    }
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2);
+    for mut raw in waiting {
+        assert_eq!(raw.response(false).await.status, 200, "woken by the write");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_an_audit_trail_costs_as_much_as_a_find() {
+    // A find takes all of it, a page of a listing a part.
+    let server = server_with(|api| api.classes.scan = 17).await;
+    server.backend.hold_scans(true);
+    let mut listing = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
+    until("the listing did not come", async || server.backend.scans() == 1).await;
+    let trail = "/v1/audit?key=k&limit=1";
+    assert_eq!(server.get(trail).await.status, 200, "16 and 1 fit");
+    let mut second = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
+    until("the listing did not come", async || server.backend.scans() == 2).await;
+    too_many(&server.get(trail).await.problem(), "class `scan` of this node is full");
+    let find = server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"a","limit":1}"#).await;
+    too_many(&find.problem(), "class `scan` of this node is full");
+    server.backend.hold_scans(false);
+    assert_eq!((listing.response(false).await.status, second.response(false).await.status), (200, 200));
+    assert_eq!(server.get(trail).await.status, 200);
 }
 
 #[tokio::test]

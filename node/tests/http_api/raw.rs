@@ -43,6 +43,7 @@ pub fn api_settings() -> ApiSettings {
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
         answers_bytes_max: 64 * 1024 * 1024,
+        watches_max: 10_000,
         classes: ClassLimits { coordination: 100, point: 100, scan: 100, waiting: 100 },
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
@@ -79,8 +80,12 @@ impl Server {
     }
 
     pub async fn start_with(api: ApiSettings, settings: ServeSettings) -> Self {
-        let backend = Fake::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::start_on(listener, api, settings)
+    }
+
+    pub fn start_on(listener: TcpListener, api: ApiSettings, settings: ServeSettings) -> Self {
+        let backend = Fake::new();
         let addr = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let metrics = Metrics::new(&route_templates());
@@ -90,7 +95,7 @@ impl Server {
     }
 
     pub async fn connect(&self) -> Raw {
-        Raw { stream: TcpStream::connect(self.addr).await.expect("the server listens"), buffer: Vec::new() }
+        Raw::on(TcpStream::connect(self.addr).await.expect("the server listens"))
     }
 
     /// One request on a connection of its own.
@@ -115,6 +120,17 @@ pub struct Raw {
 }
 
 impl Raw {
+    pub fn on(stream: TcpStream) -> Self {
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// Takes so many bytes at most; 0 where there will be no more.
+    pub async fn take(&mut self, most: usize) -> usize {
+        let mut bytes = vec![0; most];
+        let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut bytes)).await.expect("the server went silent");
+        read.unwrap_or(0)
+    }
+
     pub async fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.expect("the connection takes it");
     }

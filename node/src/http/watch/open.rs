@@ -23,7 +23,6 @@ use crate::http::watch::options::{Start, WatchOptions, future};
 use crate::http::watch::read::Initial;
 use crate::http::watch::sse;
 use crate::http::watch::stream::WatchBody;
-use crate::limits;
 
 /// The route of watches.
 pub fn routes() -> Routes {
@@ -64,7 +63,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let WatchOptions { range, start, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
     let backend = &context.api.backend;
-    if backend.feed().watches() >= limits::WATCHES_MAX {
+    if backend.feed().watches() >= context.api.settings.watches_max {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
     let wanted = requirements(&range);
