@@ -414,7 +414,8 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let io = TokioIo::new(stream);
     let mut builder = http1::Builder::new();
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
-    builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
+    builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).max_buf_size(limits::H1_BUFFER_BYTES);
+    builder.timer(TokioTimer::new());
     let lanes = api.turns.lanes(origin.neighbour());
     let share = Arc::clone(&lanes.share);
     drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)

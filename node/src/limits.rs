@@ -131,8 +131,12 @@ pub const ANSWER_RATE_MIN: u64 = 64 * 1024;
 /// How often a stream looks for room for its next answers while there is none, milliseconds.
 pub const ANSWER_ROOM_LOOK_MS: u64 = 50;
 
-/// An answer from this length on is a long one. Shorter ones are bounded by the number of connections.
+/// An answer from this length on is a long one. Shorter ones are bounded by the number of connections; those that are made while they are
+/// sent count from their first byte.
 pub const LONG_ANSWER_BYTES: u64 = 32 * 1024;
+
+/// What each piece of an answer that waits for its reader takes beside its bytes, about.
+pub const HELD_FRAME_BYTES: usize = 256;
 
 /// Accounts that are told apart at a time, where they are bounded: about a megabyte.
 pub const ACCOUNTS_MAX: usize = 10_000;
@@ -272,6 +276,10 @@ pub const AUDIT_BYTES_MAX: usize = 4 << 20;
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;
 
+/// What an HTTP/1.1 connection buffers of answers that its peer does not read, but for one piece, and reads ahead of requests. hyper's own
+/// bound is six times as much.
+pub const H1_BUFFER_BYTES: usize = 64 * 1024;
+
 /// Streams of one HTTP/2 connection at a time.
 pub const H2_STREAMS_MAX: u32 = 256;
 
@@ -322,6 +330,7 @@ const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
 const _: () = assert!(BULK_BODY_BYTES_MAX <= BODY_BYTES_MAX_CEILING);
 const _: () = assert!(ACTION_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(COMMAND_FRAME_BYTES >= limits::REQUEST_ID_BYTES_MAX + limits::REQUEST_PART_BYTES_MAX + 64);
+const _: () = assert!(H1_BUFFER_BYTES > HEAD_BYTES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(FIND_BYTES_MAX > LIST_BYTES_MAX);

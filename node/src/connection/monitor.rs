@@ -41,7 +41,7 @@ pub struct ConnectionMonitor {
     stalled_since: AtomicU64,
     /// What of each answer waits for the peer to take it. The socket cannot tell: a peer may read it well and give one of the
     /// streams that share it no window, or read just enough of a long answer to be seen to read.
-    takers: Mutex<Vec<Weak<Offer>>>,
+    takers: Mutex<Vec<Taker>>,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -152,27 +152,32 @@ impl ConnectionMonitor {
 
     /// Judges the connection as it is now.
     pub fn verdict(&self, patience: &Patience) -> Verdict {
-        if self.lasted(&self.stalled_since, patience.stall) || self.has_stalled_taker(patience.stall) {
+        self.verdict_at(self.now(), patience)
+    }
+
+    fn verdict_at(&self, now: u64, patience: &Patience) -> Verdict {
+        if lasted(&self.stalled_since, now, patience.stall) || self.has_stalled_taker(now, patience.stall) {
             return Verdict::Stalled;
         }
-        if self.lasted(&self.lingering_since, Duration::from_millis(limits::LINGER_MS)) {
+        if lasted(&self.lingering_since, now, Duration::from_millis(limits::LINGER_MS)) {
             return Verdict::Lingered;
         }
         if self.busy.load(Ordering::Relaxed) > 0 {
             return Verdict::Fine;
         }
-        if patience.head.is_some_and(|head| self.lasted(&self.head_since, head)) {
+        if patience.head.is_some_and(|head| lasted(&self.head_since, now, head)) {
             return Verdict::SlowHead;
         }
-        if self.lasted(&self.idle_since, patience.idle) { Verdict::Idle } else { Verdict::Fine }
+        if lasted(&self.idle_since, now, patience.idle) { Verdict::Idle } else { Verdict::Fine }
     }
 
-    /// Also forgets what was taken.
-    fn has_stalled_taker(&self, limit: Duration) -> bool {
+    /// Also forgets the answers that are over.
+    fn has_stalled_taker(&self, now: u64, limit: Duration) -> bool {
         let mut stalled = false;
-        self.takers.lock().retain(|taker| {
-            let Some(offer) = taker.upgrade() else { return false };
-            stalled |= self.lasted(&offer.since, limit + offer.extra());
+        self.takers.lock().retain_mut(|taker| {
+            let Some(offer) = taker.offer.upgrade() else { return false };
+            let bytes = offer.bytes.load(Ordering::Relaxed);
+            stalled |= lasted(&offer.since, now, limit + time_for(bytes)) || taker.round.is_late(&offer, now, limit);
             true
         });
         stalled
@@ -180,21 +185,26 @@ impl ConnectionMonitor {
 
     /// Watches whether the peer takes what is offered to it.
     pub fn watch_taking(self: &Arc<Self>) -> Taking {
-        let offer = Arc::new(Offer { since: AtomicU64::new(NEVER), bytes: AtomicU64::new(0) });
+        let offer = Arc::new(Offer::default());
         let mut takers = self.takers.lock();
         // Between two verdicts many answers may come and go.
         if takers.len() == takers.capacity() {
-            takers.retain(|taker| taker.strong_count() > 0);
+            takers.retain(|taker| taker.offer.strong_count() > 0);
         }
-        takers.push(Arc::downgrade(&offer));
+        takers.push(Taker { offer: Arc::downgrade(&offer), round: Round::default() });
         drop(takers);
         Taking { monitor: Arc::clone(self), offer }
     }
+}
 
-    fn lasted(&self, mark: &AtomicU64, limit: Duration) -> bool {
-        let since = mark.load(Ordering::Relaxed);
-        since != NEVER && u128::from(self.now().saturating_sub(since)) >= limit.as_millis()
-    }
+fn lasted(mark: &AtomicU64, now: u64, limit: Duration) -> bool {
+    let since = mark.load(Ordering::Relaxed);
+    since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
+}
+
+/// The time that so many bytes may take beyond that of a peer which takes nothing.
+fn time_for(bytes: u64) -> Duration {
+    Duration::from_millis(bytes.saturating_mul(1_000) / limits::ANSWER_RATE_MIN)
 }
 
 /// Marks a request as in the works as long as it lives.
@@ -223,19 +233,47 @@ impl Busy {
     }
 }
 
-/// What waits for the peer to take it.
-#[derive(Debug)]
+/// What waits for the peer to take it: all of an answer, or of its frames.
+#[derive(Debug, Default)]
 struct Offer {
-    /// Since when.
+    /// Since when the peer has not asked for the next frame.
     since: AtomicU64,
-    /// How much it is.
+    /// How long the last one was.
     bytes: AtomicU64,
+    /// Bytes that were handed on since the beginning.
+    handed: AtomicU64,
+    /// Those of them that are gone.
+    gone: AtomicU64,
 }
 
-impl Offer {
-    /// The time that it may take beyond that of a peer which takes nothing.
-    fn extra(&self) -> Duration {
-        Duration::from_millis(self.bytes.load(Ordering::Relaxed) * 1_000 / limits::ANSWER_RATE_MIN)
+/// An answer, and how far its peer was seen to take it.
+#[derive(Debug)]
+struct Taker {
+    offer: Weak<Offer>,
+    round: Round,
+}
+
+/// What of an answer was on its way at some verdict. All of it has to be gone in time; then the next round begins with what is on its way
+/// by then. So frames are judged together, however many there are, and they go in the order in which they came.
+#[derive(Debug, Default)]
+struct Round {
+    since: u64,
+    /// How many bytes had been handed on.
+    until: u64,
+    /// How many of them were on their way.
+    bytes: u64,
+}
+
+impl Round {
+    /// Whether what is on its way has been for too long.
+    fn is_late(&mut self, offer: &Offer, now: u64, limit: Duration) -> bool {
+        let gone = offer.gone.load(Ordering::Relaxed);
+        if gone < self.until {
+            return u128::from(now.saturating_sub(self.since)) >= (limit + time_for(self.bytes)).as_millis();
+        }
+        let until = offer.handed.load(Ordering::Relaxed);
+        *self = Self { since: now, until, bytes: until.saturating_sub(gone) };
+        false
     }
 }
 
@@ -246,15 +284,34 @@ pub struct Taking {
 }
 
 impl Taking {
-    /// So many bytes are offered.
+    /// So many bytes are offered: from now on the peer is to ask for the next ones.
     pub fn offered(&self, bytes: usize) {
         self.offer.bytes.store(bytes as u64, Ordering::Relaxed);
         self.offer.since.store(self.monitor.now(), Ordering::Relaxed);
     }
 
-    /// They were taken, or there is room for the next ones.
+    /// It does.
     pub fn taken(&self) {
         self.offer.since.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// So many bytes are on their way, until what is returned is dropped.
+    pub fn hand_on(&self, bytes: usize) -> OnItsWay {
+        self.offer.handed.fetch_add(bytes as u64, Ordering::Relaxed);
+        OnItsWay { offer: Arc::clone(&self.offer), bytes: bytes as u64 }
+    }
+}
+
+/// Bytes of an answer that are on their way.
+#[derive(Debug)]
+pub struct OnItsWay {
+    offer: Arc<Offer>,
+    bytes: u64,
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.offer.gone.fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -342,5 +399,159 @@ impl AsyncWrite for Watched {
             std::task::ready!(self.poll_swallow(cx));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000;
+
+    fn patience() -> Patience {
+        Patience { head: Some(Duration::from_secs(10)), idle: Duration::from_secs(300), stall: Duration::from_secs(30) }
+    }
+
+    fn monitor() -> Arc<ConnectionMonitor> {
+        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(300))
+    }
+
+    impl ConnectionMonitor {
+        /// The verdict some seconds from now.
+        fn after(&self, seconds: u64) -> Verdict {
+            self.verdict_at(self.now() + seconds * SECOND, &patience())
+        }
+    }
+
+    #[test]
+    fn a_connection_without_a_request_is_idle_in_time_and_one_with_a_request_never() {
+        let monitor = monitor();
+        assert_eq!((monitor.after(299), monitor.after(300)), (Verdict::Fine, Verdict::Idle));
+        let busy = Busy::new(Arc::clone(&monitor));
+        assert_eq!(monitor.after(1_000_000), Verdict::Fine);
+        drop(busy);
+        assert_eq!((monitor.after(299), monitor.after(301)), (Verdict::Fine, Verdict::Idle));
+    }
+
+    #[test]
+    fn a_head_has_its_time_and_bytes_beside_a_request_are_none() {
+        let monitor = monitor();
+        monitor.bytes_came();
+        assert_eq!((monitor.after(9), monitor.after(10)), (Verdict::Fine, Verdict::SlowHead));
+        let over_http2 = Patience { head: None, ..patience() };
+        assert_eq!(monitor.verdict_at(monitor.now() + 10 * SECOND, &over_http2), Verdict::Fine);
+        let busy = Busy::new(Arc::clone(&monitor));
+        // The body of the request, or the next one behind it.
+        monitor.bytes_came();
+        assert_eq!(monitor.after(10), Verdict::Fine);
+        drop(busy);
+        assert_eq!(monitor.after(10), Verdict::Fine, "the head came whole");
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_has_stalled_whatever_else_it_does() {
+        let monitor = monitor();
+        let _busy = Busy::new(Arc::clone(&monitor));
+        monitor.sending(false);
+        assert_eq!((monitor.after(29), monitor.after(30)), (Verdict::Fine, Verdict::Stalled));
+        monitor.sending(true);
+        assert_eq!(monitor.after(30), Verdict::Fine);
+    }
+
+    #[test]
+    fn a_reader_by_drops_has_the_time_of_the_least_rate_and_no_more() {
+        let monitor = monitor();
+        let _busy = Busy::new(Arc::clone(&monitor));
+        let taking = monitor.watch_taking();
+        // A hundred seconds at the least rate.
+        let answer = taking.hand_on(100 * limits::ANSWER_RATE_MIN as usize);
+        drop(taking);
+        assert_eq!(monitor.after(0), Verdict::Fine, "it begins");
+        for second in 1..130 {
+            // A byte now and then.
+            monitor.sending(false);
+            monitor.sending(true);
+            assert_eq!(monitor.after(second), Verdict::Fine, "{second}");
+        }
+        assert_eq!(monitor.after(131), Verdict::Stalled);
+        drop(answer);
+        assert_eq!(monitor.after(131), Verdict::Fine, "all of it is gone");
+        assert!(monitor.takers.lock().is_empty(), "and forgotten");
+    }
+
+    #[test]
+    fn a_stream_may_always_have_something_on_its_way_while_its_reader_is_fast_enough() {
+        const FRAME: usize = 2 * limits::ANSWER_RATE_MIN as usize;
+        let monitor = monitor();
+        let _busy = Busy::new(Arc::clone(&monitor));
+        let taking = monitor.watch_taking();
+        let mut on_its_way = std::collections::VecDeque::from([taking.hand_on(FRAME)]);
+        // Each frame is taken before the next verdict, with another one behind it.
+        for second in 0..600 {
+            on_its_way.push_back(taking.hand_on(FRAME));
+            drop(on_its_way.pop_front());
+            assert_eq!(monitor.after(second), Verdict::Fine, "{second}");
+        }
+        // From now on none is.
+        assert_eq!(monitor.after(600), Verdict::Fine);
+        on_its_way.push_back(taking.hand_on(FRAME));
+        assert_eq!(monitor.after(625), Verdict::Fine, "30 s and those of a frame");
+        assert_eq!(monitor.after(640), Verdict::Stalled);
+    }
+
+    #[test]
+    fn short_frames_that_go_one_by_one_are_judged_together() {
+        let monitor = monitor();
+        let taking = monitor.watch_taking();
+        let mut on_its_way: Vec<_> = (0..1_000).map(|_| taking.hand_on(100)).collect();
+        on_its_way.reverse();
+        assert_eq!(monitor.after(0), Verdict::Fine);
+        for second in 1..=30 {
+            // One frame a second goes, and another comes.
+            drop(on_its_way.pop());
+            on_its_way.insert(0, taking.hand_on(100));
+            assert_eq!(monitor.after(second), Verdict::Fine, "{second}");
+        }
+        assert_eq!(
+            monitor.after(34),
+            Verdict::Stalled,
+            "what was there at first is not gone after 30 s and its own two"
+        );
+    }
+
+    #[test]
+    fn a_peer_that_does_not_ask_for_the_next_frame_has_stalled_with_nothing_on_its_way() {
+        let monitor = monitor();
+        let _busy = Busy::new(Arc::clone(&monitor));
+        let taking = monitor.watch_taking();
+        taking.offered(0);
+        assert_eq!((monitor.after(29), monitor.after(31)), (Verdict::Fine, Verdict::Stalled));
+        taking.offered(10 * limits::ANSWER_RATE_MIN as usize);
+        assert_eq!((monitor.after(39), monitor.after(41)), (Verdict::Fine, Verdict::Stalled));
+        taking.taken();
+        assert_eq!(monitor.after(41), Verdict::Fine);
+    }
+
+    #[test]
+    fn the_rest_of_a_refused_request_is_not_waited_for_long() {
+        let monitor = monitor();
+        monitor.lingering_since.store(monitor.now(), Ordering::Relaxed);
+        assert_eq!((monitor.after(0), monitor.after(2)), (Verdict::Fine, Verdict::Lingered));
+    }
+
+    #[test]
+    fn answers_that_go_on_are_looked_at_rarely_and_those_that_are_over_leave_nothing() {
+        let (monitor, tick) = (monitor(), Duration::from_secs(1));
+        assert_eq!(monitor.next_look(tick, &patience()), tick);
+        let mut busy = Busy::new(Arc::clone(&monitor));
+        busy.goes_on();
+        busy.goes_on();
+        assert_eq!(monitor.next_look(tick, &patience()), patience().stall / 4);
+        drop(busy);
+        assert_eq!(monitor.next_look(tick, &patience()), tick);
+        for _ in 0..10_000 {
+            drop(monitor.watch_taking().hand_on(1));
+        }
+        assert!(monitor.takers.lock().len() < 10, "without a verdict between");
     }
 }

@@ -405,7 +405,7 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
     let share = call.watch_share().map_err(because)?;
     let watching = Watching::of(&call.caller(), wanted);
     let watch = backend.feed().watch(watch_range(range), position);
-    let watcher = Watcher::new(Arc::clone(&call.api), watch, view, watching, (counted, share));
+    let watcher = Watcher::new(&call, watch, view, watching, (counted, share));
     Ok(Created { id, watcher, at: at.revision })
 }
 

@@ -18,9 +18,11 @@ use quorate_store::types::{Entry, Key, Revision};
 
 use crate::etcd::range::key_value;
 use crate::gateway::admission::accounts::Held;
+use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Watching;
+use crate::gateway::call::Call;
 use crate::gateway::watch::{self, Versions};
 use crate::limits;
 use crate::metrics::WatchSource;
@@ -47,13 +49,15 @@ pub struct Watcher {
     /// One of the watches that its caller may have, as configured and of all.
     _counted: (Option<Held>, HeldShare),
     api: Arc<Api>,
+    /// What its account holds of answers that were not taken.
+    share: Arc<Share>,
     watch: Watch,
     /// What it shows.
     pub view: View,
     /// Who watches, where not everybody may.
     pub watching: Option<Watching>,
     pulled: VecDeque<Arc<RecentChange>>,
-    reading: Option<BoxFuture<'static, Result<ChangesRead, StateFault>>>,
+    reading: Option<BoxFuture<'static, Result<Option<ChangesRead>, StateFault>>>,
     /// What is about to be sent.
     events: Vec<Event>,
     bytes: usize,
@@ -72,14 +76,15 @@ pub enum Step {
 impl Watcher {
     /// Begins at the position of `watch`.
     pub fn new(
-        api: Arc<Api>,
+        call: &Call,
         watch: Watch,
         view: View,
         watching: Option<Watching>,
         counted: (Option<Held>, HeldShare),
     ) -> Self {
         let (pulled, reading, events, bytes, last) = Default::default();
-        Self { _counted: counted, api, watch, view, watching, pulled, reading, events, bytes, last }
+        let (api, share) = (Arc::clone(&call.api), call.answer_share());
+        Self { _counted: counted, api, share, watch, view, watching, pulled, reading, events, bytes, last }
     }
 
     /// What comes next.
@@ -89,9 +94,11 @@ impl Watcher {
                 let Poll::Ready(read) = reading.as_mut().poll(cx) else { return Poll::Pending };
                 self.reading = None;
                 match read? {
-                    ChangesRead::Page(page) => self.take_page(page),
-                    ChangesRead::Compacted(at) => return Poll::Ready(Ok(Step::Compacted(at))),
-                    ChangesRead::Future(at) => {
+                    // It is read once there is room for it.
+                    None => {}
+                    Some(ChangesRead::Page(page)) => self.take_page(page),
+                    Some(ChangesRead::Compacted(at)) => return Poll::Ready(Ok(Step::Compacted(at))),
+                    Some(ChangesRead::Future(at)) => {
                         let fault = format!("a watch is at {:?}, the state at {at:?}", self.watch.position());
                         return Poll::Ready(Err(StateFault::new(fault)));
                     }
@@ -149,7 +156,7 @@ impl Watcher {
             bytes_max: limits::WATCH_CHUNK_BYTES,
             looked_at_max: limits::WATCH_LOOKED_AT_MAX,
         };
-        self.reading = Some(watch::read(&self.api, move |backend| backend.changes(&query)));
+        self.reading = Some(watch::read(&self.api, &self.share, move |backend| backend.changes(&query)));
     }
 
     fn take_page(&mut self, page: ChangesPage) {

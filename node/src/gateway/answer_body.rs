@@ -28,7 +28,7 @@ pub fn of(call: &Call, body: Body) -> Body {
     let Some(monitor) = call.monitor() else { return body };
     let (share, taking) = (call.answer_share(), monitor.watch_taking());
     if exact.is_some() {
-        return whole(body, &share, taking);
+        return whole(body, &share, &taking);
     }
     // Its peer may not even let it begin.
     taking.offered(0);
@@ -36,7 +36,7 @@ pub fn of(call: &Call, body: Body) -> Body {
 }
 
 /// A long answer that is there. It counts from now on, whether its peer lets it begin or not.
-fn whole(mut body: Body, share: &Arc<Share>, taking: Taking) -> Body {
+fn whole(mut body: Body, share: &Arc<Share>, taking: &Taking) -> Body {
     // One frame, and it is there.
     let frame = body.frame().now_or_never().flatten().and_then(Result::ok);
     let bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
@@ -48,7 +48,7 @@ struct Stream {
     body: Body,
     share: Arc<Share>,
     monitor: Arc<ConnectionMonitor>,
-    /// Whether its peer asks for the next frame.
+    /// Whether its peer takes what is on its way, and asks for the next frame.
     taking: Taking,
     /// When to look for room again.
     look: Option<Pin<Box<Sleep>>>,
@@ -65,12 +65,10 @@ impl Stream {
         Poll::Ready(())
     }
 
+    /// Counts a frame, however short: below HTTP many of them wait for a peer that does not read.
     fn offer(&self, bytes: Bytes) -> Bytes {
         self.taking.offered(bytes.len());
-        if (bytes.len() as u64) < limits::LONG_ANSWER_BYTES {
-            return bytes;
-        }
-        self.share.hold(bytes, self.monitor.watch_taking())
+        self.share.hold(bytes, &self.taking)
     }
 }
 

@@ -10,26 +10,36 @@ use quorate_api::WatchEndCode;
 use quorate_store::background;
 use quorate_store::state::{RecentChange, StateFault};
 use quorate_store::types::Entry;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::Node;
+use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
 use crate::limits;
 
-/// Reads where blocking is allowed, as soon as one of the few places is free.
+/// Reads where blocking is allowed, as soon as one of the few places is free; `None` where by then there is no room for what it would
+/// give. It goes on whether its watch is asked for more or not: one that waits for its reader must not keep a place from others.
 pub fn read<T: Send + 'static>(
     api: &Api,
+    share: &Arc<Share>,
     read: impl FnOnce(&Node) -> Result<T, StateFault> + Send + 'static,
-) -> BoxFuture<'static, Result<T, StateFault>> {
-    let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
-    Box::pin(async move {
+) -> BoxFuture<'static, Result<Option<T>, StateFault>> {
+    let (places, backend, share) = (Arc::clone(&api.watch_reads), api.backend.clone(), Arc::clone(share));
+    let did_not_end =
+        |error: &dyn std::fmt::Display| StateFault::new(format!("the read of a watch did not end: {error}"));
+    let work = AbortOnDropHandle::new(tokio::spawn(async move {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
+        if !share.has_room() {
+            return Ok(None);
+        }
         let done = background::patiently(move || {
             // Kept until it ends, even if the watch ends before.
             let _place = place;
             read(&backend)
         });
-        done.await.unwrap_or_else(|error| Err(StateFault::because("the read of a watch did not end", error)))
-    })
+        done.await.unwrap_or_else(|error| Err(did_not_end(&error))).map(Some)
+    }));
+    Box::pin(async move { work.await.unwrap_or_else(|error| Err(did_not_end(&error))) })
 }
 
 /// The versions of an entry around a change.

@@ -27,6 +27,7 @@ mod listing;
 mod members;
 mod preferences;
 mod quotas;
+mod readers;
 mod slow;
 mod stream;
 mod tasks;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-use crate::connection::monitor::Taking;
+use crate::connection::monitor::{OnItsWay, Taking};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::failure::Failure;
@@ -42,7 +42,14 @@ struct Held {
     bytes: Bytes,
     share: Arc<Share>,
     /// Tells on the reader.
-    _taking: Taking,
+    _on_its_way: OnItsWay,
+}
+
+impl Held {
+    /// With what it takes beside its bytes: frames of some bytes are many.
+    fn cost(&self) -> usize {
+        self.bytes.len() + limits::HELD_FRAME_BYTES
+    }
 }
 
 impl AsRef<[u8]> for Held {
@@ -53,8 +60,9 @@ impl AsRef<[u8]> for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.share.bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
-        self.share.all.bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        let cost = self.cost();
+        self.share.bytes.fetch_sub(cost, Ordering::Relaxed);
+        self.share.all.bytes.fetch_sub(cost, Ordering::Relaxed);
     }
 }
 
@@ -96,11 +104,12 @@ impl Share {
     }
 
     /// Counts these bytes until nothing of them is left, and has the connection ended where its peer is too slow to take them.
-    pub fn hold(self: &Arc<Self>, bytes: Bytes, taking: Taking) -> Bytes {
-        self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        self.all.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        taking.offered(bytes.len());
-        Bytes::from_owner(Held { bytes, share: Arc::clone(self), _taking: taking })
+    pub fn hold(self: &Arc<Self>, bytes: Bytes, taking: &Taking) -> Bytes {
+        let held = Held { _on_its_way: taking.hand_on(bytes.len()), bytes, share: Arc::clone(self) };
+        let cost = held.cost();
+        self.bytes.fetch_add(cost, Ordering::Relaxed);
+        self.all.bytes.fetch_add(cost, Ordering::Relaxed);
+        Bytes::from_owner(held)
     }
 
     /// Whether the streams of this account may have one more operation under way.
@@ -150,11 +159,12 @@ mod tests {
     fn what_is_held_counts_until_its_last_byte_is_gone() {
         let memory = AnswerMemory::new(1_000_000);
         let share = memory.share(account(1));
-        let mut bytes = share.hold(vec![7; 150_000].into(), taking());
-        assert_eq!((memory.held(), bytes.len()), (150_000, 150_000));
+        let mut bytes = share.hold(vec![7; 150_000].into(), &taking());
+        let cost = 150_000 + limits::HELD_FRAME_BYTES;
+        assert_eq!((memory.held(), bytes.len()), (cost, 150_000));
         let last = bytes.split_off(149_999);
         drop(bytes);
-        assert_eq!(memory.held(), 150_000, "a byte is on its way");
+        assert_eq!(memory.held(), cost, "a byte is on its way");
         drop(last);
         assert_eq!(memory.held(), 0);
     }
@@ -163,10 +173,10 @@ mod tests {
     fn one_account_leaves_the_rest_to_others() {
         let memory = AnswerMemory::new(400_000);
         let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
-        let held = greedy.hold(vec![7; 100_000].into(), taking());
+        let held = greedy.hold(vec![7; 100_000].into(), &taking());
         assert!(greedy.check().is_err() && memory.share(account(1)).check().is_err() && !greedy.has_room());
         assert!(other.check().is_ok() && other.has_room());
-        let rest: Vec<_> = (3..6).map(|n| memory.share(account(n)).hold(vec![7; 100_000].into(), taking())).collect();
+        let rest: Vec<_> = (3..6).map(|n| memory.share(account(n)).hold(vec![7; 100_000].into(), &taking())).collect();
         assert!(other.check().is_err(), "all of it is taken");
         assert!(other.has_room(), "a stream of somebody who holds nothing goes on");
         drop((held, rest));

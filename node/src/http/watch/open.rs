@@ -2,8 +2,6 @@
 //!
 //! Owns how a watch begins: where it goes on from, and that this can be.
 
-use std::sync::Arc;
-
 use quorate_api::{Problem, WatchEvent};
 use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
@@ -78,7 +76,7 @@ pub async fn get(context: Context) -> Outcome {
     let watching = Watching::of(&context.caller(), wanted);
     let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
     let watch = backend.feed().watch(range, position);
-    let body = WatchBody::new(Arc::clone(&context.api), watch, view, initial);
+    let body = WatchBody::new(&context, watch, view, initial);
     let mut response = sse::open(&context, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)

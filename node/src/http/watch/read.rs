@@ -14,14 +14,15 @@ use quorate_store::state::{
 };
 use quorate_store::types::{Key, Revision, WallMillis};
 
+use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
 use crate::gateway::watch;
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;
 use crate::limits;
 
-/// A read under way.
-pub type Reading = Pin<Box<dyn Future<Output = Result<Read, StateFault>> + Send>>;
+/// A read under way; `None` where there was no room for what it would have given.
+pub type Reading = Pin<Box<dyn Future<Output = Result<Option<Read>, StateFault>> + Send>>;
 
 /// What a read gave.
 pub enum Read {
@@ -87,7 +88,7 @@ impl Initial {
 }
 
 /// Reads on from where the watch is.
-pub fn changes(api: &Arc<Api>, watch: &Watch, view: &Arc<WatchView>) -> Reading {
+pub fn changes(api: &Arc<Api>, share: &Arc<Share>, watch: &Watch, view: &Arc<WatchView>) -> Reading {
     let query = ChangesQuery {
         after: watch.position(),
         range: watch.range().clone(),
@@ -99,7 +100,7 @@ pub fn changes(api: &Arc<Api>, watch: &Watch, view: &Arc<WatchView>) -> Reading 
         looked_at_max: limits::WATCH_LOOKED_AT_MAX,
     };
     let view = Arc::clone(view);
-    watch::read(api, move |backend| {
+    watch::read(api, share, move |backend| {
         let page = match backend.changes(&query)? {
             ChangesRead::Page(page) => page,
             ChangesRead::Compacted(at) => return Ok(Read::Compacted(at)),
@@ -131,7 +132,7 @@ fn events(page: &ChangesPage, view: &WatchView) -> Vec<Event> {
 }
 
 /// Reads the next initial entries.
-pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Reading {
+pub fn initial(api: &Arc<Api>, share: &Arc<Share>, view: &Arc<WatchView>, initial: Initial) -> Reading {
     let query = ListQuery {
         start: initial.start.clone(),
         end: initial.end.clone(),
@@ -143,7 +144,7 @@ pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Readi
         reverse: false,
     };
     let view = Arc::clone(view);
-    watch::read(api, move |backend| {
+    watch::read(api, share, move |backend| {
         let page = match backend.list(&query)? {
             ListRead::Page(page) => page,
             ListRead::Compacted(at) => return Ok(Read::Compacted(at)),

@@ -14,7 +14,9 @@ use quorate_api::WatchEndCode;
 use quorate_store::state::{Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
+use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
+use crate::gateway::call::Call;
 use crate::gateway::scan;
 use crate::gateway::watch::{self, Versions};
 use crate::http::watch::event::{self, Shown};
@@ -27,6 +29,8 @@ use crate::metrics::WatchSource;
 /// A watch and where it is.
 pub struct WatchBody {
     api: Arc<Api>,
+    /// What its account holds of answers that were not taken.
+    share: Arc<Share>,
     watch: Watch,
     view: Arc<WatchView>,
     /// What is left of the initial entries.
@@ -56,9 +60,10 @@ enum Step {
 
 impl WatchBody {
     /// Begins; with the initial entries of a revision, or right behind the position of `watch`.
-    pub fn new(api: Arc<Api>, watch: Watch, view: WatchView, initial: Option<Initial>) -> Self {
+    pub fn new(call: &Call, watch: Watch, view: WatchView, initial: Option<Initial>) -> Self {
         Self {
-            api,
+            api: Arc::clone(&call.api),
+            share: call.answer_share(),
             watch,
             view: Arc::new(view),
             initial,
@@ -76,10 +81,11 @@ impl WatchBody {
         if let Some(work) = &mut self.work {
             let Poll::Ready(read) = work.as_mut().poll(cx) else { return Ok(Step::Asleep) };
             self.work = None;
-            return Ok(self.take_read(read?, out));
+            // Without room it is read once there is some.
+            return Ok(read?.map_or(Step::Done, |read| self.take_read(read, out)));
         }
         if let Some(initial) = &self.initial {
-            self.work = Some(read::initial(&self.api, &self.view, initial.clone()));
+            self.work = Some(read::initial(&self.api, &self.share, &self.view, initial.clone()));
             return Ok(Step::Done);
         }
         if !self.pulled.is_empty() {
@@ -107,7 +113,7 @@ impl WatchBody {
 
     /// Goes on from disk.
     fn read_on(&mut self) {
-        self.work = Some(read::changes(&self.api, &self.watch, &self.view));
+        self.work = Some(read::changes(&self.api, &self.share, &self.watch, &self.view));
     }
 
     /// Takes what was read from disk.
