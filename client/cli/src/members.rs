@@ -70,7 +70,7 @@ pub enum Command {
   quorate member invite --standby --for 1h
 Node 3 has lost its disk, and is to come back under its id with an empty one:
   quorate member remove 3
-  quorate member invite --id 3 --for 1h > node-3.token")]
+  (umask 077 && quorate member invite --id 3 --for 1h > node-3.token)")]
     Invite {
         /// Only for a node of this id; needed for the id of a node that was removed.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -19,6 +19,7 @@ use quorate_store::raft::{Member, Membership, NodeId};
 use super::App;
 use super::peers::QueryError;
 use super::service::Service;
+use crate::file_mode::refuse_open_secret;
 use crate::peer::CallError;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 
@@ -51,17 +52,30 @@ pub struct JoinCredential {
     pub said: Mutex<String>,
 }
 
+/// What the file of an invitation has in it.
+#[derive(Debug)]
+enum Shown {
+    /// It is missing, or empty.
+    Nothing,
+    /// An invitation.
+    Invitation(Invitation),
+    /// Others may read it, and this is said of it.
+    Open(String),
+}
+
 impl JoinCredential {
     /// The invitation, if there is one by now.
-    async fn invitation(&self) -> Result<Option<Invitation>, Refused> {
-        let Some(path) = self.invitation_file.clone() else { return Ok(None) };
+    async fn invitation(&self) -> Result<Shown, Refused> {
+        let Some(path) = self.invitation_file.clone() else { return Ok(Shown::Nothing) };
         let shown = path.display().to_string();
-        let read = background::blocking(move || std::fs::read_to_string(path)).await;
+        let read = background::blocking(move || (std::fs::read_to_string(&path), refuse_open_secret(&path))).await;
         match read.map_err(|error| Refused(error.to_string()))? {
-            Ok(text) if text.trim().is_empty() => Ok(None),
-            Ok(text) => Ok(Some(Invitation(text.trim().to_owned()))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Refused(format!("join_token_file: {shown} cannot be read: {error}"))),
+            // There is nothing yet that somebody could have read.
+            (Ok(text), _) if text.trim().is_empty() => Ok(Shown::Nothing),
+            (Ok(_), Err(why)) => Ok(Shown::Open(format!("join_token_file: {shown} {why}"))),
+            (Ok(text), Ok(())) => Ok(Shown::Invitation(Invitation(text.trim().to_owned()))),
+            (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(Shown::Nothing),
+            (Err(error), _) => Err(Refused(format!("join_token_file: {shown} cannot be read: {error}"))),
         }
     }
 
@@ -342,8 +356,14 @@ async fn join(
     record(service, cluster_id).await?;
     let (node_id, member, as_standby) = (app.node_id(), service.member.clone(), credential.as_standby);
     let question = match credential.invitation().await? {
-        None => PeerRequest::Join { node_id, member, as_standby },
-        Some(invitation) => PeerRequest::JoinInvited { node_id, member, as_standby, invitation },
+        Shown::Nothing => PeerRequest::Join { node_id, member, as_standby },
+        Shown::Invitation(invitation) => PeerRequest::JoinInvited { node_id, member, as_standby, invitation },
+        // As below: it may be made safe while this node waits.
+        Shown::Open(reason) => {
+            credential.say(&reason);
+            tokio::time::sleep(ASK_AGAIN).await;
+            return Ok(());
+        }
     };
     for (id, addr) in through {
         match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
@@ -395,6 +415,25 @@ mod tests {
         let configs = vec![members.iter().copied().collect()];
         let membership = (!members.is_empty()).then_some(MembershipRecord { configs, nodes });
         (id, HelloAnswer { node_id: id, member: member(id), cluster_id, membership, level_known: 1 })
+    }
+
+    #[tokio::test]
+    async fn an_invitation_that_others_may_read_is_not_shown() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("join.token");
+        let credential = JoinCredential { invitation_file: Some(path.clone()), ..JoinCredential::default() };
+        let read = async || credential.invitation().await.expect("it can be looked at");
+        assert!(matches!(read().await, Shown::Nothing), "it may be missing");
+        std::fs::write(&path, "\n").expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
+        assert!(matches!(read().await, Shown::Nothing), "there is no secret in it");
+        std::fs::write(&path, "qj_secret\n").expect("written");
+        let Shown::Open(why) = read().await else { panic!("others may read it") };
+        assert!(why.contains("join.token has the mode 644") && !why.contains("qj_"), "{why}");
+        crate::file_mode::write_secret(&path, "qj_secret\n");
+        assert!(matches!(read().await, Shown::Invitation(shown) if shown.0 == "qj_secret"));
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_archive::{Archive, Catalogue, Keys, Location, Reach, Retention, Target};
+use quorate_archive::{Archive, Catalogue, Location, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
 use super::progress::Progress;
 use super::{CommandError, time};
+use crate::app::archive::read_keys;
 use crate::app::wall_now;
 use crate::rebuild::{Source, Wanted, Watcher};
 
@@ -142,7 +143,7 @@ impl OpenedArgs {
     pub fn open(&self, from: &str) -> Result<OpenedArchive, CommandError> {
         let cluster = self.cluster.as_deref().map(cluster_id).transpose()?;
         let location: Location = from.parse().map_err(|error| CommandError::Usage(format!("--from: {error}")))?;
-        let keys = self.key.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
+        let keys = self.key.as_deref().map(read_keys).transpose()?.unwrap_or_default();
         // One thread for the sockets; this one waits for it.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::Failed(format!("no thread can be started: {error}")))?;

@@ -9,7 +9,7 @@ use quorate_archive::{ArchiveError, Keys, Location, Recipients, Retention};
 use super::Args;
 use super::check::{DAY_MS, HUGE};
 use super::faults::Faults;
-use crate::app::archive::ArchiveSettings;
+use crate::app::archive::{ArchiveSettings, read_keys};
 
 /// The settings, where an archive is named.
 pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSettings> {
@@ -26,7 +26,7 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         return None;
     };
     let location = noted("archive", location.parse::<Location>(), faults);
-    let keys = args.archive_key.take().map(|path| noted("archive_key", Keys::read(&path), faults));
+    let keys = args.archive_key.take().map(|path| noted("archive_key", read_keys(&path), faults));
     let keys = match keys {
         Some(read) => read?,
         None => Keys::default(),

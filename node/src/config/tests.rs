@@ -322,13 +322,30 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
     let dir = tempfile::tempdir().unwrap();
     let (key, missing) = (dir.path().join("key"), dir.path().join("missing"));
     let secret = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U";
-    std::fs::write(&key, format!("{secret}\n")).unwrap();
+    crate::file_mode::write_secret(&key, &format!("{secret}\n"));
     let config = with(&["--archive", "d", "--archive-key", key.to_str().unwrap()]).expect("good");
     let archive = config.archive.expect("it is named");
     assert_eq!(archive.recipients.names().collect::<Vec<_>>(), [recipient], "it is for its own key");
     assert!(archive.can_read() && !format!("{archive:?}").contains(secret));
     let error = with(&["--archive", "d", "--archive-key", missing.to_str().unwrap()]).expect_err("bad").to_string();
     assert!(error.contains("archive_key") && error.contains("missing"), "{error}");
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let error = with(&["--archive", "d", "--archive-key", key.to_str().unwrap()]).expect_err("open").to_string();
+    assert!(error.contains("archive_key: ") && error.contains("has the mode 644"), "{error}");
+}
+
+#[test]
+fn one_address_may_have_half_of_the_connections_unless_it_is_told_otherwise() {
+    for (given, all, of_one) in [
+        (&[][..], 4_096, 2_048),
+        (&["--connections-max", "1001"], 1_001, 501),
+        (&["--connections-max", "1"], 1, 1),
+        (&["--connections-max", "1000", "--account-connections-max", "900"], 1_000, 900),
+        (&["--account-connections-max", "0"], 4_096, 0),
+    ] {
+        let config = with(given).expect("good");
+        assert_eq!((config.connections_max, config.accounts.connections_max), (all, of_one), "{given:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! log until it is there. Never changes the state, and never holds a write up.
 
 mod archiver;
+mod key;
 mod ledger;
 mod verify;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use quorate_archive::{Keys, Location, Recipients, Retention};
 
 pub use archiver::run;
+pub use key::read as read_keys;
 pub use ledger::{ArchiveLedger, ArchiveSamples};
 pub use verify::run as verify;
 
