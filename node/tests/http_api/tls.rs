@@ -1,8 +1,10 @@
 //! The client port with TLS.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::Empty;
@@ -49,6 +51,17 @@ async fn connect(
     identity: Option<&Issued>,
     protocol: Option<&[u8]>,
 ) -> io::Result<TlsStream<TcpStream>> {
+    let config = Arc::new(client(ca, identity, protocol));
+    let stream = TcpStream::connect(server.addr).await?;
+    shake(config, stream).await
+}
+
+async fn shake(config: Arc<ClientConfig>, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from("127.0.0.1").expect("an address");
+    TlsConnector::from(config).connect(name, stream).await
+}
+
+fn client(ca: &Path, identity: Option<&Issued>, protocol: Option<&[u8]>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca).expect("PEM")).expect("a CA");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -63,9 +76,7 @@ async fn connect(
         }
     };
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
-    let stream = TcpStream::connect(server.addr).await?;
-    let name = ServerName::try_from("127.0.0.1").expect("an address");
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    config
 }
 
 fn request(path: &str) -> http::Request<Empty<bytes::Bytes>> {
@@ -260,4 +271,53 @@ async fn handshakes_of_one_address_that_go_nowhere_keep_nobody_waiting() {
     stop.cancel();
     println!("{} half handshakes; the longest whole one took {longest:?}", flood.await.expect("no panic"));
     assert!(longest < Duration::from_millis(400), "{longest:?}: the time of a head is 500 ms");
+}
+
+/// Shakes hands from this address and goes, again and again, until told to stop.
+async fn whole_handshakes(
+    config: Arc<ClientConfig>,
+    (from, to): (Ipv4Addr, SocketAddr),
+    done: Arc<AtomicUsize>,
+    stop: CancellationToken,
+) {
+    while !stop.is_cancelled() {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind((from, 0).into()).expect("an address of loopback");
+        let Ok(stream) = socket.connect(to).await else { continue };
+        if shake(Arc::clone(&config), stream).await.is_ok() {
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whole_handshakes_by_the_hundred_keep_nobody_waiting_who_is_through() {
+    const STRANGERS: usize = 200;
+    const ENOUGH: usize = 500;
+    let Secured { server, authority, dir: _dir } = secured(false).await;
+    let mut honest = connect(&server, &authority.cert(), None, None).await.expect("a handshake");
+    let mut config = client(&authority.cert(), None, None);
+    // Each of them costs the node a signature.
+    config.resumption = rustls::client::Resumption::disabled();
+    let (config, done, stop) = (Arc::new(config), Arc::new(AtomicUsize::new(0)), CancellationToken::new());
+    let way = (Ipv4Addr::new(127, 0, 0, 9), server.addr);
+    let strangers: Vec<_> =
+        (0..STRANGERS).map(|_| whole_handshakes(Arc::clone(&config), way, Arc::clone(&done), stop.clone())).collect();
+    // A thread of their own: what the strangers do themselves is not to be seen.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(futures::future::join_all(strangers));
+    });
+    let _stops = stop.drop_guard();
+    let (mut took, until) = (Vec::new(), Instant::now() + PATIENCE);
+    while done.load(Ordering::Relaxed) < ENOUGH || took.len() < 100 {
+        assert!(Instant::now() < until, "{done:?} handshakes in {PATIENCE:?}");
+        let begun = Instant::now();
+        assert!(is_served(&mut honest).await, "who is through is served");
+        took.push(begun.elapsed());
+    }
+    took.sort();
+    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    println!("{done:?} handshakes; {} requests beside them took {median:?}, {longest:?} at most", took.len());
+    assert!(median < Duration::from_millis(50) && longest < Duration::from_secs(2), "{median:?}, {longest:?}");
 }
