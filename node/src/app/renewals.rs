@@ -3,7 +3,7 @@
 //! Owns the rounds: what waits to be renewed is in [`turns`], and each round takes as much of it as one command holds. To renew
 //! again is harmless, so a command carries no request id and is proposed again until somebody's deadline has passed; nobody else's
 //! deadline is touched by that. Never asks whether there is such a session: whoever renews has looked before, see
-//! `living_sessions`.
+//! [`crate::gateway::renew`].
 
 mod turns;
 

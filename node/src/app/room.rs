@@ -109,7 +109,7 @@ async fn disk_of(app: &App, id: NodeId) -> Option<DiskRoom> {
             None
         }
         Err(error) => {
-            tracing::debug!(node = id, %error, "does not say how much room it has");
+            crate::debug!(node = id, %error, "does not say how much room it has");
             None
         }
     }

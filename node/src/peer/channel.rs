@@ -186,7 +186,7 @@ pub(super) async fn dial(key: &ChannelKey, net: &NetInner) -> Result<(FrameReade
     let newest = net.protocol_with(&key.addr);
     match dial_in(newest, key, net).await {
         Err(NoHandshake::Speaks { protocol, .. }) if protocol < newest => {
-            tracing::debug!(addr = key.addr, protocol, "the other end speaks an older protocol");
+            crate::debug!(addr = key.addr, protocol, "the other end speaks an older protocol");
             net.note_protocol(&key.addr, protocol);
             dial_in(protocol, key, net).await.map_err(NoHandshake::into_error)
         }
