@@ -299,6 +299,14 @@ fn the_unit_restarts_only_after_what_may_be_better_the_second_time() {
     assert!(!unit.contains("\nExecStartPre="), "what it finds wrong would be tried again and again");
 }
 
+#[test]
+fn the_unit_has_a_directory_for_logs_and_leaves_no_memory_in_files() {
+    let unit = text("quorate-node.service");
+    for line in ["LogsDirectory=quorate", "LogsDirectoryMode=0700", "StateDirectoryMode=0700", "LimitCORE=0"] {
+        assert!(unit.lines().any(|found| found == line), "{line} is missing");
+    }
+}
+
 /// `systemd-analyze verify` wants the programs to be where the unit says, so it gets a copy that names the one just built.
 #[test]
 fn systemd_accepts_the_unit_where_there_is_a_systemd() {
@@ -334,6 +342,15 @@ fn the_images_run_as_nobody_special_and_say_when_they_are_well() {
             image.lines().any(|line| line.starts_with("USER 1")),
             "{name}: a number, so that Kubernetes can see it is not root"
         );
+    }
+    for name in IMAGES {
+        let image = text(name);
+        let (_, check) = image.split_once("\nHEALTHCHECK ").expect("it has one");
+        let command = check.lines().find_map(|line| line.trim().strip_prefix("CMD ")).expect("a command");
+        let words: Vec<String> = serde_json::from_str(command).expect("a list of words");
+        // One that is alive and has no leader is not to be started anew, nor one in quarantine.
+        assert!(words.starts_with(&["quorate".into(), "wait-ready".into()]), "{name}: {words:?}");
+        assert!(words.contains(&"--live".into()), "{name}: {words:?}");
     }
     let end = |name| text(name).split_once("\nUSER ").expect("it has a user").1.to_owned();
     assert_eq!(end(IMAGES[0]), end(IMAGES[1]), "whichever way an image is made, it runs alike");

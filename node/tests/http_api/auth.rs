@@ -360,7 +360,8 @@ async fn strangers_take_no_place_for_long_where_nobody_leads() {
     for answer in asked {
         *answers.entry(answer.await.expect("it ends")).or_insert(0) += 1;
     }
-    assert!(began.elapsed() < Duration::from_secs(20), "they waited for {:?}", began.elapsed());
+    let (took, timeout) = (began.elapsed(), api_settings().request_timeout);
+    assert!(took < timeout / 2, "they waited for {took:?}, requests may take {timeout:?}");
     assert!(answers.get(&(429, true)).is_some_and(|refused| *refused > 0), "beyond so many nobody waits: {answers:?}");
     assert_eq!(answers.values().sum::<i32>(), 100);
     assert!(answers.keys().all(|(status, _)| [429, 503, 504].contains(status)), "{answers:?}");
