@@ -88,16 +88,6 @@ ends() {
     ended_with=$code
 }
 
-# Starts a node again that failed, as the unit does; exit codes 2, 3 and 4 are for people.
-revived() {
-    if gone "${node[$1]}"; then
-        ends "$1"
-        case $ended_with in 0 | 2 | 3 | 4) die "the node on machine $1 ended with exit code $ended_with" ;; esac
-        step "the node on machine $1 ended with exit code $ended_with and is started again: $(tail -n 1 "$home/$1/log")"
-        start "$1"
-    fi
-}
-
 stop() {
     kill -TERM "${node[$1]}"
     ends "$1"

@@ -258,7 +258,8 @@ async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetI
         let refusal = format!("{}: {refusal}", key.addr);
         return Err(NoHandshake::Speaks { protocol, refusal });
     }
-    let known = key.incarnation.or_else(|| net.known_incarnation(welcome.node_id));
+    // Whoever is there is asked who it is: this node may have been away while a member came back with another disk.
+    let known = key.incarnation.or_else(|| key.node.and_then(|node| net.known_incarnation(node)));
     net.local.judge_welcome(&welcome, key.node, known).map_err(refused)?;
     reader.set_body_max(answer_bytes_max(key.kind));
     Ok((reader, write))

@@ -65,6 +65,9 @@ async fn a_node_whose_disk_was_replaced_is_refused_by_the_side_that_knew_it() {
     tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
     let reason = refusal(&one, &two, Some(2), DIGEST).await;
     assert!(reason.contains("node 2 is known by disk"), "{reason}");
+    // It may have been taken in with it while this node was away, which is to be found out.
+    let hello = one.net.call(&two.addr, None, PeerRequest::Hello, soon()).await;
+    assert!(hello.is_ok(), "{hello:?}");
 }
 
 #[tokio::test]
