@@ -50,7 +50,8 @@ impl Asked {
 
 /// Says where to ask instead, if not here.
 pub fn check(door: Door, admin: Option<&AdminPort>, asked: Asked) -> Result<(), Failure> {
-    let refused = |detail: String| Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
+    // Not as what is not there: a client that asks for an entry would take it for gone.
+    let refused = |detail: String| Err(Failure::new(ErrorCode::PermissionDenied, Applied::No, detail));
     match (door, admin) {
         (Door::Admin, _) if asked.is_data => refused(
             "this port is for metrics and administration; ask at the client port of this node (--client-listen)".into(),
