@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path, authorities: &[CertificateDer<'static>], now: Du
     let (mut issuers, mut until) = (Vec::new(), None::<Duration>);
     for list in &lists {
         let list = CertificateList::from_der(list.as_ref())
-            .map_err(|error| format!("has a list that cannot be read: {error}"))?;
+            .map_err(|error| format!("has a list that cannot be read (it has to be of version 2): {error}"))?;
         if let Some(next) = list.tbs_cert_list.next_update {
             let next = next.to_unix_duration();
             until = Some(until.map_or(next, |until| until.min(next)));
