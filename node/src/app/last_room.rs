@@ -41,7 +41,7 @@ pub enum Passage<'a> {
     /// It is to be decided by the log, while this is held.
     Log(Option<SemaphorePermit<'a>>),
     /// This is the answer.
-    Answered(Reply),
+    Answered(Box<Reply>),
 }
 
 /// What becomes of a command that would be decided where there is hardly any room.
@@ -50,7 +50,7 @@ pub enum Verdict {
     /// It goes into the log.
     Propose,
     /// It changes nothing, or was decided before: this is the answer.
-    Answer(Reply),
+    Answer(Box<Reply>),
     /// It frees nothing.
     Refuse,
     /// One before it, which is not decided yet, may change what comes of it: to be asked for again.
@@ -134,7 +134,7 @@ fn would_change(state: &StateReader, commands: Vec<Command>) -> Result<Vec<(Repl
 fn verdicts(needs: &[(Need, usize)], judged: Vec<(Reply, bool)>) -> Vec<Verdict> {
     let mut is_as_it_was = true;
     let of = |((need, bytes), (reply, changes)): (&(Need, usize), (Reply, bool))| match (need, changes) {
-        (_, false) if is_as_it_was && !is_beyond(&reply.outcome) => Verdict::Answer(reply),
+        (_, false) if is_as_it_was && !is_beyond(&reply.outcome) => Verdict::Answer(Box::new(reply)),
         (_, false) => Verdict::Again,
         (Need::IfItFrees, true) if need::frees(&reply.outcome, *bytes) => {
             is_as_it_was = false;
@@ -189,18 +189,18 @@ mod tests {
     fn what_changes_nothing_is_answered_and_only_what_frees_goes_into_the_log() {
         let one = |need, reply, changes| verdicts(&[(need, 100)], vec![(reply, changes)]).remove(0);
         assert_eq!(one(Need::IfItFrees, removed(), true), Verdict::Propose);
-        assert_eq!(one(Need::IfItFrees, absent(), false), Verdict::Answer(absent()));
+        assert_eq!(one(Need::IfItFrees, absent(), false), Verdict::Answer(Box::new(absent())));
         assert_eq!(one(Need::Little, removed(), true), Verdict::Refuse, "a touch");
-        assert_eq!(one(Need::Little, absent(), false), Verdict::Answer(absent()));
+        assert_eq!(one(Need::Little, absent(), false), Verdict::Answer(Box::new(absent())));
         let kept = Reply { replayed: true, ..removed() };
-        assert_eq!(one(Need::IfItFrees, kept.clone(), false), Verdict::Answer(kept), "decided before");
+        assert_eq!(one(Need::IfItFrees, kept.clone(), false), Verdict::Answer(Box::new(kept)), "decided before");
     }
 
     #[test]
     fn what_stands_behind_a_removal_in_one_group_is_asked_for_again() {
         let needs = [(Need::IfItFrees, 100); 4];
         let judged = vec![(absent(), false), (removed(), true), (absent(), false), (removed(), true)];
-        let expected = [Verdict::Answer(absent()), Verdict::Propose, Verdict::Again, Verdict::Propose];
+        let expected = [Verdict::Answer(Box::new(absent())), Verdict::Propose, Verdict::Again, Verdict::Propose];
         assert_eq!(verdicts(&needs, judged), expected);
         let limit = limits::REHEARSAL_BYTES_MAX as u64;
         let beyond = reply(Outcome::Rejected(Rejection::TooLarge { limit, actual: limit + 1 }));

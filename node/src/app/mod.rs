@@ -279,7 +279,7 @@ impl App {
         self.check_level(&command)?;
         let _place = match self.passage(&command, deadline).await? {
             Passage::Log(place) => place,
-            Passage::Answered(reply) => return Ok(reply),
+            Passage::Answered(reply) => return Ok(*reply),
         };
         let repeatable = command.request_id.is_some();
         let (encoded, urgency) = (command_codec::encode_command(&command), Urgency::of(&command.action));

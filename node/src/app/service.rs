@@ -306,7 +306,7 @@ async fn take_forwarded<'a>(
         (Need::Room, _) => no_space(&lack),
         (Need::IfItFrees | Need::Little, Some(last)) => match verdicts.next() {
             Some(Verdict::Propose) => queue(command),
-            Some(Verdict::Answer(reply)) => settled(ProposalOutcome::Decided(reply)),
+            Some(Verdict::Answer(reply)) => settled(ProposalOutcome::Decided(*reply)),
             Some(Verdict::Refuse) => no_space(last),
             Some(Verdict::Again) | None => settled(ProposalOutcome::NotProposed),
         },
