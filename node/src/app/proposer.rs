@@ -1,7 +1,8 @@
 //! The write path: gathers concurrent commands into groups and gets each group decided, here or at the leader.
 //!
 //! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
-//! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them. Never retries:
+//! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
+//! of which keeps the log and the state busy for as long as hundreds of small ones. Never retries:
 //! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,6 +35,9 @@ use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome
 /// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
 /// and the cost of a group is what limits throughput.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
+
+/// From so many bytes on a command goes by itself: a group would save nothing, and who writes little would wait for all of it.
+const LARGE_BYTES: usize = 16 * 1024;
 
 /// Commands waiting for a group. Beyond it clients are told to come again.
 const QUEUE_COMMANDS_MAX: usize = 16_384;
@@ -106,6 +110,7 @@ impl Submitted {
 pub struct Proposer {
     usual: Queue,
     urgent: Queue,
+    large: Queue,
 }
 
 /// The front end of one of them.
@@ -139,12 +144,17 @@ impl Proposer {
     /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
         tokio::spawn(watch_clock(Arc::downgrade(&parts)));
-        let start = |urgency| Gatherer::start(urgency, parts.clone());
-        Self { usual: start(Urgency::Usual), urgent: start(Urgency::Urgent) }
+        let start = |urgency, commands_max| Gatherer::start(urgency, commands_max, parts.clone());
+        Self {
+            usual: start(Urgency::Usual, BATCH_COMMANDS_MAX),
+            urgent: start(Urgency::Urgent, BATCH_COMMANDS_MAX),
+            large: start(Urgency::Usual, 1),
+        }
     }
 
-    fn queue(&self, urgency: Urgency) -> &Queue {
+    fn queue(&self, urgency: Urgency, bytes: usize) -> &Queue {
         match urgency {
+            Urgency::Usual if bytes >= LARGE_BYTES => &self.large,
             Urgency::Usual => &self.usual,
             Urgency::Urgent => &self.urgent,
         }
@@ -158,7 +168,8 @@ impl Proposer {
         local_only: bool,
         deadline: Instant,
     ) -> Result<Submitted, AppError> {
-        let (queue, length) = (self.queue(urgency), command.len());
+        let length = command.len();
+        let queue = self.queue(urgency, length);
         if queue.bytes.fetch_add(length, Ordering::Relaxed) + length > QUEUE_BYTES_MAX {
             queue.bytes.fetch_sub(length, Ordering::Relaxed);
             return Err(AppError::Overloaded);
@@ -178,12 +189,12 @@ impl Proposer {
 
     /// For watching the queues without keeping them open.
     pub fn backlog(&self) -> Backlog {
-        Backlog([&self.usual, &self.urgent].map(|queue| (queue.sender.downgrade(), queue.bytes.clone())))
+        Backlog([&self.usual, &self.urgent, &self.large].map(|queue| (queue.sender.downgrade(), queue.bytes.clone())))
     }
 }
 
 /// How full the queues are.
-pub struct Backlog([(mpsc::WeakSender<Pending>, Arc<AtomicUsize>); 2]);
+pub struct Backlog([(mpsc::WeakSender<Pending>, Arc<AtomicUsize>); 3]);
 
 impl Backlog {
     /// Commands and their bytes that wait at the moment.
@@ -199,16 +210,18 @@ impl Backlog {
 
 struct Gatherer {
     urgency: Urgency,
+    /// Of a group.
+    commands_max: usize,
     waiting: mpsc::Receiver<Pending>,
     queued_bytes: Arc<AtomicUsize>,
     parts: Arc<ProposerParts>,
 }
 
 impl Gatherer {
-    fn start(urgency: Urgency, parts: Arc<ProposerParts>) -> Queue {
+    fn start(urgency: Urgency, commands_max: usize, parts: Arc<ProposerParts>) -> Queue {
         let (sender, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
         let bytes = Arc::new(AtomicUsize::new(0));
-        let gatherer = Self { urgency, waiting, queued_bytes: bytes.clone(), parts };
+        let gatherer = Self { urgency, commands_max, waiting, queued_bytes: bytes.clone(), parts };
         tokio::spawn(gatherer.run());
         Queue { sender, bytes }
     }
@@ -249,7 +262,7 @@ impl Gatherer {
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
             bytes += length;
             group.push(pending);
-            if group.len() == BATCH_COMMANDS_MAX {
+            if group.len() == self.commands_max {
                 break;
             }
         }
