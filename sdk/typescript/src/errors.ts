@@ -28,6 +28,9 @@ export type InputFault = Camel<Wire["InputFault"]>;
 /** Which condition did not hold, and what was found instead. */
 export type FailedCondition = Camel<Wire["Failed"]>;
 
+/** Which quota was exceeded: of whom or of which prefix, what it counts, its bound, and how much was used. */
+export type QuotaExceeded = Camel<Wire["QuotaExceeded"]>;
+
 /** What the cluster says of an error: a problem document. */
 export interface Problem {
   /** What it is. */
@@ -50,6 +53,8 @@ export interface Problem {
   readonly errors?: InputFault[];
   /** Conditions that did not hold. */
   readonly failed?: FailedCondition[];
+  /** The quota that was exceeded. */
+  readonly quota?: QuotaExceeded;
   /** How many hold the lock that was asked for. */
   readonly holders?: number;
   /** How many wait for it. */
