@@ -89,22 +89,8 @@ impl From<RebuildError> for CommandError {
 
 impl From<ArchiveError> for CommandError {
     fn from(error: ArchiveError) -> Self {
-        Self::Failed(with_causes(&error))
+        Self::Failed(quorate_archive::with_causes(&error))
     }
-}
-
-/// An error with what caused it, for people.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 impl From<OfflineError> for CommandError {

@@ -76,7 +76,7 @@ fn show(rates: &[Rates], form: Form) -> Result<(), Failed> {
 }
 
 fn row(node: &Rates) -> Vec<String> {
-    let Ok(now) = &node.numbers else { return vec![node.address.clone(), "no answer".into()] };
+    let Ok(now) = &node.numbers else { return vec![node.address.clone(), "no metrics".into()] };
     let rate = |number: f64| format!("{number:.0}");
     vec![
         node.address.clone(),

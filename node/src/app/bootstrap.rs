@@ -255,7 +255,8 @@ fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
     Refused(format!(
         "node {self_id} is a member of cluster {cluster_id:032x} with another disk (incarnation {known:032x}), and this data \
          directory is new: a node that lost its disk must not come back as itself. Bring the old directory back, or remove \
-         node {self_id} from the cluster and start under a node id that was never used"
+         node {self_id} from the cluster and start under a node id that was never used, or under its own with an invitation by \
+         `quorate member invite --id {self_id}`"
     ))
 }
 

@@ -243,11 +243,13 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
         progress.counted("bases", done as u64);
         let manifest = runtime.block_on(archive.manifest(name));
         let checked = manifest.and_then(|manifest| archive.check_base(&source.handle, &manifest));
-        faults.extend(checked.err().map(|error| super::with_causes(&error)));
+        faults.extend(checked.err().map(|error| quorate_archive::with_causes(&error)));
     }
     for (done, name) in catalogue.segments.iter().enumerate() {
         progress.counted("pieces of the log", done as u64);
-        faults.extend(runtime.block_on(archive.check_segment(name)).err().map(|error| super::with_causes(&error)));
+        faults.extend(
+            runtime.block_on(archive.check_segment(name)).err().map(|error| quorate_archive::with_causes(&error)),
+        );
     }
     drop(progress);
     faults.extend(gaps(&catalogue));

@@ -62,7 +62,7 @@ pub enum ArchiveError {
     #[error("{0}")]
     Refused(String),
     /// The store did not do it.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", with_causes(source))]
     Store {
         /// What was tried, and where.
         what: String,
@@ -107,6 +107,20 @@ pub enum ArchiveError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+/// What failed, with what caused it, for people: HTTP clients say "builder error" and leave to its cause that there are no certificates.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl ArchiveError {

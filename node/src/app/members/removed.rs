@@ -39,9 +39,10 @@ pub async fn told(app: &App, list: &JoinList) -> String {
         let answers = join_all(others.iter().map(|(id, addr)| app.peers().ask_at(addr, *id, question(), by))).await;
         if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
             return format!(
-                "node {} was removed from its cluster. Its node id and its data directory are not used again: to bring this \
-                 machine back, start it with an empty data directory under a node id that was never used",
-                app.node_id()
+                "node {id} was removed from its cluster, and its data directory is not used again: to bring this machine back, \
+                 start it with an empty data directory under a node id that was never used, or under its own with an \
+                 invitation by `quorate member invite --id {id}`",
+                id = app.node_id()
             );
         }
     }
