@@ -167,7 +167,13 @@ pub const POINT_TURNS: usize = 64;
 /// The same of scans, of which [`SCANS_MAX`] are looked at at a time.
 pub const SCAN_TURNS: usize = 32;
 
-/// Requests that an address may have at work however many others there are.
+/// Requests with large bodies that are at work before callers take turns: enough to keep one core busy while another goes through the log.
+pub const LARGE_TURNS: usize = 4;
+
+/// From so many bytes on a body is large: what it asks for goes through the log by itself.
+pub const LARGE_BODY_BYTES: usize = 16 * 1024;
+
+/// Requests on keys or scans that an address may have at work however many others there are.
 pub const TURNS_MIN: usize = 4;
 
 /// Operations that the streams of one account have under way together, and those of all streams: a part of the class is left to

@@ -5,13 +5,14 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::task::JoinSet;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::abuse::frames;
 use crate::http::{Connection, Request};
@@ -23,6 +24,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Bytes that a slow reader takes at a time, and how often.
 const DROP: usize = 512;
 const DROP_EVERY: Duration = Duration::from_secs(1);
+/// Threads of an attack.
+const THREADS: usize = 2;
+/// By this its threads get about a tenth of the processors that nodes get, where both want them.
+pub const NICENESS: u8 = 10;
 
 /// Whom it is directed at.
 #[derive(Debug, Clone)]
@@ -40,6 +45,7 @@ pub struct Target {
 struct Hostile {
     target: Arc<Target>,
     number: usize,
+    answered: Arc<AtomicU64>,
 }
 
 /// A kind of attack.
@@ -96,8 +102,11 @@ attacks! {
     "user-puts", "is a user, and writes 1 KB, as fast as it can" => user_puts, guarded: true;
 }
 
-/// An attack that is under way; dropping it ends it.
-pub struct Running(#[expect(dead_code, reason = "they end when they are dropped")] JoinSet<()>);
+/// An attack that is under way, on threads of its own: honest clients do not wait for those of hostile ones. Dropping it ends it.
+pub struct Running {
+    threads: Option<Runtime>,
+    answered: Arc<AtomicU64>,
+}
 
 impl Attack {
     /// The one of this name.
@@ -105,13 +114,17 @@ impl Attack {
         ATTACKS.iter().find(|attack| attack.name == name)
     }
 
-    /// Begins it with so many connections. Each that is cut or done begins anew.
-    pub fn begin(&self, target: &Target, connections: usize) -> Running {
+    /// Begins it with so many connections, on threads that are so much nicer than those of nodes: attackers have processors of their own
+    /// as a rule, and here they share those of the nodes. Each connection that is cut or done begins anew.
+    pub fn begin(&self, target: &Target, connections: usize, niceness: u8) -> Running {
         let (target, run) = (Arc::new(target.clone()), self.run);
-        let mut tasks = JoinSet::new();
+        let mut threads = Builder::new_multi_thread();
+        threads.worker_threads(THREADS).thread_name("hostile").on_thread_start(move || be_nice(niceness));
+        let threads = threads.enable_all().build().expect("threads for an attack");
+        let answered = Arc::new(AtomicU64::new(0));
         for number in 0..connections {
-            let hostile = Hostile { target: Arc::clone(&target), number };
-            tasks.spawn(async move {
+            let hostile = Hostile { target: Arc::clone(&target), number, answered: Arc::clone(&answered) };
+            threads.spawn(async move {
                 loop {
                     // Whatever it was told, it goes on.
                     let _ended = run(hostile.clone()).await;
@@ -119,8 +132,29 @@ impl Attack {
                 }
             });
         }
-        Running(tasks)
+        Running { threads: Some(threads), answered }
     }
+}
+
+impl Running {
+    /// How many of its requests were answered, refusals too, where it asks again and again.
+    pub fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing of it blocks, so nothing is waited for.
+        self.threads.take().into_iter().for_each(Runtime::shutdown_background);
+    }
+}
+
+/// The thread at hand gets less of the processors than others.
+fn be_nice(niceness: u8) {
+    // SAFETY: takes no pointers. In Linux 0 is the calling thread.
+    let failed = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness.into()) } != 0;
+    assert!(!failed, "{}", io::Error::last_os_error());
 }
 
 impl Hostile {
@@ -146,6 +180,7 @@ impl Hostile {
         let mut connection = Connection::over(self.open().await?);
         for round in 0.. {
             connection.exchange(&request(round)).await?;
+            self.answered.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -8,6 +8,6 @@ pub mod frames;
 pub mod honest;
 pub mod measure;
 
-pub use attacks::{ATTACKS, Attack, Target};
+pub use attacks::{ATTACKS, Attack, NICENESS, Target};
 pub use honest::Honest;
 pub use measure::{Broken, Measure, Measured};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_tests::abuse::{ATTACKS, Attack, Broken, Honest, Measure, Measured, Target};
+use cluster_tests::abuse::{ATTACKS, Attack, Broken, Honest, Measure, Measured, NICENESS, Target};
 use cluster_tests::{Cluster, Request, Settings};
 use serde_json::{Value, json};
 
@@ -19,6 +19,9 @@ struct Args {
     /// Hostile connections at a time
     #[arg(long, default_value_t = 1_000)]
     connections: usize,
+    /// How much nicer hostile threads are than nodes (0 to 19): attackers have processors of their own as a rule
+    #[arg(long, default_value_t = NICENESS)]
+    niceness: u8,
     /// Honest sessions of 5 s
     #[arg(long, default_value_t = 20)]
     sessions: usize,
@@ -72,10 +75,10 @@ const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
 
 async fn run(args: &Args, attacks: &[&Attack], settings: Settings) -> ExitCode {
     println!(
-        "| attack | what each of {} connections does | honest writes/s: before | under it | kept | mean | sessions lost | elections | memory |",
+        "| attack | what each of {} connections does | its requests/s | honest writes/s: before | under it | kept | mean | sessions lost | elections | memory |",
         args.connections
     );
-    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let each = Duration::from_secs(args.seconds) / u32::try_from(attacks.len()).expect("some");
     let mut failed = Vec::new();
     for attack in attacks {
@@ -111,11 +114,13 @@ async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration
     tokio::time::sleep(REST).await;
     let quiet = Measured::over(REST, &honest.seen, &nodes).await;
     let measure = Measure { quiet: quiet.writes_per_second, rate_kept: 0.5, memory: args.memory_mib << 20 };
-    let running = attack.begin(&target, args.connections);
+    let running = attack.begin(&target, args.connections, args.niceness);
     // What it takes to begin, a thousand connections at once, counts.
-    let measured = Measured::over(time.saturating_sub(2 * REST).max(REST), &honest.seen, &nodes).await;
+    let time = time.saturating_sub(2 * REST).max(REST);
+    let measured = Measured::over(time, &honest.seen, &nodes).await;
+    let answered = running.answered() as f64 / time.as_secs_f64();
     drop((running, honest));
-    row(attack, &measured, &measure);
+    row(attack, answered, &measured, &measure);
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
     measure.judge(&measured)
@@ -153,12 +158,12 @@ async fn fill(cluster: &Cluster) {
     }
 }
 
-fn row(attack: &Attack, measured: &Measured, measure: &Measure) {
+fn row(attack: &Attack, answered: f64, measured: &Measured, measure: &Measure) {
     let (Attack { name, what, .. }, quiet) = (attack, measure.quiet);
     let Measured { writes_per_second, write_took, lost, elections, memory, .. } = measured;
     let kept = writes_per_second / quiet * 100.0;
     println!(
-        "| {name} | {what} | {quiet:.0} | {writes_per_second:.0} | {kept:.0} % | {:.1} ms | {lost} | {elections} | {} MiB |",
+        "| {name} | {what} | {answered:.0} | {quiet:.0} | {writes_per_second:.0} | {kept:.0} % | {:.1} ms | {lost} | {elections} | {} MiB |",
         write_took.as_secs_f64() * 1e3,
         memory >> 20
     );

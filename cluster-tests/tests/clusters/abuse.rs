@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::abuse::{Attack, Honest, Measured, Target};
+use cluster_tests::abuse::{Attack, Honest, Measured, NICENESS, Target};
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::RenewedAnswer;
@@ -249,6 +249,35 @@ async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
     cluster.assert_agreement().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_writes_go_between_large_ones() {
+    /// So many large writes wait in the queue of a leader at a time.
+    const LARGE: usize = 48;
+    let (greedy, honest) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
+    let to = cluster.client_address(cluster.leader().await);
+    let mut alone = polite(honest, to, 20).await;
+    let op = |n| json!({"op": "upsert", "key": format!("bulk/{n:04}"), "value": n});
+    let bulk = json!({ "ops": (0..1_000).map(op).collect::<Vec<_>>() }).to_string();
+    let flood = Flood::start(LARGE, greedy, to, |_| Request::post("/v1/bulk", bulk.clone()));
+    eventually("large writes are under way", PATIENCE, async || {
+        let (answered, _) = flood.counts();
+        if answered > 2 { Ok(()) } else { Err(format!("{answered} answered")) }
+    })
+    .await;
+    let (begin, before) = (Instant::now(), flood.counts().0);
+    let mut beside = polite(honest, to, 40).await;
+    let (took, large) = (begin.elapsed(), flood.counts().0 - before);
+    flood.stop().await;
+    let (alone, median, p90) = (percentile(&mut alone, 50), percentile(&mut beside, 50), percentile(&mut beside, 90));
+    println!(
+        "small writes: median {alone:?} alone, {median:?} among large ones, p90 {p90:?}; {large} large ones in {took:?}"
+    );
+    assert!(large > 0, "large ones have their part");
+    assert!(median < Duration::from_millis(400) && p90 < Duration::from_millis(1_500), "{median:?}, {p90:?}");
+    cluster.assert_agreement().await;
+}
+
 /// What a client does to be a burden.
 async fn burden(to: SocketAddr, bytes: &[u8]) -> Option<Connection> {
     let mut connection = Connection::open(to).await.ok()?;
@@ -321,8 +350,18 @@ async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_sessions_and_writes_go_on_under_each_attack() {
     /// `scripts/abuse` runs all of them for longer, and with optimisation.
-    const ATTACKS: [&str; 7] =
-        ["pages-unread", "h2-no-window", "watch-unread", "ops-unread", "finds", "parameters", "peers-silent"];
+    const ATTACKS: [&str; 10] = [
+        "pages-unread",
+        "h2-no-window",
+        "watch-unread",
+        "ops-unread",
+        "renewals",
+        "puts-large",
+        "bulks",
+        "finds",
+        "parameters",
+        "peers-silent",
+    ];
     const CONNECTIONS: usize = 200;
     const EACH: Duration = Duration::from_secs(3);
     /// As for what clients send and do not read.
@@ -343,7 +382,7 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
     let honest = Honest::start(&target.clients, None, 10, 4);
     for name in ATTACKS {
-        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS);
+        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS, NICENESS);
         let measured = Measured::over(EACH, &honest.seen, &nodes).await;
         drop(attack);
         println!("{name}: {measured:?}");

@@ -79,6 +79,9 @@ pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// for the CPU, short against one.
 const TRY_AGAIN: Duration = Duration::from_millis(25);
 
+/// Sessions that are looked for before others have the thread: about a tenth of a millisecond.
+const OWNERS_AT_ONCE: usize = 64;
+
 /// After so long a node that was started asks anew how far the others are.
 const RECOVERY_TRY: Duration = Duration::from_secs(5);
 
@@ -331,12 +334,32 @@ impl App {
         deadline: Instant,
     ) -> Result<Observed<Vec<Option<String>>>, AppError> {
         self.check_disk()?;
-        let mut seen = self.inner.state.session_owners(sessions)?;
-        if seen.found.iter().any(Option::is_none) {
-            self.read_barrier(Consistency::Linearizable, deadline).await?;
-            seen = self.inner.state.session_owners(sessions)?;
+        let mut seen = self.look_for_owners(sessions).await?;
+        let missing: Vec<usize> = (0..sessions.len()).filter(|at| seen.found[*at].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(seen);
         }
-        self.inner.renewals.count_unknown(seen.found.iter().filter(|owner| owner.is_none()).count());
+        self.read_barrier(Consistency::Linearizable, deadline).await?;
+        let ids: Vec<SessionId> = missing.iter().map(|at| sessions[*at]).collect();
+        let again = self.look_for_owners(&ids).await?;
+        self.inner.renewals.count_unknown(again.found.iter().filter(|owner| owner.is_none()).count());
+        for (at, owner) in missing.into_iter().zip(again.found) {
+            seen.found[at] = owner;
+        }
+        Ok(Observed { at: again.at, wall: again.wall, found: seen.found })
+    }
+
+    /// Looks for some at a time, and has others in between: whoever asks for many does not hold them up. As of the last look: who was gone
+    /// before it stays gone.
+    async fn look_for_owners(&self, sessions: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, AppError> {
+        let (first, others) = sessions.split_at(sessions.len().min(OWNERS_AT_ONCE));
+        let mut seen = self.inner.state.session_owners(first)?;
+        for ids in others.chunks(OWNERS_AT_ONCE) {
+            tokio::task::yield_now().await;
+            let mut next = self.inner.state.session_owners(ids)?;
+            seen.found.append(&mut next.found);
+            seen = Observed { found: seen.found, ..next };
+        }
         Ok(seen)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
-//! of which keeps the log and the state busy for as long as hundreds of small ones. Never retries:
+//! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
+//! of the time. Never retries:
 //! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
+use parking_lot::Mutex;
 use quorate_store::command_codec;
 use quorate_store::level;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
@@ -38,6 +40,12 @@ const GROUPS_IN_FLIGHT_MAX: usize = 2;
 
 /// From so many bytes on a command goes by itself: a group would save nothing, and who writes little would wait for all of it.
 const LARGE_BYTES: usize = 16 * 1024;
+
+/// So long after a small command others are likely to come, and large ones go one by one.
+const SMALL_OF_LATE: Duration = Duration::from_millis(50);
+
+/// Longest pause after a large command.
+const LARGE_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Commands waiting for a group. Beyond it clients are told to come again.
 const QUEUE_COMMANDS_MAX: usize = 16_384;
@@ -66,6 +74,8 @@ impl Urgency {
 
 /// How long one try at a remote leader may take before its commands count as `Unknown` and go elsewhere.
 const FORWARD_TRY: Duration = Duration::from_millis(1_000);
+/// The same for a large command, which stands behind others there: one that goes again is as much work again.
+const FORWARD_TRY_LARGE: Duration = Duration::from_millis(5_000);
 
 /// A command on its way.
 pub struct Pending {
@@ -144,11 +154,12 @@ impl Proposer {
     /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
         tokio::spawn(watch_clock(Arc::downgrade(&parts)));
-        let start = |urgency, commands_max| Gatherer::start(urgency, commands_max, parts.clone());
+        let small = Arc::new(SmallCommands::default());
+        let start = |urgency, size| Gatherer::start(urgency, size, small.clone(), parts.clone());
         Self {
-            usual: start(Urgency::Usual, BATCH_COMMANDS_MAX),
-            urgent: start(Urgency::Urgent, BATCH_COMMANDS_MAX),
-            large: start(Urgency::Usual, 1),
+            usual: start(Urgency::Usual, Size::Small),
+            urgent: start(Urgency::Urgent, Size::Small),
+            large: start(Urgency::Usual, Size::Large),
         }
     }
 
@@ -208,20 +219,56 @@ impl Backlog {
     }
 }
 
+/// How large the commands of a queue are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Small,
+    /// At least [`LARGE_BYTES`].
+    Large,
+}
+
+impl Size {
+    /// Most commands of a group.
+    fn commands_max(self) -> usize {
+        match self {
+            Self::Small => BATCH_COMMANDS_MAX,
+            Self::Large => 1,
+        }
+    }
+}
+
+/// When a small command was on its way through this node last.
+#[derive(Debug, Default)]
+struct SmallCommands(Mutex<Option<tokio::time::Instant>>);
+
+impl SmallCommands {
+    fn came(&self) {
+        *self.0.lock() = Some(tokio::time::Instant::now());
+    }
+
+    fn came_since(&self, begun: tokio::time::Instant) -> bool {
+        self.0.lock().is_some_and(|last| last >= begun)
+    }
+
+    fn came_of_late(&self) -> bool {
+        self.0.lock().is_some_and(|last| last.elapsed() < SMALL_OF_LATE)
+    }
+}
+
 struct Gatherer {
     urgency: Urgency,
-    /// Of a group.
-    commands_max: usize,
+    size: Size,
     waiting: mpsc::Receiver<Pending>,
     queued_bytes: Arc<AtomicUsize>,
+    small: Arc<SmallCommands>,
     parts: Arc<ProposerParts>,
 }
 
 impl Gatherer {
-    fn start(urgency: Urgency, commands_max: usize, parts: Arc<ProposerParts>) -> Queue {
+    fn start(urgency: Urgency, size: Size, small: Arc<SmallCommands>, parts: Arc<ProposerParts>) -> Queue {
         let (sender, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
         let bytes = Arc::new(AtomicUsize::new(0));
-        let gatherer = Self { urgency, commands_max, waiting, queued_bytes: bytes.clone(), parts };
+        let gatherer = Self { urgency, size, waiting, queued_bytes: bytes.clone(), small, parts };
         tokio::spawn(gatherer.run());
         Queue { sender, bytes }
     }
@@ -238,15 +285,36 @@ impl Gatherer {
                 },
             };
             // Waiting for the permit with a command in hand is what makes groups: the queue fills meanwhile.
-            let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let permits = if self.leaves_room() { GROUPS_IN_FLIGHT_MAX as u32 } else { 1 };
+            let permit = in_flight.clone().acquire_many_owned(permits).await.expect("the semaphore is never closed");
             let group;
             (group, left_over) = self.gather(first);
-            let (parts, urgency) = (self.parts.clone(), self.urgency);
+            let (parts, urgency, size, small) = (self.parts.clone(), self.urgency, self.size, self.small.clone());
             tokio::spawn(async move {
-                parts.decide(group, urgency).await;
+                let begun = tokio::time::Instant::now();
+                match size {
+                    // At its begin and at its end: a large one between these two, or around them, is in its way.
+                    Size::Small => {
+                        small.came();
+                        parts.decide(group, urgency).await;
+                        small.came();
+                    }
+                    // Small ones had to wait for it: they get as long, of the log, of the disk, and of the state.
+                    Size::Large => {
+                        let decided = parts.decide(group, urgency).await;
+                        if decided == Decided::Here && small.came_since(begun) {
+                            tokio::time::sleep(begun.elapsed().min(LARGE_PAUSE_MAX)).await;
+                        }
+                    }
+                }
                 drop(permit);
             });
         }
+    }
+
+    /// Whether large commands go one at a time, for the sake of small ones.
+    fn leaves_room(&self) -> bool {
+        self.size == Size::Large && self.small.came_of_late()
     }
 
     /// Takes what waits, up to the bounds of a batch. The second part did not fit any more.
@@ -262,7 +330,7 @@ impl Gatherer {
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
             bytes += length;
             group.push(pending);
-            if group.len() == self.commands_max {
+            if group.len() == self.size.commands_max() {
                 break;
             }
         }
@@ -270,8 +338,17 @@ impl Gatherer {
     }
 }
 
+/// Where a group was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decided {
+    /// In this node's log.
+    Here,
+    /// At another node, or nowhere.
+    NotHere,
+}
+
 impl ProposerParts {
-    async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency) {
+    async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency) -> Decided {
         // A command whose submitter gave up first was answered with "not applied": it must never be proposed.
         group.retain(|pending| !pending.claimed.swap(true, Ordering::AcqRel));
         // One of a peer has nobody here who gives up for it, and the client that it came from was answered by now.
@@ -279,10 +356,13 @@ impl ProposerParts {
         let (late, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.deadline <= now);
         settle(late, || ProposalOutcome::NotProposed);
         if group.is_empty() {
-            return;
+            return Decided::NotHere;
         }
         match self.view.now().leader {
-            Some(leader) if leader == self.self_id => self.propose(group, urgency).await,
+            Some(leader) if leader == self.self_id => {
+                self.propose(group, urgency).await;
+                return Decided::Here;
+            }
             Some(leader) => {
                 let (stranded, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.local_only);
                 settle(stranded, || ProposalOutcome::NotProposed);
@@ -290,6 +370,7 @@ impl ProposerParts {
             }
             None => settle(group, || ProposalOutcome::NotProposed),
         }
+        Decided::NotHere
     }
 
     /// Proposes the group until nothing of it is deferred: a batch whose effects grow too large leaves its rest undecided,
@@ -422,7 +503,9 @@ impl ProposerParts {
         let commands = group.iter().map(|pending| pending.forwarded(now)).collect();
         let is_urgent = urgency == Urgency::Urgent;
         let mut view = self.view.subscribe();
-        let ask = self.peers.ask(leader, PeerRequest::Forward { commands, is_urgent }, now + FORWARD_TRY);
+        let is_large = group.iter().any(|pending| pending.command.len() >= LARGE_BYTES);
+        let by = now + if is_large { FORWARD_TRY_LARGE } else { FORWARD_TRY };
+        let ask = self.peers.ask(leader, PeerRequest::Forward { commands, is_urgent }, by);
         let answer = tokio::select! {
             biased;
             answer = ask => answer,

@@ -224,6 +224,7 @@ impl Asked {
         let _slot = Slot::take(&self.call.api);
         let worked = timings::of(caught::caught(self.served.policy.writes, async {
             self.admit(&headers).await?;
+            self.call.take_large_turn(self.call.body_permit.bytes()).await?;
             answer(Arc::clone(&self.call), message).await
         }));
         let (answered, timings) = watchdog::watched(self.served.method.path, worked).await;

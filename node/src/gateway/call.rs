@@ -212,6 +212,23 @@ impl Call {
         Ok(())
     }
 
+    /// Waits until it is the turn of its address once more, where its body is so long that what it asks for takes as long as many others.
+    pub async fn take_large_turn(&self, body_bytes: usize) -> Result<(), Failure> {
+        let waits_for_none = matches!(self.permit.class(), RequestClass::Coordination | RequestClass::Node);
+        if body_bytes < limits::LARGE_BODY_BYTES || waits_for_none {
+            return Ok(());
+        }
+        let turn = match self.lanes.begin_large() {
+            Begun::Now(turn) => turn,
+            Begun::Later(turn) => {
+                let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;
+                Some(waited.ok().and_then(Result::ok).ok_or_else(|| self.no_turn())?)
+            }
+        };
+        turn.into_iter().for_each(|turn| self.permit.hold_large(turn));
+        Ok(())
+    }
+
     fn no_turn(&self) -> Failure {
         let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
         failure

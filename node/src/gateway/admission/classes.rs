@@ -127,7 +127,14 @@ impl RequestClasses {
     /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Permit::check`].
     pub fn enter(self: &Arc<Self>, class: RequestClass) -> Permit {
         let fits = self.try_take(class, 1);
-        Permit { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits, turn: Mutex::default() }
+        Permit {
+            classes: Arc::clone(self),
+            class,
+            cost: AtomicUsize::new(1),
+            fits,
+            turn: Mutex::default(),
+            large: Mutex::default(),
+        }
     }
 
     /// A request was done after this time, waits that it wished for aside.
@@ -187,6 +194,8 @@ pub struct Permit {
     fits: bool,
     /// Of its address; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
+    /// Of large bodies; see [`Permit::hold_large`].
+    large: Mutex<Option<Turn>>,
 }
 
 impl Permit {
@@ -222,13 +231,18 @@ impl Permit {
         }
         classes.give_back(class, cost);
         // Its turn, too: others are at work meanwhile.
-        drop(self.turn.lock().take());
+        drop((self.turn.lock().take(), self.large.lock().take()));
         Some(Waiting { classes, class, cost })
     }
 
     /// Keeps this turn until the request is answered, or waits.
     pub fn hold(&self, turn: Turn) {
         *self.turn.lock() = Some(turn);
+    }
+
+    /// The same for that of a large body.
+    pub fn hold_large(&self, turn: Turn) {
+        *self.large.lock() = Some(turn);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Turns: while a node has more to do than it can do at once, callers take turns, whoever has more requests.
 //!
-//! Owns how many requests of each address are at work, and those that wait for their turn. Where one address alone asks, or little is at
-//! work, nobody waits, and a request costs a few atomic operations. Never refuses a request, and never knows what it does.
+//! Owns how many requests of each address are at work, and those that wait for their turn. Requests with large bodies have turns of their
+//! own, since each takes as long as hundreds of others. Where one address alone asks, or little is at work, nobody waits, and a request
+//! costs a few atomic operations. Never refuses a request, and never knows what it does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +18,13 @@ use crate::gateway::admission::pace::{Pace, Share};
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 
-/// The turns of a node: of work on keys, and of scans. What keeps others alive, such as the renewal of a session, waits for no turn.
+/// The turns of a node: of work on keys, of scans, and of large bodies. What keeps others alive, such as the renewal of a session, waits
+/// for no turn.
 #[derive(Debug)]
 pub struct Turns {
     point: Arc<Work>,
     scan: Arc<Work>,
+    large: Arc<Work>,
     /// What each address takes of the threads.
     pub pace: Arc<Pace>,
     lanes: AliveTable<Neighbour, Lanes>,
@@ -32,6 +35,7 @@ pub struct Turns {
 pub struct Lanes {
     point: Arc<Lane>,
     scan: Arc<Lane>,
+    large: Arc<Lane>,
     /// What its connections take of the threads.
     pub share: Arc<Share>,
 }
@@ -41,6 +45,8 @@ pub struct Lanes {
 struct Work {
     /// So many requests may be at work before anybody waits.
     bound: usize,
+    /// An address may have so many at work, however many others there are.
+    least: usize,
     at_work: AtomicUsize,
     /// Addresses that have something at work.
     busy: AtomicUsize,
@@ -75,12 +81,17 @@ pub enum Begun {
 impl Default for Turns {
     /// Nobody is at work.
     fn default() -> Self {
-        let work = |bound| {
+        let work = |bound, least| {
             let (at_work, busy, waiting) = Default::default();
-            Arc::new(Work { bound, at_work, busy, waiting, line: Mutex::default() })
+            Arc::new(Work { bound, least, at_work, busy, waiting, line: Mutex::default() })
         };
-        let (point, scan) = (work(limits::POINT_TURNS), work(limits::SCAN_TURNS));
-        Self { point, scan, pace: Pace::new(), lanes: AliveTable::default() }
+        Self {
+            point: work(limits::POINT_TURNS, limits::TURNS_MIN),
+            scan: work(limits::SCAN_TURNS, limits::TURNS_MIN),
+            large: work(limits::LARGE_TURNS, 1),
+            pace: Pace::new(),
+            lanes: AliveTable::default(),
+        }
     }
 }
 
@@ -91,7 +102,12 @@ impl Turns {
             let (at_work, waiters, waiting) = Default::default();
             Arc::new(Lane { work: Arc::clone(work), at_work, waiters, waiting })
         };
-        self.lanes.get(of, || Lanes { point: lane(&self.point), scan: lane(&self.scan), share: self.pace.share() })
+        self.lanes.get(of, || Lanes {
+            point: lane(&self.point),
+            scan: lane(&self.scan),
+            large: lane(&self.large),
+            share: self.pace.share(),
+        })
     }
 }
 
@@ -106,10 +122,13 @@ impl Lanes {
 
     /// Begins a request of this class, or has it wait for its turn.
     pub fn begin(&self, class: RequestClass) -> Begun {
-        let Some(lane) = self.of(class) else { return Begun::Now(None) };
-        // Those that came before go first.
-        let has_turn = lane.waiters.load(Ordering::SeqCst) == 0 && lane.may_begin();
-        if has_turn { Begun::Now(Some(lane.begin())) } else { Begun::Later(lane.join()) }
+        self.of(class).map_or(Begun::Now(None), Lane::ask)
+    }
+
+    /// Begins what a large body asks for, or has it wait for its turn. It keeps the turn of its class meanwhile, so that an address has no
+    /// more bodies in memory than it has turns.
+    pub fn begin_large(&self) -> Begun {
+        self.large.ask()
     }
 
     /// Whether one more operation of a stream would not have to wait.
@@ -124,13 +143,19 @@ impl Lanes {
 }
 
 impl Lane {
+    /// Begins, or joins those that wait; who came before goes first.
+    fn ask(self: &Arc<Self>) -> Begun {
+        let has_turn = self.waiters.load(Ordering::SeqCst) == 0 && self.may_begin();
+        if has_turn { Begun::Now(Some(self.begin())) } else { Begun::Later(self.join()) }
+    }
+
     /// Whether one more may begin: always where its address has less than its share. Two at once may both begin where there was room for
     /// one: the bound is no promise.
     fn may_begin(&self) -> bool {
-        let Work { bound, at_work, busy, .. } = &*self.work;
+        let Work { bound, least, at_work, busy, .. } = &*self.work;
         let own = self.at_work.load(Ordering::SeqCst);
         let others = busy.load(Ordering::SeqCst).saturating_sub(usize::from(own > 0));
-        others == 0 || at_work.load(Ordering::SeqCst) < *bound || own < (bound / (others + 1)).max(limits::TURNS_MIN)
+        others == 0 || at_work.load(Ordering::SeqCst) < *bound || own < (bound / (others + 1)).max(*least)
     }
 
     fn begin(self: &Arc<Self>) -> Turn {
@@ -206,10 +231,12 @@ pub struct TurnSamples(pub Arc<Turns>);
 
 impl MetricsSource for TurnSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
-        for (class, work) in [(RequestClass::Point, &self.0.point), (RequestClass::Scan, &self.0.scan)] {
+        let Turns { point, scan, large, .. } = &*self.0;
+        for (class, work) in [(RequestClass::Point.name(), point), (RequestClass::Scan.name(), scan), ("large", large)]
+        {
             let waiting = work.waiting.load(Ordering::Relaxed) as u64;
             let help = "Requests that wait for the turn of their address";
-            out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class.name()));
+            out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class));
         }
     }
 }
@@ -260,6 +287,20 @@ mod tests {
         let granted = waits.try_recv().expect("it is its turn");
         drop((granted, one, many));
         assert_eq!((turns.point.at_work.load(Ordering::SeqCst), turns.point.waiting.load(Ordering::SeqCst)), (0, 0));
+    }
+
+    #[test]
+    fn large_bodies_of_an_address_go_one_by_one_while_others_have_some() {
+        let turns = Turns::default();
+        let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
+        let many: Vec<_> = (0..2 * limits::LARGE_TURNS).map(|_| now(greedy.begin_large())).collect();
+        let one = now(honest.begin_large());
+        let (mut waits, small) = (later(greedy.begin_large()), now(greedy.begin(RequestClass::Point)));
+        drop(small);
+        assert!(waits.try_recv().is_err(), "others have a part of the turns");
+        drop(many);
+        drop((waits.try_recv().expect("it is its turn"), one));
+        assert_eq!((turns.large.at_work.load(Ordering::SeqCst), turns.large.busy.load(Ordering::SeqCst)), (0, 0));
     }
 
     #[test]

@@ -45,7 +45,9 @@ pub async fn collect(context: &RequestContext, body: Body, bytes_max: usize) -> 
 /// Reads a body that may be longer than the configured limit. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
 pub async fn collect_long(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
-    timings::on(Part::Body, collect_in_time(context, body, bytes_max)).await
+    let body = timings::on(Part::Body, collect_in_time(context, body, bytes_max)).await?;
+    context.take_large_turn(body.len()).await?;
+    Ok(body)
 }
 
 async fn collect_in_time(context: &RequestContext, mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
