@@ -31,6 +31,11 @@ const LATE: Duration = Duration::from_micros(2_500);
 /// changed (`scripts/abuse parameters puts`).
 const LEAST_PART: u64 = 4;
 
+/// So many of an address go on in one window after a pause, and none is put off by more windows than that: all at once would do
+/// little but wake up and wait again.
+const WAKE_IN_WINDOW: usize = 64;
+const WINDOWS_MAX: usize = 100;
+
 /// No bound.
 const FREE: u64 = u64::MAX;
 
@@ -56,6 +61,8 @@ pub struct Share {
     spent: AtomicU64,
     /// The look before which it was last at work.
     look: AtomicU64,
+    /// Connections, and what belongs to them, that wait for another window.
+    paused: AtomicUsize,
 }
 
 impl Pace {
@@ -68,7 +75,7 @@ impl Pace {
     /// That of an address.
     pub fn share(self: &Arc<Self>) -> Arc<Share> {
         let [window, spent, look] = Default::default();
-        Arc::new(Share { pace: Arc::clone(self), window, spent, look })
+        Arc::new(Share { pace: Arc::clone(self), window, spent, look, paused: AtomicUsize::new(0) })
     }
 
     fn window(&self) -> u64 {
@@ -119,14 +126,16 @@ impl Share {
         self.spent.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Until when it has had its share; nothing where it has not.
+    /// Until when one more has to wait, behind those that wait already; nothing where there is something left of the share.
     fn pause(&self) -> Option<Instant> {
         let most = self.pace.most.load(Ordering::Relaxed);
         if most == FREE || self.spent.load(Ordering::Relaxed) < most {
             return None;
         }
         let window = self.window.load(Ordering::Relaxed);
-        (self.pace.window() == window).then(|| self.pace.born + WINDOW * u32::try_from(window).unwrap_or(u32::MAX))
+        let later = (self.paused.load(Ordering::Relaxed) / WAKE_IN_WINDOW).min(WINDOWS_MAX) as u64;
+        let end = || self.pace.born + WINDOW * u32::try_from(window + later).unwrap_or(u32::MAX);
+        (self.pace.window() == window).then(end)
     }
 }
 
@@ -136,7 +145,26 @@ pin_project! {
         #[pin]
         connection: F,
         share: Arc<Share>,
-        pause: Option<Pin<Box<Sleep>>>,
+        pause: Option<Pause>,
+    }
+}
+
+/// One that waits for another window, until it is dropped.
+struct Pause {
+    sleep: Pin<Box<Sleep>>,
+    share: Arc<Share>,
+}
+
+impl Pause {
+    fn begin(share: &Arc<Share>, until: Instant) -> Self {
+        share.paused.fetch_add(1, Ordering::Relaxed);
+        Self { sleep: Box::pin(tokio::time::sleep_until(until.into())), share: Arc::clone(share) }
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        self.share.paused.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -157,10 +185,14 @@ impl<F: Future> Future for Paced<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        while let Some(until) = this.share.pause() {
-            let pause = this.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until.into())));
-            std::task::ready!(pause.as_mut().poll(cx));
-            *this.pause = None;
+        loop {
+            // One that waits goes on waiting, whatever woke it up.
+            if let Some(pause) = this.pause {
+                std::task::ready!(pause.sleep.as_mut().poll(cx));
+                *this.pause = None;
+            }
+            let Some(until) = this.share.pause() else { break };
+            *this.pause = Some(Pause::begin(this.share, until));
         }
         let begun = Instant::now();
         let polled = this.connection.poll(cx);
@@ -218,6 +250,28 @@ mod tests {
         assert!(until <= Instant::now() + WINDOW);
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         assert_eq!(greedy.pause(), None, "the next window");
+    }
+
+    #[test]
+    fn many_that_wait_do_not_all_go_on_at_once() {
+        let pace = Pace::new();
+        for _ in 0..100 {
+            pace.adjust(10 * MILLI, 5, 1);
+        }
+        let share = pace.share();
+        let pause = || loop {
+            share.spend(MILLI);
+            // A window may have ended in between.
+            if let Some(until) = share.pause() {
+                return until.saturating_duration_since(Instant::now());
+            }
+        };
+        assert!(pause() <= WINDOW);
+        share.paused.store(10 * WAKE_IN_WINDOW, Ordering::Relaxed);
+        let put_off = pause();
+        assert!(put_off > 9 * WINDOW && put_off <= 11 * WINDOW, "{put_off:?}");
+        share.paused.store(usize::MAX, Ordering::Relaxed);
+        assert!(pause() <= WINDOW * (WINDOWS_MAX as u32 + 1));
     }
 
     #[test]
