@@ -17,6 +17,9 @@ pub(crate) const MARKER: &str = "identity";
 /// Name of the directory in which a restore or a recovery builds what it puts in place of the rest, see [`crate::offline`].
 pub(crate) const STAGING: &str = "recovering";
 
+/// Name of the directory that takes what a node left behind under an id that it was refused under, until all of it is removed.
+const LEFT: &str = "left";
+
 /// Whatever of these exists was written by a node, so a marker has existed beside it.
 const DATA: [&str; 3] = ["log", "log.mark", "state"];
 
@@ -105,6 +108,7 @@ pub enum IdentityError {
 /// directory too, private to its owner.
 pub fn open(dir: &Path, node_id: u64, fresh_incarnation: u128) -> Result<Identity, IdentityError> {
     durable::create_dir(dir).map_err(|source| IdentityError::Io { path: dir.to_owned(), source })?;
+    remove_left(dir)?;
     match read(dir)? {
         Some(identity) if identity.node_id == node_id => Ok(identity),
         Some(identity) => {
@@ -157,10 +161,14 @@ pub fn renumber(dir: &Path, node_id: Option<u64>, fresh_incarnation: u128) -> Re
         }
         Some(_) | None => {}
     }
+    // A database of the node that ends may still make files. It makes them under the name that its directory had: what is moved away
+    // first stays as it is while it is removed.
+    remove_left(dir)?;
+    let left = dir.join(LEFT);
+    durable::create_dir(&left).map_err(io(&left))?;
     for name in DATA {
         let path = dir.join(name);
-        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-        match removed {
+        match std::fs::rename(&path, left.join(name)) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(IdentityError::Io { path, source });
             }
@@ -169,8 +177,18 @@ pub fn renumber(dir: &Path, node_id: Option<u64>, fresh_incarnation: u128) -> Re
     }
     durable::sync_dir(dir).map_err(io(dir))?;
     match node_id {
-        Some(node_id) => write(dir, &Identity { cluster_id: None, node_id, incarnation: fresh_incarnation }),
-        None => durable::remove(&dir.join(MARKER)).map_err(io(&dir.join(MARKER))),
+        Some(node_id) => write(dir, &Identity { cluster_id: None, node_id, incarnation: fresh_incarnation })?,
+        None => durable::remove(&dir.join(MARKER)).map_err(io(&dir.join(MARKER)))?,
+    }
+    remove_left(dir)
+}
+
+/// Removes what was left behind, as a [`renumber`] does at its end, and the next start after one that was cut short.
+fn remove_left(dir: &Path) -> Result<(), IdentityError> {
+    let left = dir.join(LEFT);
+    match std::fs::remove_dir_all(&left) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(IdentityError::Io { path: left, source }),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -261,6 +279,7 @@ mod tests {
         let made = open(&dir, 103, 1).unwrap();
         assert_eq!(made, Identity { cluster_id: None, node_id: 103, incarnation: 78 });
         assert!(DATA.iter().all(|name| !dir.join(name).exists()), "a log of another id would not be read");
+        assert!(!dir.join(LEFT).exists(), "what a node left takes no room");
         renumber(&dir, None, 79).unwrap();
         assert_eq!(read(&dir).unwrap(), None);
         let made = open(&dir, 3, 80).unwrap();
@@ -269,6 +288,46 @@ mod tests {
         let error = renumber(&dir, Some(103), 81).unwrap_err();
         assert!(matches!(error, IdentityError::OfACluster { found: 5, .. }), "{error}");
         assert!(dir.join("log").exists() && read(&dir).unwrap().unwrap().node_id == 3, "nothing was touched");
+    }
+
+    #[test]
+    fn a_directory_is_given_away_while_a_database_still_makes_files_in_it() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        const FILES_MAX: usize = 20_000;
+        let (_root, dir) = fresh();
+        open(&dir, 3, 77).unwrap();
+        let state = dir.join("state");
+        std::fs::create_dir(&state).unwrap();
+        let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..FILES_MAX {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    // Fails once the directory is gone.
+                    let _ = std::fs::write(state.join(n.to_string()), "x");
+                    begun.store(n > 100, Ordering::Relaxed);
+                }
+                begun.store(true, Ordering::Relaxed);
+            });
+            while !begun.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            let given = renumber(&dir, Some(103), 78);
+            done.store(true, Ordering::Relaxed);
+            given.unwrap();
+        });
+        assert!(!state.exists() && !dir.join(LEFT).exists());
+    }
+
+    #[test]
+    fn what_a_start_that_was_cut_short_left_behind_goes_at_the_next() {
+        let (_root, dir) = fresh();
+        open(&dir, 3, 77).unwrap();
+        std::fs::create_dir_all(dir.join(LEFT).join("state")).unwrap();
+        open(&dir, 3, 78).unwrap();
+        assert!(!dir.join(LEFT).exists());
     }
 
     #[test]
