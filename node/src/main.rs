@@ -2,6 +2,8 @@
 //!
 //! Owns nothing else: the node itself is [`quorate_node::server`].
 
+mod allocator;
+
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
@@ -13,10 +15,6 @@ use quorate_node::logging;
 use quorate_node::server::{self, Ended, Surroundings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-
-/// A tenth of the CPU of a write went into the system's allocator, RocksDB's share included.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Exit code of a node that ended for another reason than those that have a code of their own.
 const EXIT_FAILED: i32 = 1;
@@ -58,6 +56,10 @@ fn done(result: Result<(), CommandError>) -> ExitCode {
 }
 
 fn serve(settings: Args) -> ExitCode {
+    if let Err(error) = allocator::give_back_aside() {
+        eprintln!("quorate-node: no thread that gives memory back: {error}");
+        return ExitCode::FAILURE;
+    }
     let given = settings.clone();
     let config = match Config::try_from(settings) {
         Ok(config) => config,
