@@ -102,6 +102,11 @@ attacks! {
     "user-puts", "is a user, and writes 1 KB, as fast as it can" => user_puts, guarded: true;
 }
 
+/// The address that a connection comes from.
+pub fn source(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 1, 1 + u8::try_from(number % usize::from(SOURCES)).expect("a few"))
+}
+
 /// An attack that is under way, on threads of its own: honest clients do not wait for those of hostile ones. Dropping it ends it.
 pub struct Running {
     threads: Option<Runtime>,
@@ -166,8 +171,7 @@ impl Hostile {
     async fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
-        let source = u8::try_from(self.number % usize::from(SOURCES)).expect("a few");
-        socket.bind((Ipv4Addr::new(127, 0, 1, 1 + source), 0).into())?;
+        socket.bind((source(self.number), 0).into())?;
         socket.connect(to).await
     }
 

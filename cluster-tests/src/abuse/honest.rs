@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 
 use crate::http::{Answer, Connection, Request};
 
-/// Where they ask from.
-const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Where they ask from, unless it is said: an address of their own.
+pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Time to live of their sessions, milliseconds; renewed at a third of it.
 pub const TTL_MS: u64 = 5_000;
 /// How long one waits for an answer before it asks another node.
@@ -45,10 +45,12 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Begins with so many sessions and so many writers over these nodes, which show this token where nodes ask who is there.
-    pub fn start(nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
+    /// Begins at an address with so many sessions and so many writers over these nodes, which show this token where nodes ask who is
+    /// there.
+    pub fn start(from: Ipv4Addr, nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
         let (seen, mut tasks) = (Arc::new(Seen::default()), JoinSet::new());
         let client = |number| Client {
+            from,
             nodes: nodes.to_vec(),
             token: token.map(|token| format!("Bearer {token}")),
             next: number,
@@ -67,6 +69,7 @@ impl Honest {
 
 /// A client that knows all nodes.
 struct Client {
+    from: Ipv4Addr,
     nodes: Vec<SocketAddr>,
     token: Option<String>,
     next: usize,
@@ -99,7 +102,7 @@ impl Client {
     async fn exchange(&mut self, request: &Request) -> std::io::Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open_from(FROM, self.nodes[self.next % self.nodes.len()]).await?,
+            None => Connection::open_from(self.from, self.nodes[self.next % self.nodes.len()]).await?,
         };
         let answer = connection.exchange(request).await?;
         self.connection = Some(connection);

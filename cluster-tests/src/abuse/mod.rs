@@ -8,6 +8,6 @@ pub mod frames;
 pub mod honest;
 pub mod measure;
 
-pub use attacks::{ATTACKS, Attack, NICENESS, Target};
-pub use honest::Honest;
+pub use attacks::{ATTACKS, Attack, NICENESS, Target, source};
+pub use honest::{FROM, Honest};
 pub use measure::{Broken, Measure, Measured};

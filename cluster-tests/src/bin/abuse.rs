@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_tests::abuse::{ATTACKS, Attack, Broken, Honest, Measure, Measured, NICENESS, Target};
+use cluster_tests::abuse::{ATTACKS, Attack, Broken, FROM, Honest, Measure, Measured, NICENESS, Target};
 use cluster_tests::{Cluster, Request, Settings};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration
         peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
         token: hostile,
     };
-    let honest = Honest::start(&target.clients, honest.as_deref(), args.sessions, args.writers);
+    let honest = Honest::start(FROM, &target.clients, honest.as_deref(), args.sessions, args.writers);
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
     tokio::time::sleep(REST).await;
     let quiet = Measured::over(REST, &honest.seen, &nodes).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::abuse::{Attack, Honest, Measured, NICENESS, Target};
+use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, source};
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::RenewedAnswer;
@@ -347,6 +347,45 @@ async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
     cluster.assert_agreement().await;
 }
 
+/// A cluster to attack, with values of 1 MB.
+async fn target_of(cluster: &Cluster) -> Target {
+    let ids = cluster.ids();
+    let target = Target {
+        clients: ids.iter().map(|id| cluster.client_address(*id)).collect(),
+        peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
+        token: None,
+    };
+    let large = json!("v".repeat(1_000_000)).to_string();
+    for n in 0..5 {
+        let put = Request::put(&format!("large/{n}"), large.clone());
+        put.send(target.clients[0]).await.expect("an answer").expect_success();
+    }
+    target
+}
+
+/// Behind a proxy all have one address, and its share.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_live_behind_the_address_of_an_attack() {
+    const CONNECTIONS: usize = 400;
+    /// More than twice as long as sessions live.
+    const EACH: Duration = Duration::from_secs(12);
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
+    let target = target_of(&cluster).await;
+    let nodes: Vec<u32> = cluster.ids().iter().map(|id| cluster.process_id(*id)).collect();
+    let honest = Honest::start(source(0), &target.clients, None, 10, 1);
+    for name in ["h2-no-window"] {
+        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS, NICENESS);
+        let measured = Measured::over(EACH, &honest.seen, &nodes).await;
+        drop(attack);
+        println!("{name}: {measured:?}");
+        assert_eq!(measured.lost, 0, "{name}: sessions lost");
+        assert!(measured.writes_per_second > 1.0, "{name}: {} honest writes a second", measured.writes_per_second);
+    }
+    drop(honest);
+    cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_sessions_and_writes_go_on_under_each_attack() {
     /// `scripts/abuse` runs all of them for longer, and with optimisation.
@@ -368,19 +407,10 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     const MEMORY: u64 = 1_500 << 20;
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let ids = cluster.ids();
-    let target = Target {
-        clients: ids.iter().map(|id| cluster.client_address(*id)).collect(),
-        peers: ids.iter().map(|id| cluster.peer_address(*id)).collect(),
-        token: None,
-    };
-    let large = json!("v".repeat(1_000_000)).to_string();
-    for n in 0..5 {
-        let put = Request::put(&format!("large/{n}"), large.clone());
-        put.send(target.clients[0]).await.expect("an answer").expect_success();
-    }
+    let target = target_of(&cluster).await;
     fill(target.clients[0], 1_000).await;
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
-    let honest = Honest::start(&target.clients, None, 10, 4);
+    let honest = Honest::start(FROM, &target.clients, None, 10, 4);
     for name in ATTACKS {
         let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS, NICENESS);
         let measured = Measured::over(EACH, &honest.seen, &nodes).await;
