@@ -317,6 +317,10 @@ pub const H2_PING_SECONDS: u64 = 20;
 /// is cut.
 pub const BODY_RATE_MIN_DEFAULT: u64 = 16 * 1024;
 
+/// Bytes of a connection that the kernel takes before others get the thread. It copies them while the thread waits, and a socket between two
+/// processes of one machine takes megabytes at once.
+pub const WRITE_BURST_BYTES: usize = 128 * 1024;
+
 /// How long, and for how many bytes, we go on reading from a peer after an answer that ends the connection early. A socket
 /// closed with unread bytes is reset, and the reset may overtake the answer.
 pub const LINGER_MS: u64 = 1_000;

@@ -330,12 +330,33 @@ pub struct Watched {
     monitor: Arc<ConnectionMonitor>,
     /// Bytes swallowed since the answer.
     swallowed: usize,
+    /// Bytes written since others had the thread.
+    burst: usize,
 }
 
 impl Watched {
     /// Wraps a stream.
     pub fn new(stream: impl Into<Stream>, monitor: Arc<ConnectionMonitor>) -> Self {
-        Self { stream: stream.into(), monitor, swallowed: 0 }
+        Self { stream: stream.into(), monitor, swallowed: 0, burst: 0 }
+    }
+
+    /// How much may be written before others get the thread; they get it where that is nothing.
+    fn poll_burst(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        if self.burst < limits::WRITE_BURST_BYTES {
+            return Poll::Ready(limits::WRITE_BURST_BYTES - self.burst);
+        }
+        self.burst = 0;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn wrote(&mut self, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.monitor.sending(outcome.is_ready());
+        match &outcome {
+            Poll::Ready(Ok(written)) => self.burst += written,
+            Poll::Ready(Err(_)) | Poll::Pending => self.burst = 0,
+        }
+        outcome
     }
 
     /// Reads and forgets until the peer ends, or has sent more than anyone should.
@@ -353,6 +374,19 @@ impl Watched {
     }
 }
 
+/// Those at the beginning that are no more than so many bytes together.
+fn within<'a, 'b>(bufs: &'a [io::IoSlice<'b>], most: usize) -> &'a [io::IoSlice<'b>] {
+    let mut left = most;
+    let fit = bufs.iter().take_while(|buf| match left.checked_sub(buf.len()) {
+        Some(less) => {
+            left = less;
+            true
+        }
+        None => false,
+    });
+    &bufs[..fit.count()]
+}
+
 impl AsyncRead for Watched {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
@@ -366,9 +400,9 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.monitor.sending(outcome.is_ready());
-        outcome
+        let most = std::task::ready!(self.poll_burst(cx));
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, &buf[..buf.len().min(most)]);
+        self.wrote(outcome)
     }
 
     fn poll_write_vectored(
@@ -376,9 +410,14 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.monitor.sending(outcome.is_ready());
-        outcome
+        let most = std::task::ready!(self.poll_burst(cx));
+        let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |first| first);
+        let outcome = if first.len() > most {
+            Pin::new(&mut self.stream).poll_write(cx, &first[..most])
+        } else {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, within(bufs, most))
+        };
+        self.wrote(outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -537,6 +576,44 @@ mod tests {
         let monitor = monitor();
         monitor.lingering_since.store(monitor.now(), Ordering::Relaxed);
         assert_eq!((monitor.after(0), monitor.after(2)), (Verdict::Fine, Verdict::Lingered));
+    }
+
+    #[tokio::test]
+    async fn others_get_the_thread_though_the_socket_takes_all_at_once() {
+        const BURST: usize = limits::WRITE_BURST_BYTES;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let _reads_nothing = listener.accept().await.unwrap();
+        let mut watched = Watched::new(stream, monitor());
+        let data = vec![7; 3 * BURST];
+        let (small, large) = (io::IoSlice::new(&data[..10]), io::IoSlice::new(&data));
+        for parts in [&[large][..], &[small, small, large], &[io::IoSlice::new(&[]), large]] {
+            let written = std::future::poll_fn(|cx| {
+                let mut written = 0;
+                // Until it gives way, or has had what two turns take.
+                while written < 2 * BURST {
+                    match Pin::new(&mut watched).poll_write_vectored(cx, parts) {
+                        Poll::Ready(Ok(more)) => written += more,
+                        Poll::Ready(Err(error)) => panic!("{error}"),
+                        Poll::Pending => break,
+                    }
+                }
+                Poll::Ready(written)
+            });
+            assert_eq!(written.await, BURST, "{} parts", parts.len());
+            assert_eq!(watched.burst, 0, "the next turn begins");
+        }
+        let written = std::future::poll_fn(|cx| Pin::new(&mut watched).poll_write(cx, &data));
+        assert_eq!(written.await.unwrap(), BURST);
+        assert_eq!(watched.monitor.stalled_since.load(Ordering::Relaxed), NEVER, "to give way is not to be stalled");
+    }
+
+    #[test]
+    fn parts_are_written_whole_as_far_as_there_is_room() {
+        let data = [0; 10];
+        let parts = [4, 0, 6, 10].map(|length| io::IoSlice::new(&data[..length]));
+        let counts = [0, 3, 4, 9, 10, 19, 20].map(|most| within(&parts, most).len());
+        assert_eq!(counts, [0, 0, 2, 2, 3, 3, 4]);
     }
 
     #[test]

@@ -16,6 +16,8 @@ use quorate_store::background;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::watchdog;
+
 /// How long a share of the threads is counted.
 const WINDOW: Duration = Duration::from_millis(10);
 const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
@@ -195,7 +197,7 @@ impl<F: Future> Future for Paced<F> {
             *this.pause = Some(Pause::begin(this.share, until));
         }
         let begun = Instant::now();
-        let polled = this.connection.poll(cx);
+        let polled = watchdog::step("connection", || this.connection.poll(cx));
         this.share.spend(begun.elapsed());
         polled
     }
