@@ -374,17 +374,21 @@ impl Watched {
     }
 }
 
-/// Those at the beginning that are no more than so many bytes together.
-fn within<'a, 'b>(bufs: &'a [io::IoSlice<'b>], most: usize) -> &'a [io::IoSlice<'b>] {
-    let mut left = most;
-    let fit = bufs.iter().take_while(|buf| match left.checked_sub(buf.len()) {
-        Some(less) => {
-            left = less;
-            true
+/// Parts of a write that is cut.
+const PARTS_MAX: usize = 64;
+
+/// Puts so many bytes at the beginning of `bufs` into `parts`, and says into how many.
+fn cut<'a>(bufs: &'a [io::IoSlice<'_>], most: usize, parts: &mut [io::IoSlice<'a>; PARTS_MAX]) -> usize {
+    let (mut left, mut count) = (most, 0);
+    for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
+        if left == 0 || count == PARTS_MAX {
+            break;
         }
-        None => false,
-    });
-    &bufs[..fit.count()]
+        let length = buf.len().min(left);
+        parts[count] = io::IoSlice::new(&buf[..length]);
+        (left, count) = (left - length, count + 1);
+    }
+    count
 }
 
 impl AsyncRead for Watched {
@@ -411,11 +415,12 @@ impl AsyncWrite for Watched {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let most = std::task::ready!(self.poll_burst(cx));
-        let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |first| first);
-        let outcome = if first.len() > most {
-            Pin::new(&mut self.stream).poll_write(cx, &first[..most])
+        let outcome = if bufs.iter().map(|buf| buf.len()).sum::<usize>() <= most {
+            Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
         } else {
-            Pin::new(&mut self.stream).poll_write_vectored(cx, within(bufs, most))
+            let mut parts = [io::IoSlice::new(&[]); PARTS_MAX];
+            let count = cut(bufs, most, &mut parts);
+            Pin::new(&mut self.stream).poll_write_vectored(cx, &parts[..count])
         };
         self.wrote(outcome)
     }
@@ -444,6 +449,7 @@ impl AsyncWrite for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Simulated;
 
     const SECOND: u64 = 1_000;
 
@@ -578,13 +584,47 @@ mod tests {
         assert_eq!((monitor.after(0), monitor.after(2)), (Verdict::Fine, Verdict::Lingered));
     }
 
+    /// A socket whose kernel has room for everything.
+    struct TakesAll;
+
+    impl AsyncRead for TakesAll {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for TakesAll {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(data.len()))
+        }
+
+        fn poll_write_vectored(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            parts: &[io::IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Simulated for TakesAll {
+        fn poll_peek(&mut self, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+    }
+
     #[tokio::test]
     async fn others_get_the_thread_though_the_socket_takes_all_at_once() {
         const BURST: usize = limits::WRITE_BURST_BYTES;
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let _reads_nothing = listener.accept().await.unwrap();
-        let mut watched = Watched::new(stream, monitor());
+        let mut watched = Watched::new(Stream::Simulated(Box::new(TakesAll)), monitor());
         let data = vec![7; 3 * BURST];
         let (small, large) = (io::IoSlice::new(&data[..10]), io::IoSlice::new(&data));
         for parts in [&[large][..], &[small, small, large], &[io::IoSlice::new(&[]), large]] {
@@ -609,11 +649,17 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_written_whole_as_far_as_there_is_room() {
+    fn parts_are_cut_where_the_room_ends() {
         let data = [0; 10];
         let parts = [4, 0, 6, 10].map(|length| io::IoSlice::new(&data[..length]));
-        let counts = [0, 3, 4, 9, 10, 19, 20].map(|most| within(&parts, most).len());
-        assert_eq!(counts, [0, 0, 2, 2, 3, 3, 4]);
+        let lengths = |most| {
+            let mut into = [io::IoSlice::new(&[]); PARTS_MAX];
+            let count = cut(&parts, most, &mut into);
+            into[..count].iter().map(|part| part.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(3), [3]);
+        assert_eq!(lengths(4), [4]);
+        assert_eq!(lengths(11), [4, 6, 1]);
     }
 
     #[test]
