@@ -67,6 +67,14 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a directory with all in it, if it is there.
+pub fn remove_tree(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Replaces `path` by a file of exactly these bytes, durable when it returns. A crash leaves the old content or the
 /// new, never a mix. `failpoint` names the point between the fsync of the new content and the rename.
 pub fn write_whole(path: &Path, content: &[u8], failpoint: &'static str) -> io::Result<()> {

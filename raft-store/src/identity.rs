@@ -108,9 +108,11 @@ pub enum IdentityError {
 /// directory too, private to its owner.
 pub fn open(dir: &Path, node_id: u64, fresh_incarnation: u128) -> Result<Identity, IdentityError> {
     durable::create_dir(dir).map_err(|source| IdentityError::Io { path: dir.to_owned(), source })?;
-    remove_left(dir)?;
     match read(dir)? {
-        Some(identity) if identity.node_id == node_id => Ok(identity),
+        Some(identity) if identity.node_id == node_id => {
+            remove_left(dir)?;
+            Ok(identity)
+        }
         Some(identity) => {
             Err(IdentityError::OtherNode { path: dir.to_owned(), found: identity.node_id, asked: node_id })
         }
@@ -176,20 +178,18 @@ pub fn renumber(dir: &Path, node_id: Option<u64>, fresh_incarnation: u128) -> Re
         }
     }
     durable::sync_dir(dir).map_err(io(dir))?;
+    // While there is a marker: without one nothing says that what is here is ours.
+    remove_left(dir)?;
     match node_id {
-        Some(node_id) => write(dir, &Identity { cluster_id: None, node_id, incarnation: fresh_incarnation })?,
-        None => durable::remove(&dir.join(MARKER)).map_err(io(&dir.join(MARKER)))?,
+        Some(node_id) => write(dir, &Identity { cluster_id: None, node_id, incarnation: fresh_incarnation }),
+        None => durable::remove(&dir.join(MARKER)).map_err(io(&dir.join(MARKER))),
     }
-    remove_left(dir)
 }
 
-/// Removes what was left behind, as a [`renumber`] does at its end, and the next start after one that was cut short.
+/// Removes what was left behind, as a [`renumber`] does, and the next start after one that was cut short. Only beside a marker.
 fn remove_left(dir: &Path) -> Result<(), IdentityError> {
     let left = dir.join(LEFT);
-    match std::fs::remove_dir_all(&left) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(IdentityError::Io { path: left, source }),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    durable::remove_tree(&left).map_err(|source| IdentityError::Io { path: left, source })
 }
 
 /// Whether the log of a directory holds anything. One whose mark cannot be read counts as if it did.
@@ -328,6 +328,14 @@ mod tests {
         std::fs::create_dir_all(dir.join(LEFT).join("state")).unwrap();
         open(&dir, 3, 78).unwrap();
         assert!(!dir.join(LEFT).exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_from_a_directory_that_was_no_nodes() {
+        let (_root, dir) = fresh();
+        std::fs::create_dir_all(dir.join(LEFT).join("photos")).unwrap();
+        open(&dir, 3, 77).unwrap();
+        assert!(dir.join(LEFT).join("photos").exists());
     }
 
     #[test]

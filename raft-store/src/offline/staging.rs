@@ -139,10 +139,7 @@ fn sync(dirs: [&PathBuf; 3]) -> Result<(), OfflineError> {
 }
 
 fn remove(dir: &Path) -> Result<(), OfflineError> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OfflineError::at(dir)(error)),
-        _ => Ok(()),
-    }
+    durable::remove_tree(dir).map_err(OfflineError::at(dir))
 }
 
 #[cfg(test)]

@@ -82,10 +82,7 @@ pub(crate) fn checksum(path: &Path) -> io::Result<(u64, u64)> {
 
 /// Removes a directory with all in it; missing is fine.
 pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(dir)(error)),
-        _ => Ok(()),
-    }
+    durable::remove_tree(dir).map_err(named(dir))
 }
 
 /// Names of what is in a directory, in order. Names that are not UTF-8 are not ours and left out.
