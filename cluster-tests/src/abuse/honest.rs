@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::http::{Answer, Connection, Request};
 
-/// Where they ask from, unless it is said: an address of their own.
+/// An address that no attack comes from.
 pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Time to live of their sessions, milliseconds; renewed at a third of it.
 pub const TTL_MS: u64 = 5_000;
@@ -31,7 +31,7 @@ pub struct Seen {
     pub missed: AtomicU64,
     /// Sessions that ended although they were to be renewed.
     pub lost: AtomicU64,
-    /// The highest term that an answer named.
+    /// The highest term that an answer named; before the first, 1, the first of a cluster.
     pub term: AtomicU64,
     /// Microseconds that acknowledged writes took together.
     pub micros: AtomicU64,
@@ -48,7 +48,7 @@ impl Honest {
     /// Begins at an address with so many sessions and so many writers over these nodes, which show this token where nodes ask who is
     /// there.
     pub fn start(from: Ipv4Addr, nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
-        let (seen, mut tasks) = (Arc::new(Seen::default()), JoinSet::new());
+        let (seen, mut tasks) = (Arc::new(Seen { term: AtomicU64::new(1), ..Seen::default() }), JoinSet::new());
         let client = |number| Client {
             from,
             nodes: nodes.to_vec(),

@@ -41,9 +41,7 @@ impl Measured {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         let after = numbers();
-        let [writes, micros, missed, lost, _] = std::array::from_fn(|n| after[n] - before[n]);
-        // Before the first answer no term is known, and the first of a cluster is 1.
-        let elections = after[4].saturating_sub(before[4].max(1));
+        let [writes, micros, missed, lost, elections] = std::array::from_fn(|n| after[n] - before[n]);
         Self {
             writes_per_second: writes as f64 / begin.elapsed().as_secs_f64(),
             write_took: Duration::from_micros(micros / writes.max(1)),

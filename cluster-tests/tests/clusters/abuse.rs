@@ -363,9 +363,26 @@ async fn target_of(cluster: &Cluster) -> Target {
     target
 }
 
+/// What honest clients see in so much time of an attack; it is printed, too.
+async fn under(
+    attack: &str,
+    connections: usize,
+    target: &Target,
+    time: Duration,
+    honest: &Honest,
+    nodes: &[u32],
+) -> Measured {
+    let running = Attack::named(attack).expect("there is such an attack").begin(target, connections, NICENESS);
+    let measured = Measured::over(time, &honest.seen, nodes).await;
+    drop(running);
+    println!("{attack}: {measured:?}");
+    measured
+}
+
 /// Behind a proxy all have one address, and its share.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_behind_the_address_of_an_attack() {
+    const ATTACK: &str = "h2-no-window";
     const CONNECTIONS: usize = 400;
     /// More than twice as long as sessions live.
     const EACH: Duration = Duration::from_secs(12);
@@ -373,14 +390,9 @@ async fn sessions_live_behind_the_address_of_an_attack() {
     let target = target_of(&cluster).await;
     let nodes: Vec<u32> = cluster.ids().iter().map(|id| cluster.process_id(*id)).collect();
     let honest = Honest::start(source(0), &target.clients, None, 10, 1);
-    for name in ["h2-no-window"] {
-        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS, NICENESS);
-        let measured = Measured::over(EACH, &honest.seen, &nodes).await;
-        drop(attack);
-        println!("{name}: {measured:?}");
-        assert_eq!(measured.lost, 0, "{name}: sessions lost");
-        assert!(measured.writes_per_second > 1.0, "{name}: {} honest writes a second", measured.writes_per_second);
-    }
+    let Measured { writes_per_second, lost, .. } = under(ATTACK, CONNECTIONS, &target, EACH, &honest, &nodes).await;
+    assert_eq!(lost, 0, "sessions lost");
+    assert!(writes_per_second > 1.0, "{writes_per_second} honest writes a second");
     drop(honest);
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
@@ -412,11 +424,8 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
     let honest = Honest::start(FROM, &target.clients, None, 10, 4);
     for name in ATTACKS {
-        let attack = Attack::named(name).expect("there is such an attack").begin(&target, CONNECTIONS, NICENESS);
-        let measured = Measured::over(EACH, &honest.seen, &nodes).await;
-        drop(attack);
-        println!("{name}: {measured:?}");
-        let Measured { writes_per_second, lost, elections, memory, .. } = measured;
+        let Measured { writes_per_second, lost, elections, memory, .. } =
+            under(name, CONNECTIONS, &target, EACH, &honest, &nodes).await;
         assert_eq!(lost, 0, "{name}: sessions lost");
         // Nodes and a thousand connections share the processors with what else runs here: `scripts/abuse` asks for none.
         assert!(elections <= 2, "{name}: {elections} elections");
