@@ -2,8 +2,8 @@
 //! get no more of these threads than those of any other.
 //!
 //! Owns how long the connections of each address were at work of late, and how long they may be. What a connection costs before its
-//! request is known (a head, a body, frames) counts like the rest. Where nothing is late, or one address alone asks, nobody
-//! is held up. Never knows what a connection does.
+//! request is known (a head, a body, frames) counts like the rest. Where nothing is late nobody is held up; where one address alone
+//! asks, only until the queue of the threads has come round. Never knows what a connection does.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,8 +22,16 @@ use crate::watchdog;
 const WINDOW: Duration = Duration::from_millis(10);
 const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
 
-/// From one look to the next where nobody can be held up.
-const SELDOM: Duration = Duration::from_millis(100);
+/// From one look to the next where one address alone asks.
+const SELDOM: Duration = Duration::from_millis(20);
+
+/// From one look to the next where nobody asks.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// A look that is due for that long waits behind a crowd, and so does every heartbeat: whoever has had its share is held up until the look
+/// comes, even where one address alone asks. A thousand connections with two hundred streams each filled the queue of a thread for a
+/// second before the first look.
+const OVERDUE: Duration = Duration::from_millis(30);
 
 /// Later than that, and everybody waits for the threads.
 const LATE: Duration = Duration::from_micros(2_500);
@@ -47,6 +55,10 @@ pub struct Pace {
     born: Instant,
     /// Nanoseconds of work in each window; [`FREE`] where nobody is held up.
     most: AtomicU64,
+    /// When the next look is due, in nanoseconds since `born`; never before the first.
+    due: AtomicU64,
+    /// Nanoseconds that all threads have in a window.
+    all: AtomicU64,
     /// Counts the looks at it.
     look: AtomicU64,
     /// Addresses that were at work since the last look.
@@ -70,8 +82,9 @@ pub struct Share {
 impl Pace {
     /// Nobody is held up.
     pub fn new() -> Arc<Self> {
-        let (most, look) = (AtomicU64::new(FREE), AtomicU64::new(1));
-        Arc::new(Self { born: Instant::now(), most, look, at_work: AtomicUsize::new(0) })
+        let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
+        let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
+        Arc::new(Self { born: Instant::now(), most, due, all, look, at_work })
     }
 
     /// That of an address.
@@ -80,9 +93,14 @@ impl Pace {
         Arc::new(Share { pace: Arc::clone(self), window, spent, look, paused: AtomicUsize::new(0) })
     }
 
-    fn window(&self) -> u64 {
-        // A node does not run for centuries. The first one is 1, so that a new share is in none.
-        self.born.elapsed().as_nanos() as u64 / WINDOW_NANOS + 1
+    /// Nanoseconds since it was made. A node does not run for centuries.
+    fn nanos(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.born).as_nanos() as u64
+    }
+
+    /// The first one is 1, so that a new share is in none.
+    fn window(&self, now: Instant) -> u64 {
+        self.nanos(now) / WINDOW_NANOS + 1
     }
 
     /// Looks again and again how late the threads are, until the port stops. In a simulation nothing takes time.
@@ -90,34 +108,53 @@ impl Pace {
         if background::is_simulated() {
             return;
         }
+        self.all.store(WINDOW_NANOS * threads as u64, Ordering::Relaxed);
         let mut addresses = 0;
         while !stop.is_cancelled() {
-            let due = Instant::now() + if addresses > 1 { WINDOW } else { SELDOM };
+            let pause = match addresses {
+                0 => IDLE,
+                1 => SELDOM,
+                _ => WINDOW,
+            };
+            let due = Instant::now() + pause;
+            self.due.store(self.nanos(due), Ordering::Relaxed);
             tokio::time::sleep_until(due.into()).await;
             self.look.fetch_add(1, Ordering::Relaxed);
             addresses = self.at_work.swap(0, Ordering::Relaxed);
-            self.adjust(due.elapsed(), addresses, threads);
+            self.adjust(due.elapsed(), addresses);
         }
     }
 
-    /// Less for each address where all are late, and more where they are not; never less than an equal part of one in [`LEAST_PART`].
-    fn adjust(&self, late: Duration, addresses: usize, threads: usize) {
-        let before = self.most.load(Ordering::Relaxed);
-        let all = WINDOW_NANOS * threads as u64;
+    /// Less for each address where all are late, and more where they are not; never less than the least.
+    fn adjust(&self, late: Duration, addresses: usize) {
+        let (before, all) = (self.most.load(Ordering::Relaxed), self.all.load(Ordering::Relaxed));
         let after = match addresses {
             0 | 1 => FREE,
-            _ if late > LATE => (before.min(all) / 2).max(all / LEAST_PART / addresses as u64),
+            _ if late > LATE => (before.min(all) / 2).max(self.least(addresses)),
             _ if before >= all => FREE,
             _ => before + before / 8 + 1,
         };
         self.most.store(after, Ordering::Relaxed);
     }
+
+    /// An equal part of one in [`LEAST_PART`].
+    fn least(&self, addresses: usize) -> u64 {
+        self.all.load(Ordering::Relaxed) / LEAST_PART / addresses.max(1) as u64
+    }
+
+    /// What each address may take now.
+    fn most(&self, now: Instant) -> u64 {
+        let most = self.most.load(Ordering::Relaxed);
+        let overdue = self.due.load(Ordering::Relaxed).saturating_add(OVERDUE.as_nanos() as u64);
+        if self.nanos(now) < overdue { most } else { most.min(self.least(self.at_work.load(Ordering::Relaxed))) }
+    }
 }
 
 impl Share {
-    /// Counts work that was done.
-    fn spend(&self, took: Duration) {
-        let now = self.pace.window();
+    /// Counts work that was done from `begun` on.
+    fn spend(&self, begun: Instant) {
+        let end = Instant::now();
+        let (now, took) = (self.pace.window(end), end.saturating_duration_since(begun));
         if self.window.swap(now, Ordering::Relaxed) != now {
             self.spent.store(0, Ordering::Relaxed);
             let look = self.pace.look.load(Ordering::Relaxed);
@@ -129,15 +166,15 @@ impl Share {
     }
 
     /// Until when one more has to wait, behind those that wait already; nothing where there is something left of the share.
-    fn pause(&self) -> Option<Instant> {
-        let most = self.pace.most.load(Ordering::Relaxed);
+    fn pause(&self, now: Instant) -> Option<Instant> {
+        let most = self.pace.most(now);
         if most == FREE || self.spent.load(Ordering::Relaxed) < most {
             return None;
         }
         let window = self.window.load(Ordering::Relaxed);
         let later = (self.paused.load(Ordering::Relaxed) / WAKE_IN_WINDOW).min(WINDOWS_MAX) as u64;
         let end = || self.pace.born + WINDOW * u32::try_from(window + later).unwrap_or(u32::MAX);
-        (self.pace.window() == window).then(end)
+        (self.pace.window(now) == window).then(end)
     }
 }
 
@@ -187,18 +224,18 @@ impl<F: Future> Future for Paced<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        loop {
+        let begun = loop {
             // One that waits goes on waiting, whatever woke it up.
             if let Some(pause) = this.pause {
                 std::task::ready!(pause.sleep.as_mut().poll(cx));
                 *this.pause = None;
             }
-            let Some(until) = this.share.pause() else { break };
+            let now = Instant::now();
+            let Some(until) = this.share.pause(now) else { break now };
             *this.pause = Some(Pause::begin(this.share, until));
-        }
-        let begun = Instant::now();
+        };
         let polled = watchdog::step("connection", || this.connection.poll(cx));
-        this.share.spend(begun.elapsed());
+        this.share.spend(begun);
         polled
     }
 }
@@ -219,21 +256,56 @@ mod tests {
 
     const MILLI: Duration = Duration::from_millis(1);
 
-    #[test]
-    fn one_address_alone_is_never_held_up() {
+    impl Share {
+        /// It has been at work for so long.
+        fn work(&self, took: Duration) {
+            self.spend(Instant::now() - took);
+        }
+
+        /// Until when it is held up after it has been at work for that long again and again.
+        fn held_up_by(&self, took: Duration) -> Instant {
+            loop {
+                self.work(took);
+                // A window may have ended in between.
+                if let Some(until) = self.pause(Instant::now()) {
+                    return until;
+                }
+            }
+        }
+    }
+
+    /// One that was late for long, with so many addresses.
+    fn late(addresses: usize) -> Arc<Pace> {
         let pace = Pace::new();
-        pace.adjust(Duration::from_secs(1), 1, 2);
+        (0..100).for_each(|_| pace.adjust(10 * MILLI, addresses));
+        pace
+    }
+
+    #[test]
+    fn one_address_alone_is_not_held_up_where_all_is_late() {
+        let pace = late(1);
         let share = pace.share();
-        share.spend(Duration::from_secs(1));
-        assert_eq!(share.pause(), None);
+        share.work(Duration::from_secs(1));
+        assert_eq!(share.pause(Instant::now()), None);
+    }
+
+    #[test]
+    fn while_a_look_is_overdue_whoever_had_its_share_is_held_up_and_nobody_else() {
+        let pace = Pace::new();
+        let (greedy, modest) = (pace.share(), pace.share());
+        pace.due.store(pace.nanos(Instant::now() + 1_000 * MILLI), Ordering::Relaxed);
+        greedy.work(10 * MILLI);
+        assert_eq!(greedy.pause(Instant::now()), None, "it is not due yet");
+        pace.due.store(0, Ordering::Relaxed);
+        std::thread::sleep(OVERDUE);
+        assert!(greedy.held_up_by(3 * MILLI) <= Instant::now() + WINDOW);
+        modest.work(MILLI);
+        assert_eq!(modest.pause(Instant::now()), None, "of 1.25 ms for each of two");
     }
 
     #[test]
     fn who_took_more_than_its_share_waits_for_the_next_window_and_others_do_not() {
-        let pace = Pace::new();
-        for _ in 0..100 {
-            pace.adjust(10 * MILLI, 5, 1);
-        }
+        let pace = late(5);
         assert_eq!(
             pace.most.load(Ordering::Relaxed),
             WINDOW_NANOS / 20,
@@ -241,33 +313,25 @@ mod tests {
         );
         let (greedy, modest) = (pace.share(), pace.share());
         let until = loop {
-            greedy.spend(2 * MILLI);
-            modest.spend(MILLI / 4);
-            assert!(modest.pause().is_none() || modest.spent.load(Ordering::Relaxed) >= WINDOW_NANOS / 20);
-            // A window may have ended in between.
-            if let Some(until) = greedy.pause() {
+            greedy.work(2 * MILLI);
+            modest.work(MILLI / 4);
+            assert!(
+                modest.pause(Instant::now()).is_none() || modest.spent.load(Ordering::Relaxed) >= WINDOW_NANOS / 20
+            );
+            if let Some(until) = greedy.pause(Instant::now()) {
                 break until;
             }
         };
         assert!(until <= Instant::now() + WINDOW);
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
-        assert_eq!(greedy.pause(), None, "the next window");
+        assert_eq!(greedy.pause(Instant::now()), None, "the next window");
     }
 
     #[test]
     fn many_that_wait_do_not_all_go_on_at_once() {
-        let pace = Pace::new();
-        for _ in 0..100 {
-            pace.adjust(10 * MILLI, 5, 1);
-        }
+        let pace = late(5);
         let share = pace.share();
-        let pause = || loop {
-            share.spend(MILLI);
-            // A window may have ended in between.
-            if let Some(until) = share.pause() {
-                return until.saturating_duration_since(Instant::now());
-            }
-        };
+        let pause = || share.held_up_by(MILLI).saturating_duration_since(Instant::now());
         assert!(pause() <= WINDOW);
         share.paused.store(10 * WAKE_IN_WINDOW, Ordering::Relaxed);
         let put_off = pause();
@@ -279,19 +343,15 @@ mod tests {
     #[test]
     fn shares_grow_while_nothing_is_late_until_they_bound_nobody() {
         let pace = Pace::new();
-        pace.adjust(10 * MILLI, 2, 4);
+        pace.adjust(10 * MILLI, 2);
         assert_ne!(pace.most.load(Ordering::Relaxed), FREE);
-        (0..100).for_each(|_| pace.adjust(Duration::ZERO, 2, 4));
+        (0..100).for_each(|_| pace.adjust(Duration::ZERO, 2));
         assert_eq!(pace.most.load(Ordering::Relaxed), FREE);
     }
 
     #[tokio::test]
     async fn a_paced_future_comes_to_its_end() {
-        let pace = Pace::new();
-        for _ in 0..100 {
-            pace.adjust(10 * MILLI, 2, 1);
-        }
-        let share = pace.share();
+        let share = late(2).share();
         let mut rounds = 0;
         let busy = std::future::poll_fn(|cx| {
             std::thread::sleep(3 * MILLI);
