@@ -321,6 +321,9 @@ pub const BODY_RATE_MIN_DEFAULT: u64 = 16 * 1024;
 /// processes of one machine takes megabytes at once.
 pub const WRITE_BURST_BYTES: usize = 128 * 1024;
 
+/// Bytes that the system keeps of what a peer does not read, beside what is on its way to it.
+pub const UNSENT_BYTES: libc::c_int = 128 * 1024;
+
 /// How long, and for how many bytes, we go on reading from a peer after an answer that ends the connection early. A socket
 /// closed with unread bytes is reset, and the reset may overtake the answer.
 pub const LINGER_MS: u64 = 1_000;
