@@ -71,6 +71,13 @@ pub fn encode_sized<T: bincode::Encode>(record: &T, bytes_expected: usize) -> Ve
     bytes
 }
 
+/// The length of the encoded record, version byte and all.
+pub fn encoded_len<T: bincode::Encode>(record: &T) -> usize {
+    let mut encoder = bincode::enc::EncoderImpl::new(bincode::enc::write::SizeWriter::default(), CONFIG);
+    record.encode(&mut encoder).expect("only counted");
+    1 + encoder.into_writer().bytes_written
+}
+
 /// Appends the encoded record, version byte first.
 pub fn encode_into<T: bincode::Encode>(record: &T, bytes: &mut Vec<u8>) {
     bytes.push(FORMAT_VERSION);

@@ -20,6 +20,9 @@ pub struct BucketUse {
     pub dropped: u64,
 }
 
+/// Bytes of each row key.
+pub const KEY_BYTES: usize = 1 + size_of::<u64>();
+
 /// The row key of a bucket.
 pub fn row_key(bucket: u64) -> Vec<u8> {
     [&[family::BUCKET_USE][..], &bucket.to_be_bytes()].concat()

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::bucket_uses::BucketUses;
 use super::quota_counts::KnownQuotas;
 use super::view::{Fault, View};
 use super::{Applier, Caller, Vars, maintain, readable, requests};
@@ -76,6 +77,7 @@ struct Savepoint {
     vars: Vars,
     lines: usize,
     joint: Option<Option<Revision>>,
+    bucket_uses: BucketUses,
     depth: usize,
 }
 
@@ -95,7 +97,8 @@ impl<V: View> Applier<'_, V> {
             return work(self).map(Ok);
         }
         let (vars, lines, depth) = (self.vars.clone(), self.lines.len(), self.overlay.depth());
-        let saved = Savepoint { vars, lines, joint: self.joint, depth };
+        let bucket_uses = self.bucket_uses.clone();
+        let saved = Savepoint { vars, lines, joint: self.joint, bucket_uses, depth };
         self.overlay.begin();
         match catching(|| work(self)) {
             Ok(done) => {
@@ -118,6 +121,7 @@ impl<V: View> Applier<'_, V> {
         self.vars = saved.vars;
         self.lines.truncate(saved.lines);
         self.joint = saved.joint;
+        self.bucket_uses = saved.bucket_uses;
         // What was taken of the batch's bound stays taken: the work was done.
         // It may hold what was taken back. `woken` may too: who is woken for nothing looks and waits on.
         self.known_collections.clear();

@@ -125,7 +125,7 @@ impl EpochStep {
                     break;
                 }
             }
-            applier.close_audit_group()?;
+            applier.close_batch()?;
             return Ok(Some(applier.finish()));
         }
         let (start, end) = family_range(family::LOCK);

@@ -63,7 +63,7 @@ impl<V: View> Applier<'_, V> {
             self.note_removed(*node)?;
         }
         self.drop_invitations(|row| row.used_by.is_some_and(|node| after.contains(&node)))?;
-        self.close_audit_group()
+        self.close_batch()
     }
 
     fn note_removed(&mut self, node: NodeDisk) -> Result<(), Fault> {

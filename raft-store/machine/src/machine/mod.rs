@@ -8,6 +8,7 @@
 
 mod access;
 mod barriers;
+mod bucket_uses;
 mod budget;
 mod bulk;
 mod collections;
@@ -58,6 +59,7 @@ use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
 use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
+use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
 use quota_counts::KnownQuotas;
@@ -81,6 +83,7 @@ pub struct Applier<'v, V: View> {
     known_collections: BTreeMap<Vec<u8>, Option<Arc<CollectionRow>>>,
     /// What is at hand of quotas.
     known_quotas: KnownQuotas,
+    bucket_uses: BucketUses,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<KeyChange>,
@@ -141,6 +144,7 @@ impl<'v, V: View> Applier<'v, V> {
             joint: None,
             known_collections: BTreeMap::new(),
             known_quotas: KnownQuotas::default(),
+            bucket_uses: BucketUses::default(),
             lines: Vec::new(),
             changed: Vec::new(),
             woken: BTreeSet::new(),
@@ -175,7 +179,7 @@ impl<'v, V: View> Applier<'v, V> {
             self.nth = nth;
             replies.push(self.apply_next(encoded)?);
         }
-        self.close_audit_group()?;
+        self.close_batch()?;
         Ok(replies)
     }
 
@@ -334,6 +338,12 @@ impl<'v, V: View> Applier<'v, V> {
         let line = AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect };
         self.take_line(audit::line_bytes(&line));
         self.lines.push(line);
+    }
+
+    /// Writes what is written once a batch.
+    fn close_batch(&mut self) -> Result<(), Fault> {
+        self.close_audit_group()?;
+        self.write_bucket_uses()
     }
 
     /// Writes the batch's lines as one row and tells its changes.

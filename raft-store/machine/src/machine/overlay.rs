@@ -66,11 +66,16 @@ impl<'v, V: View> Overlay<'v, V> {
     /// Counts a row that is written or deleted, and refuses one that nobody could read again.
     fn count(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<(), Fault> {
         let bytes = row.map_or(0, <[u8]>::len);
-        self.written = self.written.saturating_add(key.len()).saturating_add(bytes);
+        self.count_bytes(key.len().saturating_add(bytes));
         match bytes > self.row_bytes_max {
             true => Err(Fault::Invariant(format!("row {} would have {bytes} bytes", key.escape_ascii()))),
             false => Ok(()),
         }
+    }
+
+    /// Counts so many bytes as written.
+    pub(super) fn count_bytes(&mut self, bytes: usize) {
+        self.written = self.written.saturating_add(bytes);
     }
 
     /// Reads a row and keeps it at hand, because it is likely to be written next.
@@ -161,10 +166,26 @@ impl<'v, V: View> Overlay<'v, V> {
     /// Writes a row that cannot be there yet as long as nothing contradicts itself. Looks into the view, so that every node
     /// finds such a contradiction, however it groups its entries.
     pub(super) fn insert_absent(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<(), Fault> {
-        match self.replace(&key, Some(row))? {
-            None => Ok(()),
-            Some(_) => Err(Fault::Invariant(format!("row {} exists already", key.escape_ascii()))),
+        self.count(&key, Some(&row))?;
+        self.remember(&key);
+        let exists = |key: &[u8]| Err(Fault::Invariant(format!("row {} exists already", key.escape_ascii())));
+        match self.slots.entry(key) {
+            btree_map::Entry::Vacant(place) => {
+                if load(self.view, &self.dropped, place.key())?.is_some() {
+                    return exists(place.key());
+                }
+                place.insert(Slot { row: Some(row), state: SlotState::Written { original: None, current: None } });
+            }
+            btree_map::Entry::Occupied(slot) if slot.get().row.is_some() => return exists(slot.key()),
+            btree_map::Entry::Occupied(mut slot) => {
+                let original = match slot.get().state {
+                    SlotState::Read => None,
+                    SlotState::Written { original, .. } => original,
+                };
+                slot.insert(Slot { row: Some(row), state: SlotState::Written { original, current: None } });
+            }
         }
+        Ok(())
     }
 
     /// Writes a row that cannot be there yet, and gives its mark. That it is not in the view follows from the key, which holds

@@ -6,9 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Applier;
 use super::view::{Fault, View};
-use crate::codec;
 use crate::command_codec;
-use crate::keyspace::bucket_use::{self, BucketUse};
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
@@ -126,24 +124,6 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_absent(row_key, row)
     }
 
-    /// What the bucket of now holds.
-    fn held_in(&mut self, bucket: u64) -> Result<BucketUse, Fault> {
-        let row_key = bucket_use::row_key(bucket);
-        let row = self.overlay.get(&row_key)?;
-        let held = row.map(|row| codec::decode(row).map_err(|error| Fault::row(&row_key, error))).transpose()?;
-        Ok(held.unwrap_or_default())
-    }
-
-    fn count_in_bucket(&mut self, count: impl FnOnce(&mut BucketUse)) -> Result<(), Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(());
-        }
-        let bucket = bucket::at(self.vars.clock);
-        let mut held = self.held_in(bucket)?;
-        count(&mut held);
-        self.overlay.replace(&bucket_use::row_key(bucket), Some(codec::encode(&held))).map(drop)
-    }
-
     /// Whether one more outcome may be kept: where the table is full no new id is decided, since none may be forgotten early.
     pub(super) fn check_request_table(&mut self) -> Result<Result<(), Rejection>, Fault> {
         if self.vars.level < TENANTS {
@@ -176,6 +156,7 @@ impl<V: View> Applier<'_, V> {
         if oldest == bucket::oldest_live(before) {
             return;
         }
+        self.bucket_uses.forget_before(oldest);
         for family in bucket::FAMILIES {
             // Rows that this apply call wrote itself were never in the view: they are just not written.
             let (start, end) = bucket::range(family, 0, oldest);
@@ -245,7 +226,9 @@ fn push_step_keys(steps: &[Step], results: &[StepReply], keys: &mut Vec<Key>) {
 mod tests {
     use super::super::{MemoryView, Vars, evaluate};
     use super::*;
+    use crate::codec;
     use crate::document::Criteria;
+    use crate::keyspace::bucket_use::{self, BucketUse};
     use crate::types::{Change, ContentKind, Expect, Expiry, WriteOp};
 
     #[test]
