@@ -10,6 +10,7 @@ mod disk;
 mod facts;
 mod host;
 mod host_network;
+mod load;
 mod network;
 mod pipe;
 mod run;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use load::Load;
 use run::Outcome;
 use scenario::Scenario;
 use serde_json::json;
@@ -45,6 +47,12 @@ struct Args {
     /// Play this story instead of what chance makes up
     #[arg(long, value_name = "NAME")]
     scenario: Option<Scenario>,
+    /// Ask for this alone, again and again; with --only
+    #[arg(long, value_name = "KIND", requires_all = ["only", "rounds"], conflicts_with = "scenario")]
+    load: Option<Load>,
+    /// How often each client asks, with --load
+    #[arg(long, requires = "load")]
+    rounds: Option<u64>,
     /// The first seed; a new one each time without it
     #[arg(long)]
     seed: Option<u64>,
@@ -84,9 +92,10 @@ fn data_dir() -> std::io::Result<tempfile::TempDir> {
 fn one(seed: u64, args: &Args) -> ExitCode {
     let dir = data_dir().expect("a temporary directory can be made");
     note_panics();
-    let (mut outcome, history) = match args.scenario {
-        Some(scenario) => (scenario::play(scenario, seed, dir.path(), !args.quiet), None),
-        None => run::run(seed, dir.path(), !args.quiet),
+    let (mut outcome, history) = match (args.scenario, args.load) {
+        (Some(scenario), _) => (scenario::play(scenario, seed, dir.path(), !args.quiet), None),
+        (None, Some(load)) => (load::carry(load, args.rounds.unwrap_or(1), seed, dir.path()), None),
+        (None, None) => run::run(seed, dir.path(), !args.quiet),
     };
     outcome.broken.append(&mut PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     if let Some(history) = history {

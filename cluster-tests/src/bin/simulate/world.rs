@@ -272,10 +272,21 @@ impl World {
 
     /// Sends a request to a host.
     pub fn request(&self, to: HostId, request: Request) -> JoinHandle<std::io::Result<Answer>> {
+        let connecting = self.connect(to);
+        self.spawn(async move { connecting.await?.exchange(&request).await })
+    }
+
+    /// A connection of a client to a host.
+    pub fn connect(&self, to: HostId) -> impl Future<Output = std::io::Result<Connection>> + Send + 'static {
         let connecting = host_network::of(&self.net, CLIENTS).connect(&address(to, CLIENT_PORT).to_string());
-        let asked = self.clients.spawn(async move { Connection::over(connecting.await?).exchange(&request).await });
+        async move { Ok(Connection::over(connecting.await?)) }
+    }
+
+    /// Something that a client does.
+    pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        let begun = self.clients.spawn(work);
         clock::hide(self.now * 1_000_000);
-        asked
+        begun
     }
 
     // --- harm and healing ------------------------------------------------------------------------------------------------
