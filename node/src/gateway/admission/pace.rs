@@ -123,6 +123,8 @@ impl Pace {
             addresses = self.at_work.swap(0, Ordering::Relaxed);
             self.adjust(due.elapsed(), addresses);
         }
+        // No other look is due.
+        self.due.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// Less for each address where all are late, and more where they are not; never less than the least.
