@@ -67,8 +67,10 @@ async fn measure(args: &Args) -> io::Result<Value> {
     let mut log = Vec::new();
     for group in [1, GROUP] {
         let synced = appended(&args.dir, args.bytes, group, lasts)?;
-        log.push(json!({"records": group, "rate": group as f64 * rate(&synced, lasts), "p50_us": micros_at(&synced, 0.5),
-            "p99_us": micros_at(&synced, 0.99)}));
+        log.push(
+            json!({"records": group, "rate": group as f64 * rate(&synced, lasts), "p50_us": micros_at(&synced, 0.5),
+            "p99_us": micros_at(&synced, 0.99)}),
+        );
     }
     Ok(json!({"bytes": args.bytes, "echo": echo, "log": log}))
 }
@@ -81,8 +83,9 @@ fn micros_at(taken: &Histogram<u64>, part: f64) -> u64 {
     taken.value_at_quantile(part)
 }
 
+/// Up to a minute, in microseconds.
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are few enough")
+    Histogram::new_with_bounds(1, 60_000_000, 3).expect("good bounds")
 }
 
 /// Seconds of the processor that this process took, servers and clients together.
