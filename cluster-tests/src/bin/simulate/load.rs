@@ -48,7 +48,7 @@ pub fn carry(load: Load, rounds: u64, seed: u64, dir: &Path) -> Outcome {
 
 fn ask_again_and_again(world: &mut World, load: Load, rounds: u64) -> Result<(), String> {
     world.start_all();
-    until(world, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
+    world.until(PATIENCE, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
     let leader = world.leader().ok_or("nobody leads")?;
     let connecting = (0..CLIENTS).map(|_| world.spawn(world.connect(leader))).collect();
     let connections = answers(world, connecting)?.into_iter().enumerate();
@@ -94,7 +94,7 @@ fn round(world: &mut World, clients: Vec<Client>, load: Load) -> Result<Vec<Clie
 
 /// What all of these come to.
 fn answers<T: Send + 'static>(world: &mut World, asked: Vec<JoinHandle<io::Result<T>>>) -> Result<Vec<T>, String> {
-    until(world, "no answer", |_| asked.iter().all(JoinHandle::is_finished))?;
+    world.until(PATIENCE, "no answer", |_| asked.iter().all(JoinHandle::is_finished))?;
     let answer = |asked: JoinHandle<io::Result<T>>| match world.clients.at_once(asked) {
         Ok(answered) => answered.map_err(|error| format!("no answer: {error}")),
         Err(panic) => Err(panic.to_string()),
@@ -107,14 +107,4 @@ fn tag(answer: &Answer) -> Result<String, String> {
         Some(tag) if answer.is_success() => Ok(tag.to_owned()),
         _ => Err(format!("status {}: {}", answer.status, answer.text())),
     }
-}
-
-fn until(world: &mut World, what: &str, is_so: impl Fn(&World) -> bool) -> Result<(), String> {
-    for _ in 0..PATIENCE {
-        if is_so(world) {
-            return Ok(());
-        }
-        world.step()?;
-    }
-    Err(format!("{what}: after {PATIENCE} ms, {}", world.describe()))
 }

@@ -446,13 +446,7 @@ impl Stage {
     }
 
     fn until(&mut self, max: u64, what: &str, is_so: impl Fn(&World) -> bool) -> Found {
-        for _ in 0..max {
-            if is_so(&self.world) {
-                return Ok(());
-            }
-            self.world.step()?;
-        }
-        Err(format!("{what}: after {max} ms, {}", self.world.describe()))
+        self.world.until(max, what, is_so)
     }
 }
 

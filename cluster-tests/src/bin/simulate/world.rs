@@ -168,6 +168,17 @@ impl World {
         self.look(until)
     }
 
+    /// Steps until it is so, so many milliseconds at most.
+    pub fn until(&mut self, max: u64, what: &str, is_so: impl Fn(&Self) -> bool) -> Result<(), String> {
+        for _ in 0..max {
+            if is_so(self) {
+                return Ok(());
+            }
+            self.step()?;
+        }
+        Err(format!("{what}: after {max} ms, {}", self.describe()))
+    }
+
     /// A node ended. That is fine only for the reasons that it was given.
     fn take_end(&mut self, id: HostId, end: End) -> Result<(), String> {
         let cure = self.crash(id, false);
