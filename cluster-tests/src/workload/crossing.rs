@@ -220,7 +220,7 @@ impl ApiClient {
             return;
         }
         // What is told of a session by a repeat is that it lives, and by then it may have ended.
-        if ask.route == ("POST", "/v1/sessions") && other.0 == "session_expired" {
+        if ask.route == ("post", "/v1/sessions") && other.0 == "session_expired" {
             return;
         }
         // A claim that found nothing leaves nothing behind; what waits may find something at another time.
