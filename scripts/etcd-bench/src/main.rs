@@ -1,29 +1,24 @@
-//! Drives an etcd cluster as `quorate bench` drives Quorate: closed loop, the same keys, values and clients, the same JSON.
+//! Drives a cluster by etcd's protocol as `quorate bench` drives Quorate: closed loop, the same keys, values and clients, the same JSON.
 //!
-//! Owns the comparison's other side, and nothing else: it measures, `scripts/bench` starts and judges. Its connections gather what their
-//! clients write at about the same time, as those of gRPC's Go library do: or it would take more of the machine than what it measures.
+//! Owns the comparison's other side, and nothing else: it measures, `scripts/bench` starts and judges. It speaks gRPC with as little as
+//! that takes (see [`http2`]), and what the clients of a connection have to say goes out at once: or it would take more of the machine
+//! than what it measures.
 
-#[path = "../../../node/src/connection/gather.rs"]
-mod gather;
+mod clients;
+mod http2;
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use etcd_client::{Channel, Client, Compare, CompareOp, KvClient, Txn, TxnOp, TxnOpResponse};
-use gather::Gathering;
 use hdrhistogram::Histogram;
-use http::uri::{Authority, Scheme};
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-use tokio::net::TcpStream;
-use tonic::body::Body;
-use tower::service_fn;
-use tower::util::BoxCloneSyncService;
+use quorate_etcd_api::Message;
+use quorate_etcd_api::maintenance::{StatusRequest, StatusResponse};
 
-/// Measures an etcd cluster and prints one JSON object.
+use crate::clients::{Client, Work};
+use crate::http2::Connection;
+
+/// Measures a cluster by etcd's protocol and prints one JSON object.
 #[derive(Debug, Clone, Parser)]
 struct Args {
     /// host:port of the members, separated by commas
@@ -35,7 +30,7 @@ struct Args {
     /// Clients, each with one request in flight
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Clients on each connection; the etcd client multiplexes
+    /// Clients on each connection
     #[arg(long, default_value_t = 16)]
     clients_per_connection: usize,
     /// Seconds to measure
@@ -81,98 +76,48 @@ type Failure = Box<dyn Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
-    let connections = connect(&args).await?;
+    let all: Vec<&str> = args.endpoints.split(',').collect();
+    let endpoints = if args.target == Target::Leader { vec![leader(&all).await?] } else { all };
     if args.op == Op::Get && !args.no_fill {
-        fill(&args, &connections).await?;
+        const WRITERS: usize = 64;
+        let work = |number| Work::Fill { next: number, step: WRITERS };
+        run(&endpoints, WRITERS, &args, work, Window::ALWAYS).await?;
     }
-    let begin = Instant::now() + Duration::from_secs_f64(args.warmup);
-    let end = begin + Duration::from_secs_f64(args.seconds);
-    let clients = (0..args.clients).map(|number| {
-        let kv = connections[number / args.clients_per_connection.max(1) % connections.len()].clone();
-        tokio::spawn(Worker::new(number, kv, &args).run(begin, end))
-    });
-    let clients: Vec<_> = clients.collect();
-    let mut total = Outcome::new();
-    for client in clients {
-        let outcome = client.await??;
-        total.micros.add(&outcome.micros)?;
-        total.mismatches += outcome.mismatches;
-    }
+    let window = Window::after(Duration::from_secs_f64(args.warmup), Duration::from_secs_f64(args.seconds));
+    let work = |number| match args.op {
+        Op::Put => Work::Put,
+        Op::Get => Work::Get,
+        Op::Cas => Work::Cas { key: format!("bench/own/{number}"), revision: 0 },
+    };
+    let total = run(&endpoints, args.clients, &args, work, window).await?;
     println!("{}", report(&args, &total));
     Ok(())
 }
 
-/// As many connections as the clients need, over the members that are wanted.
-async fn connect(args: &Args) -> Result<Vec<KvClient>, Failure> {
-    let all: Vec<&str> = args.endpoints.split(',').collect();
-    let endpoints = if args.target == Target::Leader { vec![leader(&all).await?] } else { all };
-    let wanted = args.clients.div_ceil(args.clients_per_connection.max(1)).max(1);
-    let mut connections = Vec::new();
-    for endpoint in endpoints.iter().cycle().take(wanted) {
-        connections.push(open(endpoint).await?.kv_client());
+/// When clients begin something new, and what of it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// What was sent before is not counted.
+    pub begin: Option<Instant>,
+    /// Nothing is sent afterwards.
+    pub end: Option<Instant>,
+}
+
+impl Window {
+    const ALWAYS: Self = Self { begin: None, end: None };
+
+    fn after(warmup: Duration, measured: Duration) -> Self {
+        let begin = Instant::now() + warmup;
+        Self { begin: Some(begin), end: Some(begin + measured) }
     }
-    Ok(connections)
 }
 
-/// A connection of its own, with nothing between the calls of a client and HTTP/2.
-async fn open(endpoint: &str) -> Result<Client, Failure> {
-    let stream = TcpStream::connect(endpoint).await?;
-    stream.set_nodelay(true)?;
-    let io = TokioIo::new(Gathering::new(stream));
-    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
-    tokio::spawn(connection);
-    let authority: Authority = endpoint.parse()?;
-    let service = service_fn(move |mut request: http::Request<Body>| {
-        let (mut sender, authority) = (sender.clone(), authority.clone());
-        async move {
-            let mut uri = std::mem::take(request.uri_mut()).into_parts();
-            (uri.scheme, uri.authority) = (Some(Scheme::HTTP), Some(authority));
-            *request.uri_mut() = uri.try_into()?;
-            sender.ready().await?;
-            let answer = sender.send_request(request).await?;
-            Ok::<_, Failure>(answer.map(Body::new))
-        }
-    });
-    Ok(Client::from_channel(Channel::Custom(BoxCloneSyncService::new(service)), None).await?)
-}
-
-async fn leader<'a>(endpoints: &[&'a str]) -> Result<&'a str, Failure> {
-    for endpoint in endpoints {
-        let status = open(endpoint).await?.status().await?;
-        if status.header().is_some_and(|header| header.member_id() == status.leader()) {
-            return Ok(endpoint);
-        }
-    }
-    Err("no member says that it leads".into())
-}
-
-fn key(number: usize) -> String {
-    format!("bench/{number:08}")
-}
-
-/// Writes every key once, so that reads find them.
-async fn fill(args: &Args, connections: &[KvClient]) -> Result<(), Failure> {
-    const WRITERS: usize = 64;
-    let fillers = (0..WRITERS).map(|writer| {
-        let (mut kv, keys, value) =
-            (connections[writer % connections.len()].clone(), args.keys, vec![b'x'; args.value_size]);
-        tokio::spawn(async move {
-            for number in (writer..keys).step_by(WRITERS) {
-                kv.put(key(number), value.clone(), None).await?;
-            }
-            Ok::<_, etcd_client::Error>(())
-        })
-    });
-    for filler in fillers.collect::<Vec<_>>() {
-        filler.await??;
-    }
-    Ok(())
-}
-
-/// What a client saw.
-struct Outcome {
-    micros: Histogram<u64>,
-    mismatches: u64,
+/// What clients saw.
+pub struct Outcome {
+    /// How long what was done took.
+    pub micros: Histogram<u64>,
+    /// How often a compare-and-swap was refused.
+    pub mismatches: u64,
 }
 
 impl Outcome {
@@ -182,77 +127,42 @@ impl Outcome {
     }
 }
 
-/// One closed-loop client.
-struct Worker {
-    kv: KvClient,
-    op: Op,
-    random: StdRng,
-    value: Vec<u8>,
-    keys: usize,
-    /// For cas: the key that only this client writes, and the revision of its last change as far as known.
-    own: (String, i64),
-    outcome: Outcome,
+/// Has clients do their work, on as many connections as they need, over the members in turn.
+async fn run(
+    endpoints: &[&str],
+    clients: usize,
+    args: &Args,
+    work: impl Fn(usize) -> Work,
+    window: Window,
+) -> Result<Outcome, Failure> {
+    let (mut tasks, numbers) = (Vec::new(), (0..clients).collect::<Vec<_>>());
+    for (endpoint, numbers) in endpoints.iter().cycle().zip(numbers.chunks(args.clients_per_connection.max(1))) {
+        let of_connection = numbers.iter().map(|&number| Client::new(number, work(number), args.value_size, args.keys));
+        let connection = Connection::open(endpoint).await?;
+        tasks.push(tokio::spawn(clients::drive(connection, of_connection.collect(), window, Outcome::new())));
+    }
+    let mut total = Outcome::new();
+    for task in tasks {
+        let outcome = task.await??;
+        total.micros.add(&outcome.micros)?;
+        total.mismatches += outcome.mismatches;
+    }
+    Ok(total)
 }
 
-impl Worker {
-    fn new(number: usize, kv: KvClient, args: &Args) -> Self {
-        let own = (format!("bench/own/{number}"), 0);
-        let random = StdRng::seed_from_u64(number as u64);
-        let value = vec![b'x'; args.value_size];
-        Self { kv, op: args.op, random, value, keys: args.keys, own, outcome: Outcome::new() }
-    }
-
-    async fn run(mut self, begin: Instant, end: Instant) -> Result<Outcome, etcd_client::Error> {
-        loop {
-            let sent = Instant::now();
-            if sent >= end {
-                return Ok(self.outcome);
-            }
-            let done = self.once().await?;
-            if sent < begin {
-                continue;
-            }
-            if done {
-                self.outcome.micros.saturating_record(sent.elapsed().as_micros().max(1) as u64);
-            } else {
-                self.outcome.mismatches += 1;
-            }
+async fn leader<'a>(endpoints: &[&'a str]) -> Result<&'a str, Failure> {
+    for endpoint in endpoints {
+        let mut connection = Connection::open(endpoint).await?;
+        connection.call("/etcdserverpb.Maintenance/Status", &StatusRequest {}.encode_to_vec())?;
+        connection.flush().await?;
+        let mut answers = Vec::new();
+        connection.answers(&mut answers).await?;
+        let status = StatusResponse::decode(answers.swap_remove(0).message)?;
+        if status.header.is_some_and(|header| header.member_id == status.leader) {
+            return Ok(endpoint);
         }
     }
-
-    /// One operation; `false` for a cas that was refused.
-    async fn once(&mut self) -> Result<bool, etcd_client::Error> {
-        match self.op {
-            Op::Put => {
-                let key = key(self.random.random_range(0..self.keys));
-                self.kv.put(key, self.value.clone(), None).await.map(|_| true)
-            }
-            Op::Get => {
-                let key = key(self.random.random_range(0..self.keys));
-                self.kv.get(key, None).await.map(|_| true)
-            }
-            Op::Cas => self.cas().await,
-        }
-    }
-
-    /// Replaces its own key on the revision it knows; learns the true one from a refusal.
-    async fn cas(&mut self) -> Result<bool, etcd_client::Error> {
-        let (key, revision) = (self.own.0.as_str(), self.own.1);
-        let expected = Compare::mod_revision(key, CompareOp::Equal, revision);
-        let put = TxnOp::put(key, self.value.clone(), None);
-        let txn = Txn::new().when([expected]).and_then([put]).or_else([TxnOp::get(key, None)]);
-        let answer = self.kv.txn(txn).await?;
-        let written = answer.succeeded();
-        self.own.1 = if written {
-            answer.header().map_or(0, etcd_client::ResponseHeader::revision)
-        } else {
-            match answer.op_responses().first() {
-                Some(TxnOpResponse::Get(found)) => found.kvs().first().map_or(0, etcd_client::KeyValue::mod_revision),
-                _ => 0,
-            }
-        };
-        Ok(written)
-    }
+    Err("no member says that it leads".into())
 }
 
 /// The form of `quorate --output json bench`; times in microseconds.
