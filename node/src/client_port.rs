@@ -9,11 +9,12 @@ use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ::http::{Request, StatusCode, header};
+use ::http::{Method, Request, StatusCode, header};
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
 use axum::response::Response;
+use futures::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
@@ -345,6 +346,11 @@ async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) ->
     Ok(answer)
 }
 
+/// A call over gRPC, past the router: clients of etcd make many, and it would take as long as they do.
+fn straight(served: etcd::Served, request: Request<Incoming>) -> BoxFuture<'static, Result<Response, Infallible>> {
+    Box::pin(async move { Ok(etcd::grpc(served, request.map(Body::new)).await) })
+}
+
 /// One handler for each connection: the router, and a mark that a request is in the works.
 macro_rules! handler {
     ($api:expr, $origin:expr, $monitor:expr, $lanes:expr) => {{
@@ -356,7 +362,10 @@ macro_rules! handler {
             let lanes = Arc::clone(&lanes);
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
-            Box::pin(answered(router.call(request)))
+            match etcd::served_at(request.uri().path()).filter(|_| request.method() == Method::POST) {
+                Some(served) => straight(served, request),
+                None => Box::pin(answered(router.call(request))),
+            }
         })
     }};
 }

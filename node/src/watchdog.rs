@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::time::Duration;
 
 /// Longest time of the processor that one step may take in a release build. Builds with debug assertions are slower, see [`SLOWER`].
@@ -22,9 +22,8 @@ thread_local! {
     static ASIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Does the work of a request; says so where one step of it keeps its thread for too long.
-pub async fn watched<T>(what: &'static str, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
+/// Does the work of a request; says so where one step of it keeps its thread for too long. It stays where it is pinned.
+pub async fn watched<T>(what: &'static str, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     poll_fn(|context| step(what, || work.as_mut().poll(context))).await
 }
 

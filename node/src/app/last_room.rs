@@ -69,7 +69,8 @@ impl App {
             return Ok(Passage::Log(None));
         };
         let place = self.place_for_removals(deadline).await?;
-        match self.judge(vec![command.clone()], deadline).await?.pop() {
+        // Boxed, since it is seldom and large: each write would carry its room.
+        match Box::pin(self.judge(vec![command.clone()], deadline)).await?.pop() {
             Some(Verdict::Propose) => Ok(Passage::Log(Some(place))),
             Some(Verdict::Answer(reply)) => Ok(Passage::Answered(reply)),
             Some(Verdict::Refuse | Verdict::Again) | None => Err(no_space(self.node_id(), lack)),

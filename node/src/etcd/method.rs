@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::codec::EncodeBuf;
 
+use crate::etcd::message;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::enter::Guard;
@@ -125,8 +126,10 @@ impl Incoming {
 
 /// A message on its way out.
 pub trait Outgoing: Send {
-    /// Writes it as gRPC has it.
+    /// Writes it as one of a stream over gRPC.
     fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status>;
+    /// As the one message of an answer over gRPC, with what stands before it.
+    fn framed(&self) -> Result<Bytes, Status>;
     /// Writes it as JSON.
     fn to_json(&self) -> serde_json::Result<Vec<u8>>;
 }
@@ -134,6 +137,10 @@ pub trait Outgoing: Send {
 impl<T: Form> Outgoing for T {
     fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
         self.encode(into).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn framed(&self) -> Result<Bytes, Status> {
+        message::framed(self)
     }
 
     fn to_json(&self) -> serde_json::Result<Vec<u8>> {

@@ -2,7 +2,7 @@
 //!
 //! An adapter over [`gateway`](crate::gateway), beside [`http`](crate::http): the same state, the same way to the log, the same
 //! admission, permissions and audit. Owns what etcd's messages mean in terms of entries, sessions and transactions. What is not the
-//! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `method` and `service` (the way of every call), the groups of calls
+//! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `method`, `service` and `message` (the way of every call), the groups of calls
 //! (`kv`, `lease`, `watch`, `cluster`, `maintenance`, `auth`, `users`, `roles`, `lock`, `election`), then what they use.
 
 mod auth;
@@ -15,6 +15,7 @@ mod kv;
 mod lease;
 mod lock;
 mod maintenance;
+mod message;
 mod method;
 mod parts;
 mod past;
@@ -28,4 +29,6 @@ mod users;
 mod watch;
 mod watcher;
 
-pub use router::{route_templates, router, unknown};
+pub use method::Served;
+pub use router::{route_templates, router, served_at, unknown};
+pub use service::grpc;

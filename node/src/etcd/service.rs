@@ -3,7 +3,9 @@
 //! Owns what comes before a handler (deadline, authentication, admission) and after it (metrics, the logs, the form of errors). Never
 //! knows what a handler does.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,11 +22,11 @@ use quorate_api::ErrorCode;
 use quorate_etcd_api::{Code, METHODS};
 use serde::Serialize;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::server::{Grpc, StreamingService, UnaryService};
+use tonic::server::{Grpc, StreamingService};
 use tonic::{Status, Streaming};
 
 use crate::etcd::method::{Answer, Answers, Incoming, Outgoing, Policy, Questions, Served, Work};
-use crate::etcd::status;
+use crate::etcd::{message, status};
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Slot;
@@ -38,7 +40,8 @@ use crate::{timings, watchdog};
 struct Asked {
     call: Arc<Call>,
     served: Served,
-    path: String,
+    /// As it came: over gRPC that of its method.
+    path: Cow<'static, str>,
     started: Instant,
     /// Why the name that it asked by is none of this node.
     misled: Option<Failure>,
@@ -57,26 +60,17 @@ fn arrive(mut request: Request, served: Served) -> Option<(Asked, HeaderMap, Bod
         call.give_time(wanted);
     }
     let misled = call.api.settings.hosts.judge(&head.uri, &head.headers, &call.origin).err();
-    let asked = Asked { call: Arc::new(call), served, path: head.uri.path().to_owned(), started, misled };
+    let path = match head.uri.path() {
+        path if path == served.method.path => Cow::Borrowed(served.method.path),
+        path => Cow::Owned(path.to_owned()),
+    };
+    let asked = Asked { call: Arc::new(call), served, path, started, misled };
     Some((asked, head.headers, body))
 }
 
-/// A call as tonic carries it out.
+/// A call with streams, as tonic carries it out.
 #[derive(Clone)]
 struct Handler(Arc<Asked>);
-
-impl UnaryService<Bytes> for Handler {
-    type Response = Box<dyn Outgoing>;
-    type Future = BoxFuture<'static, Result<tonic::Response<Self::Response>, Status>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let asked = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (metadata, _, message) = request.into_parts();
-            asked.perform(metadata.into_headers(), Incoming::Proto(message)).await.map(tonic::Response::new)
-        })
-    }
-}
 
 impl StreamingService<Bytes> for Handler {
     type Response = Box<dyn Outgoing>;
@@ -139,23 +133,42 @@ fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
 /// Answers a call over gRPC.
 pub async fn grpc(served: Served, request: Request) -> Response {
     let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    match served.work {
+        Work::Unary(_) => unary(asked, headers, body).await,
+        Work::Exchange { .. } => streams(asked, headers, body).await,
+    }
+}
+
+async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
     let call = Arc::clone(&asked.call);
-    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(call.api.settings.body_bytes_max);
-    let handler = Handler(Arc::new(asked));
-    if let Work::Exchange { .. } = served.work {
-        // A stream has no end, and its messages are small: each is bounded by itself.
-        let answer = grpc.streaming(handler, with_headers(headers, body)).await;
-        return answer.map(|body| answer_body::of(&call, Body::new(body)));
-    }
-    let answering = grpc.unary(handler, with_headers(headers, counted(&call, body)));
-    if served.policy.waits {
-        return answering.await.map(|body| answer_body::of(&call, Body::new(body)));
-    }
+    let answering = async {
+        let message = message::read(&call, &headers, body, call.api.settings.body_bytes_max).await?;
+        asked.perform(headers, Incoming::Proto(message)).await?.framed()
+    };
     // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
-    match tokio::time::timeout_at((call.deadline + GRACE).into(), answering).await {
-        Ok(answer) => answer.map(|body| answer_body::of(&call, Body::new(body))),
-        Err(_late) => status::known(quorate_etcd_api::Error::Timeout).into_http(),
+    let late = async {
+        match asked.served.policy.waits {
+            true => std::future::pending().await,
+            false => tokio::time::sleep_until((call.deadline + GRACE).into()).await,
+        }
+    };
+    let answered = tokio::select! {
+        biased;
+        answered = answering => answered,
+        () = late => Err(status::known(quorate_etcd_api::Error::Timeout)),
+    };
+    match answered {
+        Ok(framed) => message::answer(&call, framed),
+        Err(status) => status.into_http(),
     }
+}
+
+async fn streams(asked: Asked, headers: HeaderMap, body: Body) -> Response {
+    let call = Arc::clone(&asked.call);
+    // A stream has no end, and its messages are small: each is bounded by itself.
+    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(call.api.settings.body_bytes_max);
+    let answer = grpc.streaming(Handler(Arc::new(asked)), with_headers(headers, body)).await;
+    answer.map(|body| answer_body::of(&call, Body::new(body)))
 }
 
 /// Answers a call in JSON. Where it is one with streams, one message comes in, and what goes out is a line each.
@@ -206,15 +219,22 @@ impl Asked {
         let policy = self.served.policy;
         let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
         door::check(self.call.origin.door, self.call.api.settings.admin.as_ref(), asked)?;
-        let says_who = headers.contains_key(header::AUTHORIZATION) || self.call.origin.certificate.is_some();
-        enter::enter(&self.call, headers, self.served.policy.guard).await.map_err(|failure| match failure.code() {
-            ErrorCode::Unauthenticated if !says_who => status::known(quorate_etcd_api::Error::UserEmpty),
-            _ => failure.into(),
-        })?;
+        if !self.call.api.authenticator.is_open() {
+            Box::pin(self.identify(headers)).await?;
+        }
         match self.served.policy.class {
             RequestClass::Node => Ok(()),
             _ => self.call.admit().await.map_err(Status::from),
         }
+    }
+
+    /// Tells who asks, and whether they may.
+    async fn identify(&self, headers: &HeaderMap) -> Result<(), Status> {
+        let says_who = headers.contains_key(header::AUTHORIZATION) || self.call.origin.certificate.is_some();
+        enter::enter(&self.call, headers, self.served.policy.guard).await.map_err(|failure| match failure.code() {
+            ErrorCode::Unauthenticated if !says_who => status::known(quorate_etcd_api::Error::UserEmpty),
+            _ => failure.into(),
+        })
     }
 
     /// From a message to its answer.
@@ -222,12 +242,14 @@ impl Asked {
         let Work::Unary(answer) = self.served.work else { return Err(Status::internal("quorate: it has streams")) };
         let headers = bearer(headers);
         let _slot = Slot::take(&self.call.api);
-        let worked = timings::of(caught::caught(self.served.policy.writes, async {
+        let work = pin!(async {
             self.admit(&headers).await?;
             self.call.take_large_turn(self.call.body_permit.bytes()).await?;
             answer(Arc::clone(&self.call), message).await
-        }));
-        let (answered, timings) = watchdog::watched(self.served.method.path, worked).await;
+        });
+        let caught = pin!(caught::caught(self.served.policy.writes, work));
+        let timed = pin!(timings::of(caught));
+        let (answered, timings) = watchdog::watched(self.served.method.path, timed).await;
         self.finish(&headers, timings, answered.as_ref().err());
         answered
     }

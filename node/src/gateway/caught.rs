@@ -3,7 +3,7 @@
 //! Owns catching the panic of a handler. A panic anywhere else ends the process, see `main`.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 use quorate_api::{Applied, ErrorCode};
@@ -11,9 +11,11 @@ use quorate_store::machine;
 
 use crate::gateway::failure::Failure;
 
-/// Runs the handler of a request. A panic becomes its answer; of a write nobody knows then whether it was applied.
-pub async fn caught<T, E: From<Failure>>(writes: bool, handler: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    let mut handler = pin!(handler);
+/// Runs the handler of a request, where it is pinned. A panic becomes its answer; of a write nobody knows then whether it was applied.
+pub async fn caught<T, E: From<Failure>>(
+    writes: bool,
+    mut handler: Pin<&mut impl Future<Output = Result<T, E>>>,
+) -> Result<T, E> {
     poll_fn(|context| match machine::catching(|| Ok(handler.as_mut().poll(context))) {
         Ok(polled) => polled,
         Err(fault) => {
@@ -28,6 +30,8 @@ pub async fn caught<T, E: From<Failure>>(writes: bool, handler: impl Future<Outp
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     fn panic_on_purpose() -> Result<(), Failure> {
@@ -41,9 +45,9 @@ mod tests {
                 tokio::task::yield_now().await;
                 panic_on_purpose()
             };
-            caught(writes, handler).await.expect_err("it panicked").applied()
+            caught(writes, pin!(handler)).await.expect_err("it panicked").applied()
         };
         assert_eq!((applied(true).await, applied(false).await), (Applied::Unknown, Applied::No));
-        assert_eq!(caught(true, async { Ok::<_, Failure>(7) }).await.ok(), Some(7));
+        assert_eq!(caught(true, pin!(async { Ok::<_, Failure>(7) })).await.ok(), Some(7));
     }
 }

@@ -3,6 +3,7 @@
 //! Owns what comes before a handler (deadline, authentication, admission, the checks of the head) and what comes after it (problem
 //! documents, the headers of every answer, metrics, traces, the audit log). Never knows what a handler does.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,7 +60,7 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
     let deadline = context.read_deadline();
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
-    let worked = timings::of(caught::caught(writes, async {
+    let work = pin!(async {
         let Some(operation) = operation else {
             let granted = cors::preflight(&context.api.settings, &context.head, route);
             return granted.ok_or_else(|| refuse_route(&context));
@@ -67,8 +68,10 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
         deadline?;
         admit(&context, operation, has_body).await?;
         answer(&context, operation, body, next).await
-    }));
-    let (outcome, timings) = watchdog::watched(route.template(), worked).await;
+    });
+    let caught = pin!(caught::caught(writes, work));
+    let timed = pin!(timings::of(caught));
+    let (outcome, timings) = watchdog::watched(route.template(), timed).await;
     finish(&context, outcome, started, timings)
 }
 

@@ -5,6 +5,7 @@
 
 use crate::gateway::request_ids;
 use crate::http::batch::operation;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -228,7 +229,7 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 /// Executes a line.
 pub async fn run(task: Task) -> Answered {
     let (api, route, bytes_in, came) = (Arc::clone(&task.place.api), task.route, task.place.bytes, task.came);
-    let ((answered, request_id), timings) = timings::of(execute(task)).await;
+    let ((answered, request_id), timings) = timings::of(pin!(execute(task))).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
         api.classes.observe(RequestClass::Point, took);
