@@ -188,7 +188,7 @@ async fn backups_and_monitoring_have_roles_that_allow_nothing_else() {
 async fn a_running_node_logs_more_for_a_while_and_the_others_do_not() {
     let guarded = Guarded::start(|settings, _| settings.flag("--log", "info")).await;
     let log_of = |id: u64| guarded.cluster.log_text(id);
-    let has_debug = |id: u64| log_of(id).contains("DEBUG quorate_node::http::service");
+    let has_debug = |id: u64| log_of(id).contains("DEBUG quorate_node_http::service");
     let at = |id: u64| guarded.cluster.client_address(id);
     let put =
         async |id: u64, body: &str| guarded.ask(at(id), ROOT, Request::new("PUT", "/v1/node/log").json(body)).await;
@@ -204,7 +204,7 @@ async fn a_running_node_logs_more_for_a_while_and_the_others_do_not() {
     assert!(!has_debug(1) && !has_debug(3), "the others were not asked");
     let (_, text) = guarded.ask(at(2), ROOT, Request::get("/v1/node/log/lines?limit=500")).await;
     let lines: NodeLogLinesAnswer = serde_json::from_str(&text).expect("lines");
-    assert!(lines.lines.iter().any(|line| line.contains("DEBUG quorate_node::http::service")), "{text}");
+    assert!(lines.lines.iter().any(|line| line.contains("DEBUG quorate_node_http::service")), "{text}");
     assert!(!text.contains("some-key"), "{text}");
     // For a while only.
     assert_eq!(put(2, r#"{"filter":"debug","for_ms":200}"#).await.0, 200);

@@ -1,5 +1,9 @@
 //! The configuration as an operator meets it.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use clap::Parser;
 
 use super::*;
@@ -215,6 +219,12 @@ fn a_node_that_asks_nobody_who_they_are_knows_its_names() {
     }
 }
 
+/// As its owner would.
+fn write_secret(path: &Path, text: &str) {
+    fs::write(path, text).expect("it can be written");
+    fs::set_permissions(path, Permissions::from_mode(0o600)).expect("it is ours");
+}
+
 #[test]
 fn beyond_loopback_it_takes_tls_and_authentication() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -222,7 +232,7 @@ fn beyond_loopback_it_takes_tls_and_authentication() {
     let tls: Vec<_> = tls.iter().map(String::as_str).collect();
     let beyond = ["--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1", "--peer-listen", "0.0.0.0:7200"];
     let root = directory.path().join("root.token").display().to_string();
-    crate::file_mode::write_secret(root.as_ref(), "0123456789abcdef0123456789abcdef");
+    write_secret(root.as_ref(), "0123456789abcdef0123456789abcdef");
     let auth = ["--auth", "required", "--root-token-file", &root];
     let config = with(&[&beyond[..], &tls, &auth].concat()).expect("all that it takes");
     assert!(config.tls.is_some() && config.peer_tls.is_some() && config.auth == Auth::Required && !config.insecure);
@@ -322,7 +332,7 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
     let dir = tempfile::tempdir().unwrap();
     let (key, missing) = (dir.path().join("key"), dir.path().join("missing"));
     let secret = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U";
-    crate::file_mode::write_secret(&key, &format!("{secret}\n"));
+    write_secret(&key, &format!("{secret}\n"));
     let config = with(&["--archive", "d", "--archive-key", key.to_str().unwrap()]).expect("good");
     let archive = config.archive.expect("it is named");
     assert_eq!(archive.recipients.names().collect::<Vec<_>>(), [recipient], "it is for its own key");

@@ -1,0 +1,42 @@
+//! A node below its protocols: what it can do, how it speaks to other nodes, and what every protocol that clients speak shares.
+//!
+//! Owns no protocol of clients: those are `quorate-node-http` and `quorate-node-etcd`, which know this crate and not each other. Modules point one
+//! way: `net`, `tls` and `peer`, then `app`, `backend` and `metrics`, then `connection` and `gateway`.
+
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// A server says things through its log.
+#![warn(clippy::print_stdout)]
+
+pub mod app;
+pub mod backend;
+pub mod connection;
+pub mod file_mode;
+pub mod file_version;
+pub mod gateway;
+pub mod limits;
+pub mod logging;
+pub mod metrics;
+pub mod millis;
+pub mod net;
+pub mod peer;
+pub mod per_second;
+pub mod rebuild;
+pub mod slow;
+pub mod timings;
+pub mod tls;
+pub mod traces;
+pub mod unix_socket;
+pub mod watchdog;
+
+/// Ends the process at this very moment: at the end of a stop, and for faults after which it must not say another word.
+///
+/// `std::process::exit` is not that: it runs the C library's exit handlers first, and RocksDB's waits there for all of its
+/// background threads, for seconds of compaction or, on a disk that hangs, for ever, while the other threads go on
+/// answering requests. Nothing is lost by leaving them out: what was acknowledged is synced, and what waits for stderr
+/// goes out first, as far as that takes no time.
+pub fn end_now(code: i32) -> ! {
+    logging::last_words();
+    // SAFETY: the call takes no memory of ours, and returns to nobody.
+    unsafe { libc::_exit(code) }
+}

@@ -1,0 +1,231 @@
+//! Reads and writes of entries: etcd's service `KV`.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use quorate_etcd_api::Error;
+use quorate_etcd_api::kv::{
+    CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
+    RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse,
+};
+use quorate_store::types::{
+    self, Action, Branched, Command, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
+};
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+
+use crate::app::Consistency;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
+use crate::gateway::call::Call;
+use crate::gateway::decide::decide;
+use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::{freshness, propose, request_ids, text};
+use crate::header::header;
+use crate::limits;
+use crate::method::{Exchange, Policy, Unary};
+use crate::parts::Parts;
+use crate::status::{Status, known, of_fault};
+use crate::txn::{Planned, Shows};
+use crate::{past, range, status, txn};
+
+/// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
+const PLANS_MAX: usize = 64;
+
+const BELOW_LEVEL: &str =
+    "quorate: transactions over ranges come with feature level 4, and not every member is known to have it yet";
+
+/// Reads a range.
+pub struct Range;
+
+impl Unary for Range {
+    type Request = RangeRequest;
+    type Response = RangeResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/Range";
+    const POLICY: Policy = Policy::read(RequestClass::Point);
+
+    async fn answer(call: &Call, request: RangeRequest) -> Result<RangeResponse, Status> {
+        let step = range::list_step(&request)?;
+        let fresh = if request.serializable { Consistency::Local } else { Consistency::Linearizable };
+        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
+        call.caller().admit_read(fresh, call.deadline, &wanted).await?;
+        past::read(call, step.clone(), past::revision_of(request.revision)).await
+    }
+}
+
+/// Writes an entry.
+pub struct Put;
+
+impl Unary for Put {
+    type Request = PutRequest;
+    type Response = PutResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/Put";
+    const POLICY: Policy = Policy::write(RequestClass::Point);
+
+    async fn answer(call: &Call, request: PutRequest) -> Result<PutResponse, Status> {
+        for _ in 0..PLANS_MAX {
+            if request.ignore_value || request.ignore_lease {
+                freshness::refresh(&call.api.backend, call.deadline).await?;
+            }
+            let mut expects = false;
+            let op = txn::put(call, request.clone(), &mut expects)?;
+            let (name, shows) = (op.key.clone(), op.return_previous);
+            let mut reply = decide(call, Action::Write(op), false).await?;
+            match &mut reply.outcome {
+                Outcome::Written(written) => {
+                    let done = txn::put_of(shows.then_some(name), std::mem::take(&mut written.previous));
+                    return Ok(PutResponse { header: Some(header(&call.api, reply.revision)), ..done });
+                }
+                Outcome::Rejected(Rejection::CasMismatch { .. }) if expects => {
+                    call.set_request_id(request_ids::fresh_id())
+                }
+                _ => return Err(status::of_reply(&text::shown(&name), &reply)),
+            }
+        }
+        Err(known(Error::RequestTooManyRequests))
+    }
+}
+
+/// Removes a range.
+pub struct DeleteRange;
+
+impl Unary for DeleteRange {
+    type Request = DeleteRangeRequest;
+    type Response = DeleteRangeResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/DeleteRange";
+    const POLICY: Policy = Policy::write(RequestClass::Point);
+
+    async fn answer(call: &Call, request: DeleteRangeRequest) -> Result<DeleteRangeResponse, Status> {
+        let steps = vec![Step::Remove(txn::removal(&request)?)];
+        let action = Action::Txn(types::Txn { then: steps, ..Default::default() });
+        let mut reply = decide(call, action, false).await?;
+        match only_result(&mut reply)? {
+            StepReply::Removed(removed) => {
+                let done = txn::delete_of(removed);
+                Ok(DeleteRangeResponse { header: Some(header(&call.api, reply.revision)), ..done })
+            }
+            _ => Err(propose::confused(&reply).into()),
+        }
+    }
+}
+
+/// Carries out a transaction.
+pub struct Txn;
+
+impl Unary for Txn {
+    type Request = TxnRequest;
+    type Response = TxnResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/Txn";
+    const POLICY: Policy = Policy::write(RequestClass::Point);
+
+    async fn answer(call: &Call, request: TxnRequest) -> Result<TxnResponse, Status> {
+        for _ in 0..PLANS_MAX {
+            let Planned { branch, expects, shape } = txn::plan(call, request.clone()).await?;
+            let ours = types::Txn { then: vec![Step::Branch(branch)], ..Default::default() };
+            if let Some(fault) = ours.fault() {
+                return Err(of_fault(&fault));
+            }
+            // What cannot write has no place in the log.
+            let only_reads = !ours.writes();
+            let mut reply = decide(call, Action::Txn(ours), only_reads).await?;
+            if let Outcome::TxnRejected(rejected) = &reply.outcome
+                && matches!(rejected.why, Rejection::CasMismatch { .. })
+                && expects
+            {
+                call.set_request_id(request_ids::fresh_id());
+                continue;
+            }
+            let done = match only_result(&mut reply)? {
+                StepReply::Branched(Branched { succeeded, results }) => {
+                    let mut shows = Shows::of(&results, reply.revision);
+                    shape.answer(succeeded, results, &mut shows)
+                }
+                _ => None,
+            };
+            let done = done.ok_or_else(|| propose::confused(&reply))?;
+            return Ok(TxnResponse { header: Some(header(&call.api, reply.revision)), ..done });
+        }
+        Err(known(Error::RequestTooManyRequests))
+    }
+}
+
+/// Reads a range in parts.
+pub struct RangeStream;
+
+impl Exchange for RangeStream {
+    type Request = RangeRequest;
+    type Response = RangeStreamResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/RangeStream";
+    const POLICY: Policy = Policy::read(RequestClass::Point);
+    const GOES_ON: bool = false;
+
+    fn open(
+        call: Arc<Call>,
+        mut requests: BoxStream<'static, Result<RangeRequest, Status>>,
+        stop: CancellationToken,
+    ) -> BoxStream<'static, Result<RangeStreamResponse, Status>> {
+        let first = async move {
+            let request = requests.next().await.unwrap_or_else(|| Ok(RangeRequest::default()))?;
+            Ok::<_, Status>((call, Parts::new(request)))
+        };
+        let parts = futures::stream::once(first).flat_map(|begun| match begun {
+            Err(status) => futures::stream::iter([Err(status)]).boxed(),
+            Ok((call, parts)) => futures::stream::try_unfold(parts, move |mut parts| {
+                let call = Arc::clone(&call);
+                async move {
+                    let part = parts.next(&call.lasting()).await?;
+                    Ok(part.map(|part| (RangeStreamResponse { range_response: Some(part) }, parts)))
+                }
+            })
+            .boxed(),
+        });
+        parts.take_until(stop.cancelled_owned()).boxed()
+    }
+}
+
+/// Drops all that is older than a revision, and answers once it is gone.
+pub struct Compact;
+
+impl Unary for Compact {
+    type Request = CompactionRequest;
+    type Response = CompactionResponse;
+    const PATH: &'static str = "/etcdserverpb.KV/Compact";
+    const POLICY: Policy = Policy { class: RequestClass::Point, writes: true, ..Policy::ADMIN };
+
+    async fn answer(call: &Call, request: CompactionRequest) -> Result<CompactionResponse, Status> {
+        let backend = &call.api.backend;
+        freshness::refresh(backend, call.deadline).await?;
+        let at = backend.position();
+        let revision = u64::try_from(request.revision).unwrap_or(0);
+        if revision > at.revision {
+            return Err(known(Error::FutureRev));
+        }
+        if revision <= at.oldest_revision {
+            return Err(known(Error::Compacted));
+        }
+        // In steps, as the leader's own, so that other writes go in between. Each is judged anew where it is applied.
+        let step = Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS };
+        loop {
+            let reply = backend.write(Command::unnamed(Action::Maintain(step)), call.deadline).await;
+            let reply = reply.map_err(|error| Failure::from_app(error, Effect::Write))?;
+            match reply.outcome {
+                Outcome::Maintained { more: true, .. } => {}
+                Outcome::Maintained { more: false, .. } => {
+                    return Ok(CompactionResponse { header: Some(header(&call.api, reply.revision)) });
+                }
+                _ => return Err(propose::confused(&reply).into()),
+            }
+        }
+    }
+}
+
+/// What came of the one step of a transaction.
+fn only_result(reply: &mut Reply) -> Result<StepReply, Status> {
+    match &mut reply.outcome {
+        Outcome::Txn(TxnReply { results, .. }) if results.len() == 1 => Ok(results.swap_remove(0)),
+        // Only what cannot write comes so far: the rest is refused before it is proposed.
+        Outcome::Rejected(Rejection::Unsupported(_)) => Err(Status::new(Code::Unavailable, BELOW_LEVEL)),
+        _ => Err(status::of_reply("", reply)),
+    }
+}

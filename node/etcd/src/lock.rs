@@ -1,0 +1,47 @@
+//! Locks by name: etcd's service `v3lock`.
+
+use bytes::Bytes;
+use quorate_etcd_api::Error;
+use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
+
+use crate::contend;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::call::Call;
+use crate::header::header;
+use crate::method::{Policy, Unary};
+use crate::status::{Status, known};
+
+/// Waits for a lock, and takes it.
+pub struct Lock;
+
+impl Unary for Lock {
+    type Request = LockRequest;
+    type Response = LockResponse;
+    const PATH: &'static str = "/v3lockpb.Lock/Lock";
+    const POLICY: Policy = Policy { waits: true, ..Policy::write(RequestClass::Coordination) };
+
+    async fn answer(call: &Call, request: LockRequest) -> Result<LockResponse, Status> {
+        let LockRequest { name, lease } = request;
+        let place = contend::enter(call, &name, lease, &Bytes::new()).await?;
+        contend::wait_turn(call, &name, &place).await?;
+        let header = header(&call.api, call.api.backend.position().revision);
+        Ok(LockResponse { header: Some(header), key: place.key })
+    }
+}
+
+/// Gives a lock back.
+pub struct Unlock;
+
+impl Unary for Unlock {
+    type Request = UnlockRequest;
+    type Response = UnlockResponse;
+    const PATH: &'static str = "/v3lockpb.Lock/Unlock";
+    const POLICY: Policy = Policy::write(RequestClass::Coordination);
+
+    async fn answer(call: &Call, request: UnlockRequest) -> Result<UnlockResponse, Status> {
+        if request.key.is_empty() {
+            return Err(known(Error::EmptyKey));
+        }
+        Ok(UnlockResponse { header: Some(contend::leave(call, &request.key).await?) })
+    }
+}

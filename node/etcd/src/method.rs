@@ -1,0 +1,211 @@
+//! A call: what it is asked and answers with, and what holds for it before it is looked at.
+//!
+//! Owns that the rest of the way need not know which call it is: messages come as bytes and leave as something that can be written. So
+//! the way of a call is compiled once, not for each of them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use quorate_etcd_api::{METHODS, Message, Method};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+use tonic::codec::EncodeBuf;
+
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::call::Call;
+use crate::gateway::enter::Guard;
+use crate::message;
+use crate::status::Status;
+
+/// What holds for a call before it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Where it is admitted.
+    pub class: RequestClass,
+    /// Who may ask.
+    pub guard: Guard,
+    /// Whether it writes: then it has a request id under which its outcome is kept.
+    pub writes: bool,
+    /// Whether it is served whatever its account owes.
+    pub is_vital: bool,
+    /// Whether it may wait for others, for as long as its client does.
+    pub waits: bool,
+}
+
+impl Policy {
+    /// About this node or the cluster, for whoever says who they are.
+    pub const KNOWN: Self =
+        Self { class: RequestClass::Node, guard: Guard::Known, writes: false, is_vital: true, waits: false };
+    /// About the cluster, for who may administer everything.
+    pub const ADMIN: Self = Self { guard: Guard::Admin, is_vital: false, ..Self::KNOWN };
+    /// Takes a backup.
+    pub const BACKUP: Self = Self { guard: Guard::Backup, ..Self::ADMIN };
+    /// A change of who may do what.
+    pub const ADMIN_WRITE: Self = Self { writes: true, ..Self::ADMIN };
+
+    /// A read.
+    pub const fn read(class: RequestClass) -> Self {
+        Self { class, guard: Guard::Judged, writes: false, is_vital: false, waits: false }
+    }
+
+    /// A write.
+    pub const fn write(class: RequestClass) -> Self {
+        Self { writes: true, ..Self::read(class) }
+    }
+}
+
+/// A message in both forms.
+pub trait Form: Message + Default + Serialize + DeserializeOwned + Send + 'static {}
+
+impl<T: Message + Default + Serialize + DeserializeOwned + Send + 'static> Form for T {}
+
+/// A call with one message each way.
+pub trait Unary: Send + Sync + 'static {
+    /// What is asked.
+    type Request: Form;
+    /// What is answered.
+    type Response: Form;
+    /// Its path over gRPC.
+    const PATH: &'static str;
+    /// What holds for it.
+    const POLICY: Policy;
+
+    /// Answers.
+    fn answer(call: &Call, request: Self::Request) -> impl Future<Output = Result<Self::Response, Status>> + Send;
+}
+
+/// A call with a stream each way.
+pub trait Exchange: Send + Sync + 'static {
+    /// What comes in.
+    type Request: Form;
+    /// What goes out.
+    type Response: Form;
+    /// Its path over gRPC.
+    const PATH: &'static str;
+    /// What holds for it.
+    const POLICY: Policy;
+    /// Whether it goes on where nothing more is asked, until the client ends its side.
+    const GOES_ON: bool;
+
+    /// Begins: gives what it answers with. It should end when `stop` says that the connection or the node does.
+    fn open(
+        call: Arc<Call>,
+        requests: BoxStream<'static, Result<Self::Request, Status>>,
+        stop: CancellationToken,
+    ) -> BoxStream<'static, Result<Self::Response, Status>>;
+}
+
+/// A message as it came.
+pub enum Incoming {
+    /// Over gRPC.
+    Proto(Bytes),
+    /// Over the JSON gateway; empty where the request has no body.
+    Json(Bytes),
+}
+
+impl Incoming {
+    fn read<T: Form>(self) -> Result<T, Status> {
+        match self {
+            Self::Proto(bytes) => T::decode(bytes).map_err(|error| Status::internal(error.to_string())),
+            Self::Json(bytes) if bytes.trim_ascii().is_empty() => Ok(T::default()),
+            // serde would take a list for the fields of a message, in their order.
+            Self::Json(bytes) if bytes.trim_ascii_start().starts_with(b"[") => {
+                Err(Status::invalid_argument("a message is an object, and this is a list"))
+            }
+            Self::Json(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| Status::invalid_argument(error.to_string()))
+            }
+        }
+    }
+}
+
+/// A message on its way out.
+pub trait Outgoing: Send {
+    /// Writes it as one of a stream over gRPC.
+    fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status>;
+    /// As the one message of an answer over gRPC, with what stands before it.
+    fn framed(&self) -> Result<Bytes, Status>;
+    /// Writes it as JSON.
+    fn to_json(&self) -> serde_json::Result<Vec<u8>>;
+}
+
+impl<T: Form> Outgoing for T {
+    fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        self.encode(into).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn framed(&self) -> Result<Bytes, Status> {
+        message::framed(self)
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
+/// What is answered.
+pub type Answer = Result<Box<dyn Outgoing>, Status>;
+/// What is answered with a stream.
+pub type Answers = BoxStream<'static, Answer>;
+/// What is asked with one.
+pub type Questions = BoxStream<'static, Result<Incoming, Status>>;
+
+/// A call that is served.
+#[derive(Clone, Copy)]
+pub struct Served {
+    /// Its path over gRPC, and in the gateway.
+    pub method: &'static Method,
+    /// What holds for it.
+    pub policy: Policy,
+    /// What is done.
+    pub work: Work,
+}
+
+/// What is done for a call.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// One message each way.
+    Unary(fn(Arc<Call>, Incoming) -> BoxFuture<'static, Answer>),
+    /// Streams.
+    Exchange {
+        /// See [`Exchange::GOES_ON`].
+        goes_on: bool,
+        /// See [`Exchange::open`].
+        open: fn(Arc<Call>, Questions, CancellationToken) -> Answers,
+    },
+}
+
+impl Served {
+    /// A call with one message each way.
+    pub fn unary<U: Unary>() -> Self {
+        Self { method: method(U::PATH), policy: U::POLICY, work: Work::Unary(answer::<U>) }
+    }
+
+    /// A call with streams.
+    pub fn exchange<E: Exchange>() -> Self {
+        let work = Work::Exchange { goes_on: E::GOES_ON, open: open::<E> };
+        Self { method: method(E::PATH), policy: E::POLICY, work }
+    }
+}
+
+fn answer<U: Unary>(call: Arc<Call>, message: Incoming) -> BoxFuture<'static, Answer> {
+    Box::pin(async move {
+        let answer = U::answer(&call, message.read()?).await?;
+        Ok(Box::new(answer) as Box<dyn Outgoing>)
+    })
+}
+
+fn open<E: Exchange>(call: Arc<Call>, questions: Questions, stop: CancellationToken) -> Answers {
+    let requests = questions.map(|message| message.and_then(Incoming::read)).boxed();
+    E::open(call, requests, stop).map(|answer| answer.map(|answer| Box::new(answer) as Box<dyn Outgoing>)).boxed()
+}
+
+/// The entry of a call in the table.
+fn method(path: &str) -> &'static Method {
+    METHODS.iter().find(|method| method.path == path).expect("every call that is served is in the table")
+}

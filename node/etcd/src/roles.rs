@@ -1,0 +1,256 @@
+//! Roles: part of etcd's service `Auth`.
+//!
+//! Owns which of etcd's permissions has one of ours that means the same. Ours are on prefixes, and writing includes reading: what would
+//! be more than was asked for is refused.
+
+use bytes::Bytes;
+use quorate_etcd_api::Error;
+use quorate_etcd_api::auth::{
+    AuthRoleAddRequest, AuthRoleAddResponse, AuthRoleDeleteRequest, AuthRoleDeleteResponse, AuthRoleGetRequest,
+    AuthRoleGetResponse, AuthRoleGrantPermissionRequest, AuthRoleGrantPermissionResponse, AuthRoleListRequest,
+    AuthRoleListResponse, AuthRoleRevokePermissionRequest, AuthRoleRevokePermissionResponse,
+    Permission as EtcdPermission, PermissionType,
+};
+use quorate_store::access::{Grant, Permission};
+use quorate_store::keyspace::after_prefix;
+use quorate_store::types::{AccessOp, RoleName, RoleRow};
+use tonic::Code;
+
+use crate::auth::is_root;
+use crate::gateway::auth::requirement;
+use crate::gateway::call::Call;
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
+use crate::gateway::scan::scan;
+use crate::header::header;
+use crate::method::{Policy, Unary};
+use crate::status::{Status, known};
+use crate::users::set;
+
+/// Roles read at once.
+const PAGE: usize = 1_000;
+/// Stands for all keys from the one before it on.
+const TO_THE_END: &[u8] = &[0];
+
+/// Makes a role that allows nothing yet.
+pub struct RoleAdd;
+
+impl Unary for RoleAdd {
+    type Request = AuthRoleAddRequest;
+    type Response = AuthRoleAddResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleAdd";
+    const POLICY: Policy = Policy::ADMIN_WRITE;
+
+    async fn answer(call: &Call, request: AuthRoleAddRequest) -> Result<AuthRoleAddResponse, Status> {
+        if request.name.is_empty() {
+            return Err(known(Error::RoleEmpty));
+        }
+        if is_root(&request.name) || find(call, &request.name).await?.is_some() {
+            return Err(known(Error::RoleAlreadyExist));
+        }
+        let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants: Vec::new() }).await?;
+        Ok(AuthRoleAddResponse { header: Some(header) })
+    }
+}
+
+/// Shows what a role allows.
+pub struct RoleGet;
+
+impl Unary for RoleGet {
+    type Request = AuthRoleGetRequest;
+    type Response = AuthRoleGetResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleGet";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, request: AuthRoleGetRequest) -> Result<AuthRoleGetResponse, Status> {
+        let grants = match is_root(&request.role) {
+            true => vec![Grant { permission: Permission::Admin, prefix: Vec::new() }],
+            false => role(call, &request.role).await?.grants,
+        };
+        let header = Some(header(&call.api, call.api.backend.position().revision));
+        Ok(AuthRoleGetResponse { header, perm: grants.iter().filter_map(shown).collect() })
+    }
+}
+
+/// Lists the roles.
+pub struct RoleList;
+
+impl Unary for RoleList {
+    type Request = AuthRoleListRequest;
+    type Response = AuthRoleListResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleList";
+    const POLICY: Policy = Policy::ADMIN;
+
+    async fn answer(call: &Call, _: AuthRoleListRequest) -> Result<AuthRoleListResponse, Status> {
+        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
+        let (mut roles, mut after) = (Vec::new(), None);
+        loop {
+            let page = scan(call, move |backend| backend.roles(after.as_ref(), PAGE)).await?;
+            after = page.found.items.last().map(|(name, _)| name.clone());
+            roles.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
+            if !page.found.more {
+                return Ok(AuthRoleListResponse { header: Some(header(&call.api, page.at.revision)), roles });
+            }
+        }
+    }
+}
+
+/// Removes a role that no user has.
+pub struct RoleDelete;
+
+impl Unary for RoleDelete {
+    type Request = AuthRoleDeleteRequest;
+    type Response = AuthRoleDeleteResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleDelete";
+    const POLICY: Policy = Policy::ADMIN_WRITE;
+
+    async fn answer(call: &Call, request: AuthRoleDeleteRequest) -> Result<AuthRoleDeleteResponse, Status> {
+        if is_root(&request.role) {
+            return Err(known(Error::InvalidAuthMgmt));
+        }
+        role(call, &request.role).await?;
+        let header = set(call, AccessOp::RemoveRole(name(&request.role)?)).await?;
+        Ok(AuthRoleDeleteResponse { header: Some(header) })
+    }
+}
+
+/// Lets a role do more.
+pub struct RoleGrantPermission;
+
+impl Unary for RoleGrantPermission {
+    type Request = AuthRoleGrantPermissionRequest;
+    type Response = AuthRoleGrantPermissionResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleGrantPermission";
+    const POLICY: Policy = Policy::ADMIN_WRITE;
+
+    async fn answer(
+        call: &Call,
+        request: AuthRoleGrantPermissionRequest,
+    ) -> Result<AuthRoleGrantPermissionResponse, Status> {
+        let asked = request.perm.ok_or_else(|| known(Error::PermissionNotGiven))?;
+        let mut grants = role(call, &request.name).await?.grants;
+        let grant = grant(&asked)?;
+        // Another permission on the same keys takes the place of the one before.
+        grants.retain(|known| !is_of_entries(known.permission) || known.prefix != grant.prefix);
+        grants.push(grant);
+        let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants }).await?;
+        Ok(AuthRoleGrantPermissionResponse { header: Some(header) })
+    }
+}
+
+/// Lets a role do less.
+pub struct RoleRevokePermission;
+
+impl Unary for RoleRevokePermission {
+    type Request = AuthRoleRevokePermissionRequest;
+    type Response = AuthRoleRevokePermissionResponse;
+    const PATH: &'static str = "/etcdserverpb.Auth/RoleRevokePermission";
+    const POLICY: Policy = Policy::ADMIN_WRITE;
+
+    async fn answer(
+        call: &Call,
+        request: AuthRoleRevokePermissionRequest,
+    ) -> Result<AuthRoleRevokePermissionResponse, Status> {
+        let mut grants = role(call, &request.role).await?.grants;
+        let had = grants.len();
+        let prefix = prefix(&request.key, &request.range_end);
+        grants.retain(|known| !is_of_entries(known.permission) || prefix != Some(&known.prefix));
+        if grants.len() == had {
+            return Err(known(Error::PermissionNotGranted));
+        }
+        let header = set(call, AccessOp::SetRole { name: name(&request.role)?, grants }).await?;
+        Ok(AuthRoleRevokePermissionResponse { header: Some(header) })
+    }
+}
+
+fn name(text: &str) -> Result<RoleName, Status> {
+    RoleName::new(text).map_err(|why| Status::invalid_argument(format!("quorate: {why}")))
+}
+
+/// A role as the cluster has it now.
+async fn find(call: &Call, text: &str) -> Result<Option<RoleRow>, Status> {
+    let Ok(name) = RoleName::new(text) else { return Ok(None) };
+    freshness::refresh(&call.api.backend, call.deadline).await?;
+    let seen = call.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(seen.found)
+}
+
+async fn role(call: &Call, name: &str) -> Result<RoleRow, Status> {
+    find(call, name).await?.ok_or_else(|| known(Error::RoleNotFound))
+}
+
+/// Whether etcd has a word for it.
+fn is_of_entries(permission: Permission) -> bool {
+    matches!(permission, Permission::Read | Permission::Write)
+}
+
+/// The prefix that a range of keys is; `None` where it is none.
+fn prefix<'k>(key: &'k Bytes, range_end: &Bytes) -> Option<&'k [u8]> {
+    match (&key[..], &range_end[..]) {
+        ([] | [0], TO_THE_END) => Some(&[]),
+        (_, []) => None,
+        (key, TO_THE_END) => after_prefix(key).is_none().then_some(key),
+        (key, end) => (after_prefix(key).as_deref() == Some(end)).then_some(key),
+    }
+}
+
+fn grant(asked: &EtcdPermission) -> Result<Grant, Status> {
+    let refused = |why: &str| Status::new(Code::FailedPrecondition, format!("quorate: {why}"));
+    let permission = match PermissionType::try_from(asked.perm_type) {
+        Ok(PermissionType::Read) => Permission::Read,
+        Ok(PermissionType::Readwrite) => Permission::Write,
+        Ok(PermissionType::Write) => {
+            return Err(refused("who may write may read, too: grant `readwrite`, or nothing"));
+        }
+        Err(_) => return Err(known(Error::PermissionNotGiven)),
+    };
+    let prefix = prefix(&asked.key, &asked.range_end);
+    let prefix = prefix
+        .ok_or_else(|| refused("permissions are on prefixes: grant one with --prefix, or with --from-key on all"))?;
+    Ok(Grant { permission, prefix: prefix.to_vec() })
+}
+
+/// As etcd shows it; `None` for what says nothing of keys.
+fn shown(grant: &Grant) -> Option<EtcdPermission> {
+    let perm_type = match grant.permission {
+        Permission::Backup | Permission::Monitor => return None,
+        // A lock is taken to act on what it protects; of entries it allows to read them.
+        Permission::Read | Permission::Lock => PermissionType::Read,
+        Permission::Write | Permission::Admin => PermissionType::Readwrite,
+    };
+    let end = after_prefix(&grant.prefix).unwrap_or_else(|| TO_THE_END.to_vec());
+    Some(EtcdPermission {
+        perm_type: perm_type as i32,
+        key: if grant.prefix.is_empty() { TO_THE_END.to_vec().into() } else { grant.prefix.clone().into() },
+        range_end: end.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ranges_that_are_prefixes_are() {
+        let of = |key: &'static [u8], end: &'static [u8]| {
+            prefix(&Bytes::from_static(key), &Bytes::from_static(end)).map(<[u8]>::to_vec)
+        };
+        assert_eq!(of(b"a/", b"a0"), Some(b"a/".to_vec()));
+        assert_eq!([of(b"", b"\0"), of(b"\0", b"\0")], [Some(vec![]), Some(vec![])]);
+        assert_eq!(of(b"\xff", b"\0"), Some(b"\xff".to_vec()));
+        assert_eq!([of(b"a", b""), of(b"a", b"\0"), of(b"a", b"c"), of(b"a/", b"a/")], [None, None, None, None]);
+    }
+
+    #[test]
+    fn what_was_granted_is_shown_again() {
+        for prefix in [&b""[..], b"a/", b"\xff"] {
+            for (kind, permission) in
+                [(PermissionType::Read, Permission::Read), (PermissionType::Readwrite, Permission::Write)]
+            {
+                let ours = Grant { permission, prefix: prefix.to_vec() };
+                let theirs = shown(&ours).expect("etcd has a word for it");
+                assert_eq!((theirs.perm_type, grant(&theirs).ok()), (kind as i32, Some(ours)));
+            }
+        }
+    }
+}

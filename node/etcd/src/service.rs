@@ -1,0 +1,399 @@
+//! The way of every call: from its message to its answer, over gRPC or as JSON.
+//!
+//! Owns what comes before a handler (deadline, authentication, admission) and after it (metrics, the logs, the form of errors). Never
+//! knows what a handler does.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::BoxError;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use quorate_api::ErrorCode;
+use quorate_etcd_api::{Code, METHODS};
+use serde::Serialize;
+use tonic::Streaming;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::server::{Grpc, StreamingService};
+
+use crate::gateway::access_log::AnsweredRequest;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::api::Slot;
+use crate::gateway::arrival::Arrival;
+use crate::gateway::call::{Call, Target};
+use crate::gateway::failure::Failure;
+use crate::gateway::{answer_body, caught, door, enter, request_ids};
+use crate::method::{Answer, Answers, Incoming, Outgoing, Policy, Questions, Served, Work};
+use crate::status::Status;
+use crate::{message, status};
+use crate::{timings, watchdog};
+
+/// A call that came, before anything of it was looked at.
+struct Asked {
+    call: Arc<Call>,
+    served: Served,
+    /// As it came: over gRPC that of its method.
+    path: Cow<'static, str>,
+    started: Instant,
+    /// Why the name that it asked by is none of this node.
+    misled: Option<Failure>,
+}
+
+/// Takes a call apart. There is none where nobody said where it came to, which is a bug.
+fn arrive(mut request: Request, served: Served) -> Option<(Asked, HeaderMap, Body)> {
+    let started = Instant::now();
+    let Arrival { api, origin, lanes, busy } = request.extensions_mut().remove()?;
+    let (head, body) = request.into_parts();
+    let Policy { class, is_vital, writes, .. } = served.policy;
+    let target = Target { route: served.method.path, class, is_vital };
+    let id = if writes { request_ids::fresh_id() } else { request_ids::trace_id() };
+    let mut call = Call::new(api, target, origin, lanes, busy, started, id);
+    if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
+        call.give_time(wanted);
+    }
+    let misled = call.api.settings.hosts.judge(&head.uri, &head.headers, &call.origin).err();
+    let path = match head.uri.path() {
+        path if path == served.method.path => Cow::Borrowed(served.method.path),
+        path => Cow::Owned(path.to_owned()),
+    };
+    let asked = Asked { call: Arc::new(call), served, path, started, misled };
+    Some((asked, head.headers, body))
+}
+
+/// A call with streams, as tonic carries it out.
+#[derive(Clone)]
+struct Handler(Arc<Asked>);
+
+impl StreamingService<Bytes> for Handler {
+    type Response = Box<dyn Outgoing>;
+    type ResponseStream = BoxStream<'static, Result<Box<dyn Outgoing>, tonic::Status>>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, tonic::Status>>;
+
+    fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
+        let asked = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (metadata, _, messages) = request.into_parts();
+            let questions = messages.map(|message| message.map(Incoming::Proto).map_err(Status::from)).boxed();
+            let answers = asked.open(metadata.into_headers(), questions).await?;
+            Ok(tonic::Response::new(answers.map(|answer| answer.map_err(Into::into)).boxed()))
+        })
+    }
+}
+
+/// Passes messages on as they are.
+#[derive(Default)]
+struct AsTheyAre;
+
+impl Codec for AsTheyAre {
+    type Encode = Box<dyn Outgoing>;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for AsTheyAre {
+    type Item = Box<dyn Outgoing>;
+    type Error = tonic::Status;
+
+    fn encode(&mut self, message: Box<dyn Outgoing>, into: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
+        Ok(message.write(into)?)
+    }
+}
+
+impl Decoder for AsTheyAre {
+    type Item = Bytes;
+    type Error = tonic::Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, tonic::Status> {
+        Ok(Some(from.copy_to_bytes(from.remaining())))
+    }
+}
+
+fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
+    let mut request = http::Request::new(body);
+    *request.headers_mut() = headers;
+    request
+}
+
+/// Answers a call over gRPC.
+pub async fn grpc(served: Served, request: Request) -> Response {
+    let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    match served.work {
+        Work::Unary(_) => unary(asked, headers, body).await,
+        Work::Exchange { .. } => streams(asked, headers, body).await,
+    }
+}
+
+async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
+    let call = Arc::clone(&asked.call);
+    let answering = async {
+        let message = message::read(&call, &headers, body, call.api.settings.body_bytes_max).await?;
+        asked.perform(headers, Incoming::Proto(message)).await?.framed()
+    };
+    // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
+    let late = async {
+        match asked.served.policy.waits {
+            true => std::future::pending().await,
+            false => tokio::time::sleep_until((call.deadline + GRACE).into()).await,
+        }
+    };
+    let answered = tokio::select! {
+        biased;
+        answered = answering => answered,
+        () = late => Err(status::known(quorate_etcd_api::Error::Timeout)),
+    };
+    match answered {
+        Ok(framed) => message::answer(&call, framed),
+        Err(status) => status.into_http(),
+    }
+}
+
+async fn streams(asked: Asked, headers: HeaderMap, body: Body) -> Response {
+    let call = Arc::clone(&asked.call);
+    // A stream has no end, and its messages are small: each is bounded by itself.
+    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(call.api.settings.body_bytes_max);
+    let answer = grpc.streaming(Handler(Arc::new(asked)), with_headers(headers, body)).await;
+    answer.map(|body| answer_body::of(&call, Body::new(body)))
+}
+
+/// Answers a call in JSON. Where it is one with streams, one message comes in, and what goes out is a line each.
+pub async fn json(served: Served, request: Request) -> Response {
+    let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    let call = Arc::clone(&asked.call);
+    let answered = async {
+        let message = read(&asked.call, &headers, body).await?;
+        let Work::Exchange { goes_on, .. } = served.work else {
+            let answer = asked.perform(headers, Incoming::Json(message)).await?;
+            return Ok(json_answer(StatusCode::OK, answer.to_json()));
+        };
+        if message.trim_ascii().is_empty() {
+            return Err(Status::invalid_argument("quorate: the request has no body"));
+        }
+        // Over HTTP the client cannot end its side: what goes on ends with its connection, an answer with its question.
+        let questions = futures::stream::once(async move { Ok(Incoming::Json(message)) });
+        let questions = if goes_on { questions.chain(futures::stream::pending()).boxed() } else { questions.boxed() };
+        let lines = asked.open(headers, questions).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
+        Ok(([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response())
+    };
+    let answer =
+        answered.await.unwrap_or_else(|status| json_answer(http_status(&status), ErrorBody::of(&status).to_json()));
+    answer.map(|body| answer_body::of(&call, body))
+}
+
+/// Answers a call that is not served.
+pub fn unimplemented(path: &str) -> Response {
+    let (service, method) = path.trim_start_matches('/').rsplit_once('/').unwrap_or((path, ""));
+    let is_known = METHODS.iter().any(|known| known.path.strip_prefix('/').is_some_and(|of| of.starts_with(service)));
+    Status::unimplemented(match is_known {
+        true => format!("unknown method {method} for service {service}"),
+        false => format!("unknown service {service}"),
+    })
+    .into_http()
+}
+
+fn nowhere() -> Response {
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+impl Asked {
+    /// Lets it in.
+    async fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
+        if let Some(misled) = &self.misled {
+            return Err(misled.clone().into());
+        }
+        let policy = self.served.policy;
+        let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
+        door::check(self.call.origin.door, self.call.api.settings.admin.as_ref(), asked)?;
+        if !self.call.api.authenticator.is_open() {
+            Box::pin(self.identify(headers)).await?;
+        }
+        match self.served.policy.class {
+            RequestClass::Node => Ok(()),
+            _ => self.call.admit().await.map_err(Status::from),
+        }
+    }
+
+    /// Tells who asks, and whether they may.
+    async fn identify(&self, headers: &HeaderMap) -> Result<(), Status> {
+        let says_who = headers.contains_key(header::AUTHORIZATION) || self.call.origin.certificate.is_some();
+        enter::enter(&self.call, headers, self.served.policy.guard).await.map_err(|failure| match failure.code() {
+            ErrorCode::Unauthenticated if !says_who => status::known(quorate_etcd_api::Error::UserEmpty),
+            _ => failure.into(),
+        })
+    }
+
+    /// From a message to its answer.
+    async fn perform(&self, headers: HeaderMap, message: Incoming) -> Answer {
+        let Work::Unary(answer) = self.served.work else { return Err(Status::internal("quorate: it has streams")) };
+        let headers = bearer(headers);
+        let _slot = Slot::take(&self.call.api);
+        let work = pin!(async {
+            self.admit(&headers).await?;
+            self.call.take_large_turn(self.call.body_permit.bytes()).await?;
+            answer(Arc::clone(&self.call), message).await
+        });
+        let caught = pin!(caught::caught(self.served.policy.writes, work));
+        let timed = pin!(timings::of(caught));
+        let (answered, timings) = watchdog::watched(self.served.method.path, timed).await;
+        self.finish(&headers, timings, answered.as_ref().err());
+        answered
+    }
+
+    /// From the first message to the stream of answers, which keeps its connection busy until it ends.
+    async fn open(&self, headers: HeaderMap, questions: Questions) -> Result<Answers, Status> {
+        let Work::Exchange { open, .. } = self.served.work else {
+            return Err(Status::internal("quorate: it has no streams"));
+        };
+        let headers = bearer(headers);
+        let let_in = async {
+            self.admit(&headers).await?;
+            self.call.take_busy().map_err(Status::from)
+        };
+        let let_in = let_in.await;
+        self.finish(&headers, timings::Timings::default(), let_in.as_ref().err());
+        let mut busy = let_in?;
+        busy.goes_on();
+        let stop = busy.monitor().stop().clone();
+        let answers = open(Arc::new(self.call.lasting()), questions, stop);
+        let answers = answers.map(move |answer| {
+            let _stays = &busy;
+            answer
+        });
+        Ok(answers.boxed())
+    }
+
+    /// Tells of it, once it was answered.
+    fn finish(&self, headers: &HeaderMap, timings: timings::Timings, failed: Option<&Status>) {
+        let Self { call, served, path, started, misled: _ } = self;
+        let (api, took) = (&call.api, started.elapsed());
+        let status = failed.map_or(StatusCode::OK, http_status);
+        if status != StatusCode::TOO_MANY_REQUESTS {
+            api.classes.observe(call.permit.class(), took.saturating_sub(timings.on(timings::Part::Wait)));
+        }
+        let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
+        enter::note_answered(call, served.policy.guard, method, path, status, &request_id);
+        let who = Some(call.who());
+        AnsweredRequest { route: call.route, method, path, request_id: &request_id, status, bytes, took, timings, who }
+            .tell(api, headers);
+        if let Some(number) = api.metrics.number_of(call.route) {
+            api.metrics.observe_request(number, status, took);
+        }
+    }
+}
+
+/// Clients of etcd send their token bare, in `token` or `authorization`.
+fn bearer(mut headers: HeaderMap) -> HeaderMap {
+    let token = headers.remove("token").or_else(|| headers.get(header::AUTHORIZATION).cloned());
+    let bare = token.as_ref().and_then(|token| token.to_str().ok()).filter(|token| !token.contains(' '));
+    if let Some(value) = bare.and_then(|bare| HeaderValue::from_str(&format!("Bearer {bare}")).ok()) {
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    headers
+}
+
+/// At most eight digits and a unit.
+fn grpc_timeout(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    Some(match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+/// How much longer than its call a body is read: the answer of the call itself is the better one.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// A body that takes its place in the memory for all bodies as it comes. Where there is none, that is what went wrong.
+fn counted(call: &Arc<Call>, body: Body) -> Body {
+    let call = Arc::clone(call);
+    Body::from_stream(body.into_data_stream().map(move |data| {
+        let data = data.map_err(BoxError::from)?;
+        call.body_permit.grow(data.len()).map_err(|failure| tonic::Status::from(Status::from(failure)))?;
+        Ok::<_, BoxError>(data)
+    }))
+}
+
+/// Reads the body of a message in JSON.
+///
+/// Keeps web pages out: a browser sends a `POST` without a content type that needs leave to any address, and this port may stand on the
+/// loopback of someone who browses. Clients of etcd are no web pages.
+async fn read(call: &Arc<Call>, headers: &HeaderMap, body: Body) -> Result<Bytes, Status> {
+    if headers.contains_key(header::ORIGIN) {
+        let text = "quorate: web pages may not ask here; see /v1 and --cors-origins";
+        return Err(Status::new(tonic::Code::PermissionDenied, text));
+    }
+    let body = Limited::new(counted(call, body), call.api.settings.body_bytes_max);
+    let reading = tokio::time::timeout_at(call.deadline.into(), body.collect()).await;
+    match reading {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(status::known(quorate_etcd_api::Error::RequestTooLarge))
+        }
+        Ok(Err(error)) => Err(tonic::Status::from_error(error).into()),
+        Err(_late) => Err(status::known(quorate_etcd_api::Error::Timeout)),
+    }
+}
+
+const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The body of an error, as etcd's gateway writes it.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: &'a str,
+    code: i32,
+    message: &'a str,
+}
+
+impl<'a> ErrorBody<'a> {
+    fn of(status: &'a Status) -> Self {
+        Self { error: status.message(), code: status.code() as i32, message: status.message() }
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
+fn json_answer(status: StatusCode, body: serde_json::Result<Vec<u8>>) -> Response {
+    let Ok(body) = body else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
+    (status, [(header::CONTENT_TYPE, APPLICATION_JSON)], body).into_response()
+}
+
+/// A message of a stream, or how it ends, on a line of its own.
+fn line(answer: Answer) -> Bytes {
+    let (name, body) = match answer {
+        Ok(answer) => (&b"{\"result\":"[..], answer.to_json()),
+        Err(status) => (&b"{\"error\":"[..], ErrorBody::of(&status).to_json()),
+    };
+    [name, &body.unwrap_or_default(), b"}\n"].concat().into()
+}
+
+fn http_status(status: &Status) -> StatusCode {
+    let code = Code::try_from(status.code() as i32).unwrap_or(Code::Unknown);
+    StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

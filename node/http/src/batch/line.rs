@@ -1,0 +1,271 @@
+//! One line of an operation stream: read, executed, answered.
+//!
+//! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
+//! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
+
+use crate::batch::operation;
+use crate::gateway::request_ids;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, StatusCode};
+use serde_json::value::RawValue;
+
+use crate::app::LeaderHint;
+use crate::connection::origin::Origin;
+use crate::gateway::access_log::AnsweredRequest;
+use crate::gateway::admission::accounts::Spender;
+use crate::gateway::admission::answer_memory::{Share, StreamOp};
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::turns::{Lanes, Turn};
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::who::Who;
+use crate::gateway::enter;
+use crate::gateway::failure::Failure;
+use crate::input::extract::Faults;
+use crate::input::json::JsonFault;
+use crate::input::{headers, json};
+use crate::keys::op_body::ParsedOp;
+use crate::output::render;
+use crate::routes::Route;
+use crate::timings;
+
+const FIELDS: &str = "n, timeout_ms, op";
+
+/// Of a line with more fields only so many are judged: there are faults enough among them.
+const FIELDS_READ_MAX: usize = 16;
+
+/// A line that can be executed.
+pub struct Line {
+    /// The caller's name for it.
+    pub n: u64,
+    /// The caller's deadline.
+    pub timeout: Option<Duration>,
+    parsed: ParsedOp,
+}
+
+/// A line that cannot.
+#[derive(Debug)]
+pub struct BadLine {
+    /// The caller's name for it, where it can be told.
+    pub n: Option<u64>,
+    /// Why not.
+    pub failure: Failure,
+}
+
+/// The frame as it stands in the line.
+#[derive(Default)]
+struct Frame<'a> {
+    n: Option<u64>,
+    timeout_ms: Option<u64>,
+    op: Option<&'a RawValue>,
+}
+
+impl Line {
+    /// Reads a line.
+    pub fn read(text: &[u8]) -> Result<Self, BadLine> {
+        let fields = json::fields(text).map_err(|JsonFault { detail, .. }| {
+            let failure =
+                Failure::invalid("", format!("a line is a JSON object like {{\"n\":1,\"op\":{{…}}}}: {detail}"));
+            BadLine { n: None, failure }
+        })?;
+        let mut faults = Faults::default();
+        let frame = Frame::read(&fields, &mut faults);
+        let n = frame.n;
+        frame.finish(faults).map_err(|failure| BadLine { n, failure })
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn read(fields: &[(std::borrow::Cow<'a, str>, &'a RawValue)], faults: &mut Faults) -> Self {
+        let mut frame = Self::default();
+        for (position, (name, raw)) in fields.iter().take(FIELDS_READ_MAX).enumerate() {
+            if fields[..position].iter().any(|(earlier, _)| earlier == name) {
+                faults.add(json::pointer(name), "given more than once");
+                // Which of the two names the line nobody can tell.
+                frame.n = frame.n.filter(|_| name != "n");
+                continue;
+            }
+            match &**name {
+                "n" => frame.n = number(raw, "/n", 0, faults),
+                "timeout_ms" => frame.timeout_ms = number(raw, "/timeout_ms", 1, faults),
+                "op" => frame.op = Some(raw),
+                other => faults.add_unknown(json::pointer(other), format!("no such field; there are: {FIELDS}")),
+            }
+        }
+        for (missing, place) in [(frame.n.is_none(), "/n"), (frame.op.is_none(), "/op")] {
+            if missing && !faults.has(place) {
+                faults.add(place, "missing");
+            }
+        }
+        frame
+    }
+
+    fn finish(self, faults: Faults) -> Result<Line, Failure> {
+        faults.check()?;
+        let (Some(n), Some(op)) = (self.n, self.op) else {
+            return Err(Failure::invalid("", "the line is not complete"));
+        };
+        let parsed = ParsedOp::read(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        if parsed.wait.is_some() {
+            // It would keep back all that its stream may have under way.
+            return Err(Failure::invalid(
+                "/op/wait_ms",
+                "a line does not wait for a lock; send it as a request of its own",
+            ));
+        }
+        Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), parsed })
+    }
+}
+
+fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {
+    let number = headers::decimal(raw.get()).filter(|number| *number >= least);
+    if number.is_none() {
+        faults.add(pointer, format!("must be a whole number from {least} to {}", u64::MAX));
+    }
+    number
+}
+
+/// A line's place in its class, among the requests in flight and among those of streams, and its bytes' among the bodies. All are free
+/// again when it goes.
+pub struct LinePermit {
+    api: Arc<Api>,
+    bytes: usize,
+    _stream_op: StreamOp,
+    _turn: Turn,
+}
+
+impl LinePermit {
+    /// Takes both, or says which of them is full.
+    pub fn take(api: &Arc<Api>, (share, lanes): (&Arc<Share>, &Lanes), bytes: usize) -> Result<Self, Failure> {
+        api.classes.take(RequestClass::Point, 1)?;
+        if let Err(failure) = api.bodies.take(bytes) {
+            api.classes.give_back(RequestClass::Point, 1);
+            return Err(failure);
+        }
+        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { api: Arc::clone(api), bytes, _stream_op: share.stream_op(), _turn: lanes.begin_op() })
+    }
+}
+
+impl Drop for LinePermit {
+    fn drop(&mut self) {
+        self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.api.bodies.give_back(self.bytes);
+        self.api.classes.give_back(RequestClass::Point, 1);
+    }
+}
+
+/// A line on its way.
+pub struct Task {
+    /// What to do.
+    pub line: Line,
+    /// Where it is counted.
+    pub place: LinePermit,
+    /// Why it is not to be executed, if so, and whose account has taken all that it may.
+    pub refused: Option<(Failure, Spender)>,
+    /// When it came.
+    pub came: Instant,
+    /// When it has to be answered.
+    pub deadline: Instant,
+    /// Who asks.
+    pub who: Who,
+    /// From where.
+    pub origin: Arc<Origin>,
+    /// The route of operations.
+    pub route: &'static Route,
+}
+
+/// An answer, not yet written.
+pub struct Answered {
+    /// The caller's name for the line, where it had one.
+    pub n: Option<u64>,
+    /// As of a response.
+    pub status: StatusCode,
+    /// The body of a response.
+    pub json: Vec<u8>,
+    /// When the line came.
+    pub came: Instant,
+}
+
+impl Answered {
+    /// A failure that nothing was tried after.
+    pub fn refused(n: Option<u64>, failure: Failure, came: Instant) -> Self {
+        Self::failed(n, failure, &request_ids::trace_id(), came)
+    }
+
+    fn failed(n: Option<u64>, mut failure: Failure, request_id: &str, came: Instant) -> Self {
+        Self { n, status: failure.status(), json: failure.document(request_id), came }
+    }
+
+    /// Appends the line.
+    pub fn write(&self, out: &mut Vec<u8>, hint: LeaderHint) {
+        out.reserve(self.json.len() + 128);
+        out.extend_from_slice(b"{\"n\":");
+        optional(out, self.n);
+        out.extend_from_slice(b",\"status\":");
+        render::number(out, self.status.as_u16().into());
+        render::token(out, "term", hint.term);
+        out.extend_from_slice(b",\"leader\":");
+        optional(out, hint.leader_id);
+        out.extend_from_slice(b",\"answer\":");
+        let start = out.len();
+        out.extend_from_slice(&self.json);
+        render::to_one_line(&mut out[start..]);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn optional(out: &mut Vec<u8>, number: Option<u64>) {
+    match number {
+        Some(number) => render::number(out, number),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Executes a line.
+pub async fn run(task: Task) -> Answered {
+    let (api, route, bytes_in, came) = (Arc::clone(&task.place.api), task.route, task.place.bytes, task.came);
+    let ((answered, request_id), timings) = timings::of(pin!(execute(task))).await;
+    let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
+    if answered.status != StatusCode::TOO_MANY_REQUESTS {
+        api.classes.observe(RequestClass::Point, took);
+    }
+    let (method, path, request_id) = ("POST", "", &request_id);
+    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, timings, who: None }
+        .tell(&api, &HeaderMap::new());
+    answered
+}
+
+/// The answer, and the id under which the line was executed.
+async fn execute(task: Task) -> (Answered, String) {
+    let Task { line: Line { n, mut parsed, .. }, place, refused, came, deadline, who, origin, route } = task;
+    if let Some((failure, account)) = refused {
+        // It waits, and takes nothing of what others need, nor memory that nobody counts.
+        drop((place, parsed));
+        account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
+        let request_id = request_ids::trace_id();
+        return (Answered::failed(Some(n), failure, &request_id, came), request_id);
+    }
+    let caller = Caller { api: &place.api, who: &who, origin: &origin, route: route.template() };
+    let mut request_id = match parsed.request_id.take() {
+        Some(given) => given,
+        None if parsed.writes() => request_ids::fresh_id(),
+        None => String::new(),
+    };
+    let answered = match operation::perform(&caller, parsed, &request_id, deadline).await {
+        Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came },
+        Err(failure) => {
+            if request_id.is_empty() {
+                request_id = request_ids::trace_id();
+            }
+            let answered = Answered::failed(Some(n), failure, &request_id, came);
+            enter::note_refused(&caller, answered.status, &request_id);
+            answered
+        }
+    };
+    (answered, request_id)
+}

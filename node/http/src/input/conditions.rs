@@ -1,0 +1,231 @@
+//! `If-Match` and `If-None-Match` (RFC 9110, 13): what must hold of the entry, or what the caller already has.
+//!
+//! Owns what the tags of `etags` stand for: each is a cas. One that no entry can have is one that does not match: another server's,
+//! one that a proxy has marked as compressed, in `If-Match` a weak one.
+
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, header};
+use quorate_api::ErrorCode;
+use quorate_store::types::{ClusterMillis, Entry, Expect};
+
+use crate::gateway::failure::Failure;
+use crate::input::etags::{self, Tag, Tags};
+use crate::input::headers::{decimal, fault};
+
+/// No entry has this token.
+const NO_TOKEN: u64 = 0;
+
+/// What the headers of a write ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precondition {
+    /// What is expected of the entry as it is.
+    pub expect: Expect,
+    /// Whether there must be one: there is an `If-Match`.
+    pub must_exist: bool,
+}
+
+impl Precondition {
+    /// Reads both headers. Given together, both have to hold (13.2.2).
+    pub fn of(head: &Parts) -> Result<Self, Failure> {
+        let (wanted, known) = (versions(head, &header::IF_MATCH)?, versions(head, &header::IF_NONE_MATCH)?);
+        let must_exist = wanted.is_some();
+        let expect = match (wanted, known) {
+            (None, None) => Expect::Any,
+            (Some(Versions::Any), None) => Expect::Present,
+            (Some(Versions::Of(list)), None) => one_of(list),
+            (None, Some(Versions::Any)) => Expect::Absent,
+            (None | Some(Versions::Any), Some(Versions::Of(list))) => none_of(list),
+            // There is to be an entry, and there is to be none.
+            (Some(_), Some(Versions::Any)) => one_of(Vec::new()),
+            (Some(Versions::Of(list)), Some(Versions::Of(known))) => {
+                one_of(list.into_iter().filter(|cas| !known.contains(cas)).collect())
+            }
+        };
+        Ok(Self { expect, must_exist })
+    }
+
+    /// What becomes of a write that was refused: 412 where a header asked for what is not so, whatever the code.
+    pub fn failed(&self, failure: Failure) -> Failure {
+        match failure.code() {
+            ErrorCode::NotFound if self.must_exist => failure.of_precondition(),
+            ErrorCode::AlreadyExists if self.expect == Expect::Absent => failure.of_precondition(),
+            _ => failure,
+        }
+    }
+}
+
+fn none_of(list: Vec<u64>) -> Expect {
+    // Also where no tag can match it is a condition, which some collections ask for.
+    Expect::NoneOf(if list.is_empty() { vec![NO_TOKEN] } else { list })
+}
+
+fn one_of(list: Vec<u64>) -> Expect {
+    match list[..] {
+        [] => Expect::Cas(NO_TOKEN),
+        [cas] => Expect::Cas(cas),
+        _ => Expect::AnyOf(list),
+    }
+}
+
+/// Some versions of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Versions {
+    /// Any (`*`).
+    Any,
+    /// Those with these tokens, each named once; none where no tag named can be one's. In what a reader knows 0 stands for `no entry`.
+    Of(Vec<u64>),
+}
+
+impl Versions {
+    /// Whether the entry is one of them. A locked one shows no token, so it is none.
+    pub fn have(&self, entry: Option<&Entry>, clock: ClusterMillis) -> bool {
+        match (self, entry) {
+            (Self::Any, entry) => entry.is_some(),
+            (Self::Of(list), None) => list.contains(&0),
+            (Self::Of(list), Some(entry)) => entry.meta.cas_shown_at(clock).is_some_and(|cas| list.contains(&cas)),
+        }
+    }
+}
+
+/// The conditions of a read.
+#[derive(Debug, Default)]
+pub struct ReadCondition {
+    /// `If-Match`: which versions the reader wants.
+    pub wanted: Option<Versions>,
+    /// `If-None-Match`: which versions the reader has.
+    pub known: Option<Versions>,
+}
+
+/// What follows from the conditions of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Show what there is.
+    Show,
+    /// The reader has it.
+    NotModified,
+    /// It is not what the reader wants.
+    Failed,
+}
+
+impl ReadCondition {
+    /// Those in the headers.
+    pub fn of(head: &Parts) -> Result<Self, Failure> {
+        Ok(Self { wanted: versions(head, &header::IF_MATCH)?, known: versions(head, &header::IF_NONE_MATCH)? })
+    }
+
+    /// Judges in the order of RFC 9110, 13.2.2. Conditions on an entry that does not exist are passed over (13.2.1): the
+    /// answer is 404. Only who says that they know of none is told that this is still so.
+    pub fn judge(&self, entry: Option<&Entry>, clock: ClusterMillis) -> Verdict {
+        if entry.is_some() && self.wanted.as_ref().is_some_and(|wanted| !wanted.have(entry, clock)) {
+            return Verdict::Failed;
+        }
+        let known = self.known.as_ref().is_some_and(|known| known.have(entry, clock));
+        if known { Verdict::NotModified } else { Verdict::Show }
+    }
+}
+
+/// The versions that a header names; `None` without it.
+fn versions(head: &Parts, name: &HeaderName) -> Result<Option<Versions>, Failure> {
+    if !head.headers.contains_key(name) {
+        return Ok(None);
+    }
+    let lines = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let tags = match etags::parse(lines).map_err(|why| fault(name, why.to_string()))? {
+        Tags::Star => return Ok(Some(Versions::Any)),
+        Tags::List(tags) => tags,
+    };
+    let mut list = Vec::with_capacity(tags.len());
+    for cas in tags.into_iter().filter_map(|tag| cas(name, tag)) {
+        if !list.contains(&cas) {
+            list.push(cas);
+        }
+    }
+    Ok(Some(Versions::Of(list)))
+}
+
+/// The token in a tag; `None` where it can match nothing. `If-Match` compares strongly, `If-None-Match` weakly (8.8.3.2).
+fn cas(name: &HeaderName, tag: Tag<'_>) -> Option<u64> {
+    let can_match = !tag.weak || *name != header::IF_MATCH;
+    std::str::from_utf8(tag.opaque).ok().and_then(decimal).filter(|_| can_match)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::headers::tests::head;
+
+    #[test]
+    fn a_condition_is_a_list_of_tags_or_a_star() {
+        let given = |headers: &[(&str, &str)]| Precondition::of(&head(headers)).ok().map(|given| given.expect);
+        let (is, no) = (|text| ("if-match", text), |text| ("if-none-match", text));
+        let never = || Some(Expect::Cas(NO_TOKEN));
+        for (headers, expect) in [
+            (vec![], Some(Expect::Any)),
+            (vec![is("*")], Some(Expect::Present)),
+            (vec![no("*")], Some(Expect::Absent)),
+            (vec![is("\"42\"")], Some(Expect::Cas(42))),
+            (vec![is("\"42\", \"42\"")], Some(Expect::Cas(42))),
+            (vec![is("\"1\""), is("\"2\"")], Some(Expect::AnyOf(vec![1, 2]))),
+            (vec![no("\"42\"")], Some(Expect::NoneOf(vec![42]))),
+            (vec![no("W/\"4\",\"2\"")], Some(Expect::NoneOf(vec![4, 2]))),
+            (vec![is("W/\"42\", \"7\"")], Some(Expect::Cas(7))),
+            (vec![no("\"x\", \"4\"")], Some(Expect::NoneOf(vec![4]))),
+            (vec![no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+            (vec![is("*"), no("*")], never()),
+            (vec![is("\"1\""), no("*")], never()),
+            (vec![is("*"), no("\"1\"")], Some(Expect::NoneOf(vec![1]))),
+            (vec![is("\"1\", \"2\", \"3\""), no("\"2\"")], Some(Expect::AnyOf(vec![1, 3]))),
+            (vec![is("\"1\""), no("\"1\"")], never()),
+            (vec![is("\"1\""), no("\"x\"")], Some(Expect::Cas(1))),
+            (vec![is("*"), no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+        ] {
+            assert_eq!(given(&headers), expect, "{headers:?}");
+        }
+        for unknown in ["\"\"", "\"x\"", "W/\"42\"", "\"42-gzip\"", "\"-1\"", "\"007\"", "\"18446744073709551616\""] {
+            assert_eq!(given(&[is(unknown)]), never(), "{unknown}");
+        }
+        for bad in ["42", "\"", "", "*, \"1\"", "\"1\" \"2\""] {
+            assert_eq!((given(&[is(bad)]), given(&[no(bad)])), (None, None), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_read_is_judged_in_the_order_of_the_standard() {
+        use quorate_store::types::{ContentKind, EntryMeta, Value};
+        let meta = EntryMeta {
+            create_revision: 2,
+            mod_revision: 7,
+            version: 2,
+            cas: 7,
+            expires_at: None,
+            locked_until: Some(50),
+            session: None,
+        };
+        let entry = Entry { meta, value: Value { kind: ContentKind::Json, data: b"1".to_vec() } };
+        let other = "\"3\",\"4\"";
+        for (wanted, known, there, missing) in [
+            (None, None, Verdict::Show, Verdict::Show),
+            (Some("*"), None, Verdict::Show, Verdict::Show),
+            (Some("\"3\",\"7\""), None, Verdict::Show, Verdict::Show),
+            (Some(other), None, Verdict::Failed, Verdict::Show),
+            (Some(other), Some("*"), Verdict::Failed, Verdict::Show),
+            (Some("*"), Some("\"7\""), Verdict::NotModified, Verdict::Show),
+            (Some("\"7\""), Some(other), Verdict::Show, Verdict::Show),
+            (None, Some("*"), Verdict::NotModified, Verdict::Show),
+            (None, Some("\"3\", W/\"7\""), Verdict::NotModified, Verdict::Show),
+            (None, Some(other), Verdict::Show, Verdict::Show),
+            (None, Some("\"0\""), Verdict::Show, Verdict::NotModified),
+        ] {
+            let headers = [wanted.map(|text| ("if-match", text)), known.map(|text| ("if-none-match", text))];
+            let headers: Vec<_> = headers.into_iter().flatten().collect();
+            let condition = ReadCondition::of(&head(&headers)).expect("well formed");
+            assert_eq!((condition.judge(Some(&entry), 50), condition.judge(None, 50)), (there, missing), "{headers:?}");
+        }
+        // A locked entry shows no token: whoever has its last version is told of the lock.
+        let known = ReadCondition::of(&head(&[("if-none-match", "\"7\"")])).expect("valid");
+        assert_eq!(
+            (known.judge(Some(&entry), 49), known.judge(Some(&entry), 50)),
+            (Verdict::Show, Verdict::NotModified)
+        );
+    }
+}

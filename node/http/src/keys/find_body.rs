@@ -1,0 +1,186 @@
+//! The bodies of `POST /v1/find` and `POST /v1/count`.
+//!
+//! Owns the reading of a query with a pointer to every fault, and what a cursor has to fit to. The names are those of
+//! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
+
+use quorate_api::{CountRequest, FindRequest, ReadConsistency};
+use quorate_store::codec;
+use quorate_store::document::path::{Field, MetaField, Path};
+use quorate_store::document::{Order, OrderField, Projection};
+use quorate_store::limits::KEY_BYTES_MAX;
+use quorate_store::state::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
+use quorate_store::types::Revision;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::app::Consistency;
+use crate::gateway::failure::Failure;
+use crate::input::criteria;
+use crate::input::cursor::FindCursor;
+use crate::input::extract::Faults;
+use crate::keys::read;
+use crate::limits;
+
+/// Which of the two it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `POST /v1/find`
+    Find,
+    /// `POST /v1/count`
+    Count,
+}
+
+/// A checked query.
+#[derive(Debug)]
+pub struct ParsedFind {
+    /// What to find.
+    pub query: FindQuery,
+    /// How fresh.
+    pub consistency: Consistency,
+    /// For the cursor to the next page: hash of what has to be repeated.
+    pub hash: u64,
+}
+
+impl ParsedFind {
+    /// Checks a request to find. Reports every fault, not only the first.
+    pub fn find(request: &FindRequest) -> Result<Self, Failure> {
+        let mut faults = Faults::default();
+        let order_names = request.order_by.clone().unwrap_or_default();
+        let order = order_by(&order_names, &mut faults);
+        let limit = faults.within("/limit", request.limit, 1..=limits::LIST_ENTRIES_MAX as u32);
+        let paths = request.fields.as_deref().map(|names| projection(names, &mut faults));
+        let shown = match (paths, request.keys_only.unwrap_or(false)) {
+            (Some(_), true) => {
+                faults.add("/keys_only", "leaves the values out, so there are no fields to show; choose one");
+                ValueShown::Nothing
+            }
+            (None, true) => ValueShown::Nothing,
+            (Some(paths), false) => ValueShown::Parts(Projection::new(paths)),
+            (None, false) => ValueShown::Whole,
+        };
+        let limit = limit.map_or(limits::LIST_ENTRIES_DEFAULT, |limit| limit as usize);
+        let wanted = Wanted::Page { order: Order::new(order), limit, bytes_max: limits::LIST_BYTES_MAX, shown };
+        Self::of(request, wanted, &order_names, faults)
+    }
+
+    /// Checks a request to count.
+    pub fn count(request: CountRequest) -> Result<Self, Failure> {
+        let CountRequest { prefix, criteria, cursor, revision, consistency, min_revision } = request;
+        let request =
+            FindRequest { prefix, criteria, cursor, revision, consistency, min_revision, ..FindRequest::default() };
+        Self::of(&request, Wanted::Count, &[], Faults::default())
+    }
+
+    /// Checks what both have in common.
+    fn of(request: &FindRequest, wanted: Wanted, order: &[String], mut faults: Faults) -> Result<Self, Failure> {
+        let prefix = request.prefix.as_deref().unwrap_or("");
+        check_prefix(prefix, &mut faults);
+        let criteria = criteria::list(request.criteria.as_deref(), "/where", &mut faults).unwrap_or_default();
+        let consistency = request.consistency.map(|consistency| match consistency {
+            ReadConsistency::Linearizable => "linearizable",
+            ReadConsistency::Local => "local",
+        });
+        let consistency = read::consistency_of(consistency, request.min_revision, "/", &mut faults);
+        // Of what decides which entries there are and in which order: a cursor stands for a place in that.
+        let hash = xxh3_64(&codec::encode(&(matches!(wanted, Wanted::Count), prefix, &criteria, order)));
+        let cursor = request.cursor.as_deref().and_then(|text| cursor_of(text, request.revision, hash, &mut faults));
+        faults.check()?;
+        let (after, moment) = match (cursor, request.revision) {
+            (Some(FindCursor { pin, after, .. }), _) => (Some(after), FindMoment::Pinned(pin)),
+            (None, Some(revision)) => (None, FindMoment::Revision(revision)),
+            (None, None) => (None, FindMoment::Now),
+        };
+        let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
+        let prefix = prefix.as_bytes().to_vec();
+        let query = FindQuery { prefix, criteria, wanted, moment, after, bounds, may_walk_past: false };
+        Ok(Self { query, consistency, hash })
+    }
+}
+
+fn cursor_of(text: &str, revision: Option<Revision>, hash: u64, faults: &mut Faults) -> Option<FindCursor> {
+    let Some(cursor) = FindCursor::decode(text) else {
+        faults.add("/cursor", "not a cursor of this route; give back the one of the page before, or start anew");
+        return None;
+    };
+    if cursor.query != hash && faults.is_empty() {
+        faults.add("/cursor", "belongs to another query; repeat prefix, where and order_by of the page before");
+    }
+    if revision.is_some_and(|revision| revision != cursor.pin.revision) {
+        let detail = format!("the cursor stands for revision {}; leave this out", cursor.pin.revision);
+        faults.add("/revision", detail);
+    }
+    Some(cursor)
+}
+
+/// Checks the beginning of keys.
+pub fn check_prefix(prefix: &str, faults: &mut Faults) {
+    if prefix.len() > KEY_BYTES_MAX {
+        faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
+    }
+}
+
+/// The fields to order by.
+pub fn order_by(names: &[String], faults: &mut Faults) -> Vec<OrderField> {
+    let max = limits::FIND_ORDER_FIELDS_MAX;
+    if names.len() > max {
+        faults.add("/order_by", format!("at most {max} fields, here are {}", names.len()));
+        return Vec::new();
+    }
+    let mut fields = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        match order_field(name) {
+            Ok(field) => fields.push(field),
+            Err(detail) => faults.add(format!("/order_by/{at}"), detail),
+        }
+    }
+    fields
+}
+
+fn order_field(text: &str) -> Result<OrderField, String> {
+    let (name, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
+    match Field::parse(name).map_err(|error| error.to_string())? {
+        Field::Meta(MetaField::Cas) => Err("$cas is opaque: it has no order; $mod_revision has".to_owned()),
+        field => Ok(OrderField { field, descending }),
+    }
+}
+
+fn projection(names: &[String], faults: &mut Faults) -> Vec<Path> {
+    let max = limits::FIND_FIELDS_MAX;
+    match names.len() {
+        0 => faults.add("/fields", "names no field; keys_only leaves the values out"),
+        many if many > max => faults.add("/fields", format!("at most {max} fields, here are {many}")),
+        _ => {}
+    }
+    let mut paths = Vec::with_capacity(names.len().min(max));
+    for (at, name) in names.iter().enumerate().take(max) {
+        match Path::parse(name) {
+            Ok(path) => paths.push(path),
+            Err(error) if name.starts_with('$') => {
+                let detail = format!("{error}; metadata is always in the answer");
+                faults.add(format!("/fields/{at}"), detail);
+            }
+            Err(error) => faults.add(format!("/fields/{at}"), error.to_string()),
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::json_body;
+
+    #[test]
+    fn every_fault_is_told_at_once() {
+        let body = br#"{"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
+            "limit":0,"cursor":"x","fields":["$key"],"revision":"1","min_revision":"1"}"#;
+        let request = json_body::read(body).expect("of the right types");
+        let failure = format!("{:?}", ParsedFind::find(&request).expect_err("faults"));
+        let pointers =
+            ["/where/0/field", "/where/0/op", "/where/1/fild", "/order_by/1", "/limit", "/cursor", "/fields/0"];
+        for pointer in pointers {
+            assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
+        }
+        let failure = json_body::read::<CountRequest>(br#"{"limit":5}"#).expect_err("not a field");
+        assert_eq!(failure.code(), quorate_api::ErrorCode::UnknownField);
+    }
+}

@@ -1,0 +1,218 @@
+//! `GET /v1/kv`: pages of a key range, pinned to one revision.
+//!
+//! Owns the query parameters and the paging.
+
+use hyper::body::Bytes;
+use quorate_api::{ListAnswer, Problem};
+use quorate_store::limits::KEY_BYTES_MAX;
+use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
+use quorate_store::types::{Key, Revision};
+use utoipa_axum::routes;
+
+use crate::app::Consistency;
+use crate::context::{Context, RequestContext};
+use crate::described::Common;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::scan::scan;
+use crate::gateway::text;
+use crate::input::cursor::Cursor;
+use crate::input::extract::Query;
+use crate::input::headers;
+use crate::input::part::Part;
+use crate::keys::read;
+use crate::limits;
+use crate::output::render;
+use crate::output::response::{Answer, Outcome, ok};
+use crate::routes::{Policy, Routes};
+
+/// The route of listings.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(RequestClass::Scan), routes!(get))
+}
+
+/// Lists entries in key order.
+///
+/// A page ends at `limit` entries or at 4 MiB. All pages of a listing show the same revision, the first page's.
+#[utoipa::path(get, path = "/v1/kv", tag = "entries", operation_id = "list",
+    params(
+        ("prefix" = Option<String>, Query, description = "Only keys that begin with this.", example = "orders/"),
+        ("start" = Option<String>, Query, description = "First key, inclusive; not with `prefix`."),
+        ("end" = Option<String>, Query, description = "End key, exclusive; not with `prefix`."),
+        ("limit" = Option<u64>, Query, description = "Most entries in the page, 1 to 1000; 100 without it.", example = 100),
+        ("cursor" = Option<String>, Query, description = "Of the page before; stands for the range, the order, the part and the revision."),
+        ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
+        ("count_only" = Option<bool>, Query, description = "Only count the whole range."),
+        ("reverse" = Option<bool>, Query, description = "From the end backwards."),
+        ("part" = Option<u64>, Query, description = "Only the keys of this part, from 0; with `of`. A page looks at `limit` entries and shows those of the part, so it may be empty and have a `cursor` all the same.", example = 0),
+        ("of" = Option<u64>, Query, description = "Of so many parts, 1 to 1024; a key is in the part that the XXH3-64 of its bytes says, modulo their number.", example = 4),
+        ("revision" = Option<u64>, Query, description = "As it was at this revision."),
+        ("consistency" = Option<String>, Query, description = "`linearizable` (default) or `local`."),
+        ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
+    ),
+    responses(
+        (status = 200, description = "A page.", body = ListAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": "17", "mod_revision": "17", "version": 1}], "count": 1, "revision": "20", "index": 31})),
+        (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let parsed = ListParams::of(context.head.uri.query())?;
+    match parsed.count_only {
+        true => context.costs_a_find()?,
+        false => context.costs_page(parsed.query.limit)?,
+    }
+    let wanted = requirement::on_range(Permission::Read, &parsed.query.start, parsed.query.end.as_deref());
+    context.caller().admit_read(parsed.consistency, context.deadline, &wanted).await?;
+    drop(wanted);
+    if parsed.count_only {
+        count(&context, parsed.query).await
+    } else {
+        page(&context, parsed.query, parsed.part).await
+    }
+}
+
+struct ListParams {
+    query: ListQuery,
+    part: Option<Part>,
+    consistency: Consistency,
+    count_only: bool,
+}
+
+impl ListParams {
+    fn of(text: Option<&str>) -> Result<Self, Failure> {
+        let mut query = Query::parse(text);
+        let range = range(&mut query);
+        let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
+        if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
+            query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
+        }
+        let keys_only = query.flag("keys_only");
+        let count_only = query.flag("count_only");
+        if count_only && (range.from_cursor || keys_only || range.part.is_some()) {
+            query.faults.add("query:count_only", "counts a whole range; leave out cursor, keys_only and part");
+        }
+        let consistency = read::consistency(&mut query);
+        query.finish()?;
+        let query = ListQuery {
+            start: range.start,
+            end: range.end,
+            revision: range.revision,
+            // Bounded a few lines above.
+            limit: limit as usize,
+            bytes_max: limits::LIST_BYTES_MAX,
+            keys_only,
+            reverse: range.reverse,
+        };
+        Ok(Self { query, part: range.part, consistency, count_only })
+    }
+}
+
+#[derive(Default)]
+struct Range {
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    revision: Option<Revision>,
+    reverse: bool,
+    part: Option<Part>,
+    from_cursor: bool,
+}
+
+/// The range from a cursor, a prefix, or start and end.
+fn range(query: &mut Query<'_>) -> Range {
+    let cursor = query.text("cursor");
+    let prefix = query.text("prefix");
+    let (start, end) = (query.text("start"), query.text("end"));
+    let revision = query.number("revision");
+    let reverse = query.flag("reverse");
+    let part = Part::read(query);
+    if let Some(cursor) = cursor {
+        let is_range = prefix.is_some() || start.is_some() || end.is_some();
+        if is_range || revision.is_some() || reverse || part.is_some() {
+            query.faults.add("query:cursor", "stands for range, order, part and revision; leave those out");
+        }
+        return resume(&cursor, query);
+    }
+    for (pointer, bound) in [("query:prefix", &prefix), ("query:start", &start), ("query:end", &end)] {
+        if bound.as_ref().is_some_and(|bound| bound.len() > KEY_BYTES_MAX) {
+            query.faults.add(pointer, format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
+        }
+    }
+    let Some(prefix) = prefix else {
+        let start = start.map_or_else(Vec::new, |text| text.into_owned().into_bytes());
+        let end = end.map(|text| text.into_owned().into_bytes());
+        return Range { start, end, revision, reverse, part, from_cursor: false };
+    };
+    if start.is_some() || end.is_some() {
+        query.faults.add("query:prefix", "cannot be combined with start or end");
+    }
+    let start = prefix.into_owned().into_bytes();
+    Range { end: after_prefix(&start), start, revision, reverse, part, from_cursor: false }
+}
+
+fn resume(text: &str, query: &mut Query<'_>) -> Range {
+    let Some(cursor) = Cursor::decode(text) else {
+        query
+            .faults
+            .add("query:cursor", "not a cursor of this API; give back the one of the page before, or start anew");
+        return Range::default();
+    };
+    let Cursor { start, end, revision, reverse, part } = cursor;
+    Range { start, end, revision: Some(revision), reverse, part, from_cursor: true }
+}
+
+async fn page(context: &RequestContext, query: ListQuery, part: Option<Part>) -> Outcome {
+    let asked = query.revision.unwrap_or(0);
+    let rendered = scan(context, move |backend| {
+        Ok(match backend.list(&query)? {
+            ListRead::Page(page) => Ok((render_page(&query, part, &page), page.at)),
+            ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
+            ListRead::Future(at) => Err(Failure::future(asked, at)),
+        })
+    });
+    let (bytes, at) = rendered.await??;
+    Ok(answer(bytes, at))
+}
+
+fn render_page(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Vec<u8> {
+    let cursor = if page.more { next(query, part, page) } else { None };
+    let is_shown = |key: &Key| part.is_none_or(|part| part.has(key.as_bytes()));
+    let shown: Vec<_> = page.entries.iter().filter(|(key, _)| is_shown(key)).collect();
+    let count = shown.len() as u64;
+    let entries = shown.into_iter().map(|(key, entry)| (text::shown(key), entry));
+    render::page(entries, !query.keys_only, count, cursor.as_deref(), page.at)
+}
+
+/// The cursor to what comes after this page.
+fn next(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Option<String> {
+    let (last, _) = page.entries.last()?;
+    let last = last.as_bytes();
+    let (start, end) = if query.reverse {
+        (query.start.clone(), Some(last.to_vec()))
+    } else {
+        // The smallest key after `last`.
+        ([last, b"\0"].concat(), query.end.clone())
+    };
+    Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse, part }.encode())
+}
+
+async fn count(context: &RequestContext, query: ListQuery) -> Outcome {
+    if let Some(revision) = query.revision {
+        let at = context.api.backend.position();
+        if revision < at.oldest_revision {
+            return Err(Failure::compacted(revision, at));
+        }
+        if revision > at.revision {
+            return Err(Failure::future(revision, at));
+        }
+    }
+    let (at, count) = scan(context, move |backend| backend.count(&query)).await?;
+    Ok(answer(render::page(std::iter::empty(), false, count, None, at), at))
+}
+
+/// A page that was evaluated there.
+pub fn answer(bytes: Vec<u8>, at: ReadPosition) -> Answer {
+    let mut response = ok(headers::JSON, Bytes::from(bytes));
+    response.headers_mut().insert(headers::REVISION, at.revision.into());
+    response
+}

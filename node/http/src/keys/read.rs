@@ -1,0 +1,217 @@
+//! Reading one entry: how fresh, how old, how long to wait, and in which form to show it.
+//!
+//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list` and `find`.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use quorate_store::state::{KeyRead, PastRead};
+use quorate_store::types::{ContentKind, Entry, Key, Revision};
+
+use crate::app::Consistency;
+use crate::backend::Node;
+use crate::context::RequestContext;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::entry_view;
+use crate::gateway::failure::Failure;
+use crate::input::conditions::{ReadCondition, Verdict, Versions};
+use crate::input::extract::{Faults, Query};
+use crate::input::key::NamedKey;
+use crate::input::{accept, headers};
+use crate::limits;
+use crate::output::completed::Completed;
+use crate::output::response::{Outcome, ok};
+use crate::timings::{self, Part};
+
+/// Reads as the request wants it.
+pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
+    let params = ReadParams::of(context)?;
+    let (backend, caller) = (&context.api.backend, context.caller());
+    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+    caller.admit_read(params.consistency, context.deadline, &wanted).await?;
+    let read = match params.revision {
+        Some(revision) => read_past(backend, &key.key, revision)?,
+        None => read_now(context, &key.key, &params).await?,
+    };
+    if params.wait.is_some() {
+        // Who waited for long may have lost the right meanwhile.
+        caller.check(&wanted)?;
+    }
+    answer_read(context, &key.text, read, &params)
+}
+
+/// Reads without any requests: what an operation in JSON does.
+pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Completed, Failure> {
+    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+    caller.admit_read(Consistency::Linearizable, deadline, &wanted).await?;
+    let KeyRead { at, entry } = caller.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
+    let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
+    Ok(Completed::read(&key.text, &entry, at))
+}
+
+/// What a reader wants.
+#[derive(Default)]
+struct ReadParams {
+    raw: bool,
+    consistency: Consistency,
+    revision: Option<Revision>,
+    wait: Option<Duration>,
+    condition: ReadCondition,
+}
+
+impl ReadParams {
+    fn of(context: &RequestContext) -> Result<Self, Failure> {
+        let (raw, condition) = (accept::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
+        let params = Self { raw, condition, ..Self::default() };
+        match context.head.uri.query() {
+            None => Ok(params),
+            Some(text) => params.with_query(Query::parse(Some(text))),
+        }
+    }
+
+    fn with_query(mut self, mut query: Query<'_>) -> Result<Self, Failure> {
+        self.raw |= query.flag("raw");
+        self.consistency = consistency(&mut query);
+        self.revision = query.number("revision");
+        self.wait = wait(&mut query);
+        if let Some(cas) = query.number("if_none_match") {
+            let named = Versions::Of(vec![cas]);
+            if self.condition.known.as_ref().is_some_and(|known| *known != named) {
+                query.faults.add("query:if_none_match", "differs from the header If-None-Match");
+            }
+            self.condition.known = Some(named);
+        }
+        if self.wait.is_some() && self.condition.known.is_none() {
+            let why = "needs if_none_match: the cas that you have, or 0 if you found no entry";
+            query.faults.add("query:wait_ms", why);
+        }
+        if self.wait.is_some() && self.revision.is_some() {
+            query.faults.add("query:revision", "the past does not change; leave out revision or wait_ms");
+        }
+        query.finish()?;
+        Ok(self)
+    }
+}
+
+/// `consistency` and `min_revision`; used by listings too.
+pub fn consistency(query: &mut Query<'_>) -> Consistency {
+    let wanted = query.text("consistency");
+    let min_revision = query.number("min_revision");
+    consistency_of(wanted.as_deref(), min_revision, "query:", &mut query.faults)
+}
+
+/// Reads the consistency from two fields at this `place`.
+pub fn consistency_of(
+    wanted: Option<&str>,
+    min_revision: Option<Revision>,
+    place: &str,
+    faults: &mut Faults,
+) -> Consistency {
+    match (wanted, min_revision) {
+        (None, None) => Consistency::Linearizable,
+        (None | Some("local"), Some(revision)) => Consistency::AtLeast(revision),
+        (Some("linearizable"), None) => Consistency::Linearizable,
+        (Some("local"), None) => Consistency::Local,
+        (Some("linearizable"), Some(_)) => {
+            faults.add(format!("{place}min_revision"), "a linearizable read needs none; leave out one of the two");
+            Consistency::Linearizable
+        }
+        (Some(_), _) => {
+            faults.add(format!("{place}consistency"), "neither `linearizable` nor `local`");
+            Consistency::Linearizable
+        }
+    }
+}
+
+/// `wait_ms`.
+pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
+    let millis = query.number("wait_ms")?;
+    if millis > limits::WAIT_MS_MAX {
+        query.faults.add("query:wait_ms", format!("more than the limit of {}", limits::WAIT_MS_MAX));
+    }
+    Some(Duration::from_millis(millis))
+}
+
+fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
+    match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
+        PastRead::Found(read) => Ok(read),
+        PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),
+        PastRead::Future(at) => Err(Failure::future(revision, at)),
+    }
+}
+
+/// Reads, and with `wait_ms` reads again until there is something new.
+///
+/// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
+async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> Result<KeyRead, Failure> {
+    let backend = &context.api.backend;
+    let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    let Some(wait) = params.wait else { return Ok(read) };
+    let Some(_waiting) = context.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
+    let until = Instant::now() + wait;
+    while params.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let seen = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
+        timings::on(Part::Wait, backend.wait_key_change(key, seen, left)).await;
+        read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    }
+    Ok(read)
+}
+
+fn answer_read(context: &RequestContext, key: &str, read: KeyRead, params: &ReadParams) -> Outcome {
+    let KeyRead { at, entry } = read;
+    let verdict = params.condition.judge(entry.as_ref(), at.clock);
+    let mut response = match entry {
+        Some(entry) if verdict == Verdict::Failed => return Err(Failure::unwanted_version(key, &entry, at)),
+        _ if verdict == Verdict::NotModified => {
+            let mut response = ok(headers::JSON, Bytes::new());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(header::CONTENT_TYPE);
+            if let Some(cas) = entry.and_then(|entry| entry.meta.cas_shown_at(at.clock)) {
+                response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
+            }
+            response
+        }
+        None => return Err(Failure::no_entry(key, at)),
+        Some(entry) if params.raw => raw(entry, at.clock),
+        Some(entry) => Completed::read(key, &entry, at).into_response(),
+    };
+    let fields = response.headers_mut();
+    fields.insert(headers::REVISION, at.revision.into());
+    if params.raw {
+        fields.insert(headers::INDEX, at.index.into());
+    }
+    if params.consistency == Consistency::Local {
+        let age = context.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
+        fields.insert(headers::STALENESS_MS, age);
+    }
+    Ok(response)
+}
+
+/// The bare value, and what is known of it in headers.
+fn raw(entry: Entry, clock: u64) -> crate::output::response::Answer {
+    let content_type = match entry.value.kind {
+        ContentKind::Json => headers::JSON,
+        ContentKind::Bytes => headers::BYTES,
+    };
+    let mut response = ok(content_type, entry.value.data);
+    let fields = response.headers_mut();
+    if let Some(cas) = entry.meta.cas_shown_at(clock) {
+        fields.insert(header::ETAG, headers::etag_value(cas));
+    }
+    fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
+    fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());
+    fields.insert(headers::VERSION, entry.meta.version.into());
+    if let Some(left) = entry_view::ttl_ms(entry.meta.expires_at, clock) {
+        fields.insert(headers::TTL_MS, left.into());
+    }
+    // A value is whatever its writer made it; no browser should guess at it.
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,139 @@
+//! `GET /v1/requests/{id}`: what became of a request id.
+
+use std::borrow::Cow;
+
+use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState};
+use quorate_store::keyspace::request::KeptReply;
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{Outcome as Decided, Reply, RequestId};
+use utoipa_axum::routes;
+
+use crate::app::Consistency;
+use crate::context::Context;
+use crate::described::Common;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::Requirement;
+use crate::gateway::entry_lock;
+use crate::gateway::failure::Failure;
+use crate::gateway::rejection::rejection_code;
+use crate::gateway::text;
+use crate::input::extract::Query;
+use crate::input::headers;
+use crate::output::response::{Outcome, ok_json};
+use crate::routes::{Policy, Routes};
+
+/// Names of users that are shown where an id is of several.
+const OWNERS_SHOWN_MAX: usize = 3;
+
+/// The route of the outcomes of requests.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
+}
+
+/// Tells the outcome of a request id.
+///
+/// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
+/// the same id makes sure. A bulk of several parts is known by its first part, whatever became of its items: send it again with
+/// the same id to learn of all. Each user has ids of their own.
+#[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
+    params(
+        ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
+        ("principal" = Option<String>, Query, description = "Whose request it was, for who may administer everything; their own without it, else the only user's that used the id."),
+    ),
+    responses(
+        (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": "21", "decided_index": 33, "cas": "21", "revision": "40", "index": 60})),
+        (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let id = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
+    if let Some(why) = headers::request_id_fault(&id) {
+        return Err(Failure::invalid("path:id", why));
+    }
+    let mut query = Query::parse(context.head.uri.query());
+    let principal = query.text("principal").map(Cow::into_owned);
+    query.finish()?;
+    let caller = context.caller();
+    caller.admit_read(Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
+    let id = RequestId(id.into_owned());
+    let (at, kept) = find(&caller, principal, &id)?;
+    match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
+        Some(answer) => ok_json(&answer),
+        None => Err(unknown(at)),
+    }
+}
+
+/// What is kept under the id for the principal that is asked for: without one for the caller, or else for the only one who used it.
+fn find(
+    caller: &Caller<'_>,
+    principal: Option<String>,
+    id: &RequestId,
+) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+    let backend = &caller.api.backend;
+    let is_said = principal.is_some();
+    let owner = principal.unwrap_or_else(|| caller.who.name().to_owned());
+    if is_said {
+        caller.check_owner(&owner)?;
+    }
+    let (at, kept) = entry_lock::kept(backend, &owner, id)?;
+    if let Some(kept) = &kept {
+        caller.check_owner(&kept.principal)?;
+    }
+    if kept.is_some() || is_said || !caller.may_do_all()? {
+        return Ok((at, kept));
+    }
+    let owners = backend.request_owners(id, OWNERS_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
+    match &owners[..] {
+        [] => Ok((at, None)),
+        [owner] => entry_lock::kept(backend, owner, id),
+        several => {
+            let names = several.iter().map(|name| text::quoted(name)).collect::<Vec<_>>().join(", ");
+            Err(Failure::invalid(
+                "query:principal",
+                format!("several users used this id, among them {names}: say whose is meant"),
+            ))
+        }
+    }
+}
+
+/// What is known of a decided request.
+fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
+    let (state, code, cas) = match &reply.outcome {
+        Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| Cas::new(meta.cas))),
+        Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(Cas::new(row.mod_revision))),
+        Decided::Bulk(_)
+        | Decided::Txn(_)
+        | Decided::Where(_)
+        | Decided::Claimed(_)
+        | Decided::RulesSet(None)
+        | Decided::Numbers { .. }
+        | Decided::Session(_)
+        | Decided::Lock(_)
+        | Decided::Barrier(_)
+        | Decided::Latch(_)
+        | Decided::Task(_)
+        | Decided::Access(_)
+        | Decided::Members(_)
+        | Decided::Quota(_)
+        | Decided::Maintained { .. } => (RequestState::Applied, None, None),
+        Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
+        Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),
+        Decided::Deferred => return None,
+    };
+    Some(RequestAnswer {
+        request_id,
+        state,
+        code,
+        decided_revision: reply.revision,
+        decided_index: reply.index,
+        cas,
+        revision: at.revision,
+        index: at.index,
+    })
+}
+
+fn unknown(at: ReadPosition) -> Failure {
+    let detail = "this request id is not known: never applied, or more than 15 minutes ago";
+    Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
+}

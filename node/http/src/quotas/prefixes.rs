@@ -1,0 +1,103 @@
+//! `/v1/quotas/prefixes` and `/v1/quotas/prefixes/{prefix}`: how much there may be below a prefix.
+
+use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
+use quorate_store::limits::KEY_BYTES_MAX;
+use quorate_store::types::QuotaSubject;
+use utoipa_axum::routes;
+
+use super::body;
+use crate::context::Context;
+use crate::coordination::coordinate;
+use crate::described::{Common, Page};
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::enter::Guard;
+use crate::gateway::failure::Failure;
+use crate::gateway::scan::scan;
+use crate::input::extract::Query;
+use crate::input::json_body::Json;
+use crate::output::response::Outcome;
+use crate::routes::{Policy, Routes};
+
+/// The routes of the quotas of prefixes.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin);
+    Routes::new()
+        .add(ADMIN, routes!(list))
+        .add(ADMIN, routes!(get))
+        .add(ADMIN, routes!(put))
+        .add(ADMIN, routes!(delete))
+}
+
+/// Lists the prefixes that have a quota, in order.
+#[utoipa::path(get, path = "/v1/quotas/prefixes", tag = "quotas", operation_id = "prefix_quotas",
+    params(Page),
+    responses(
+        (status = 200, description = "A page.", body = QuotaList, example = json!({"quotas": [{"prefix": "tenants/acme/", "bounds": {"entries": 10000}, "used": {"entries": 3, "bytes": 411, "tasks": 0}, "state": "enforced", "set_revision": "12", "created": "2026-11-26T08:00:00.000Z"}], "revision": "20", "index": 31})),
+        Common,
+    ))]
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
+    let (limit, after) = coordinate::page_of(&mut query, |text| Some(text.to_owned()))?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
+    let seen = scan(&context, move |backend| backend.prefix_quotas(after.as_deref().map(str::as_bytes), limit)).await?;
+    body::list(&seen)
+}
+
+/// Shows the quota of a prefix, with what there is below it.
+#[utoipa::path(get, path = "/v1/quotas/prefixes/{prefix}", tag = "quotas", operation_id = "prefix_quota",
+    params(
+        ("prefix" = String, Path, description = "The prefix, percent-encoded; slashes may stand as they are.", example = "tenants/acme/", min_length = 1, max_length = 4096),
+    ),
+    responses(
+        (status = 404, description = "`not_found`: the prefix has none.", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The quota.", body = QuotaAnswer, example = json!({"prefix": "tenants/acme/", "bounds": {"entries": 10000}, "used": {"entries": 3, "bytes": 411, "tasks": 0}, "state": "enforced", "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "20", "index": 31})),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    body::get(&context, subject(context.name())?).await
+}
+
+/// Sets the quota of all names with a prefix: keys and queues of tasks. What is there beyond it already stays. The same again changes
+/// nothing.
+///
+/// A prefix may lie within another: what is below both counts for both. What was there before is counted first; until then the quota
+/// refuses nothing.
+#[utoipa::path(put, path = "/v1/quotas/prefixes/{prefix}", tag = "quotas", operation_id = "put_prefix_quota",
+    params(
+        ("prefix" = String, Path, description = "The prefix, percent-encoded; slashes may stand as they are.", example = "tenants/acme/", min_length = 1, max_length = 4096),
+    ),
+    request_body(content = QuotaRequest, content_type = "application/json", example = json!({"entries": 10000, "bytes": 67108864})),
+    responses(
+        (status = 200, description = "The quota.", body = QuotaAnswer, example = json!({"prefix": "tenants/acme/", "bounds": {"entries": 10000, "bytes": 67108864}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
+        (status = 201, description = "The same, and the prefix had none before: `Location` is its path.", body = QuotaAnswer, example = json!({"prefix": "tenants/acme/", "bounds": {"entries": 10000, "bytes": 67108864}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "`too_large`: 1,000 prefixes have a quota, or 16 of them are around one name.", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
+    let subject = subject(context.name())?;
+    let path = format!("/v1/quotas/prefixes/{}", context.name());
+    body::put(&context, subject, request, &path).await
+}
+
+/// Removes the quota of a prefix. Those within it and around it stay.
+#[utoipa::path(delete, path = "/v1/quotas/prefixes/{prefix}", tag = "quotas", operation_id = "delete_prefix_quota",
+    params(
+        ("prefix" = String, Path, description = "The prefix, percent-encoded; slashes may stand as they are.", example = "tenants/acme/", min_length = 1, max_length = 4096),
+    ),
+    responses(
+        (status = 200, description = "It is gone.", body = QuotaRemoved, example = json!({"prefix": "tenants/acme/", "revision": "22", "index": 34})),
+        (status = 404, description = "`not_found`: the prefix has none.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn delete(context: Context) -> Outcome {
+    body::delete(&context, subject(context.name())?).await
+}
+
+/// The prefix in the rest of a path.
+fn subject(rest: &str) -> Result<QuotaSubject, Failure> {
+    let prefix = body::name_in_path(rest, "path:prefix", KEY_BYTES_MAX)?;
+    Ok(QuotaSubject::Prefix(prefix.into_bytes()))
+}

@@ -1,0 +1,118 @@
+//! `GET /v1/watch`: the changes of some keys as they happen.
+//!
+//! Owns how a watch begins: where it goes on from, and that this can be.
+
+use quorate_api::{Problem, WatchEvent};
+use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
+use utoipa_axum::routes;
+
+use crate::app::wall_now;
+use crate::context::{Context, RequestContext};
+use crate::described::Common;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::caller::Watching;
+use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
+use crate::input::headers;
+use crate::output::response::Outcome;
+use crate::routes::{Policy, Routes};
+use crate::watch::options::{Start, WatchOptions, future};
+use crate::watch::read::Initial;
+use crate::watch::sse;
+use crate::watch::stream::WatchBody;
+
+/// The route of watches.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
+}
+
+/// Watches keys: a stream of server-sent events.
+///
+/// `put` and `delete` are changes, each once and in the order of revisions; `data` is one line of JSON, see `WatchEvent`. With `initial`
+/// all entries come first, then `synced`. Where nothing was sent for a while, `progress` says how far the watch is. `id` stands where
+/// nothing of a revision is missing, so who goes on with `Last-Event-ID` never sees a part of a transaction or an event twice. A
+/// watch that its node ends says why with `end`, see `WatchEnd`. Locks of documents are no changes.
+#[utoipa::path(get, path = "/v1/watch", tag = "entries", operation_id = "watch",
+    params(
+        ("key" = Option<String>, Query, description = "Only this key. Give one of `key`, `prefix` and `start`."),
+        ("prefix" = Option<String>, Query, description = "Only keys that begin with this; with an empty one all.", example = "orders/"),
+        ("start" = Option<String>, Query, description = "First key, inclusive."),
+        ("end" = Option<String>, Query, description = "End key, exclusive; with `start`."),
+        ("part" = Option<u64>, Query, description = "Only the keys of this part, from 0; with `of`. Workers that share a prefix watch one part each.", example = 0),
+        ("of" = Option<u64>, Query, description = "Of so many parts, 1 to 1024; a key is in the part that the XXH3-64 of its bytes says, modulo their number.", example = 4),
+        ("from" = Option<u64>, Query, description = "First revision wanted; without it only what changes from now on."),
+        ("initial" = Option<bool>, Query, description = "First all entries as they are, then what changes; not with `from`."),
+        ("where" = Option<String>, Query, description = "Only changes of entries of which this holds, after the change, or before it where they are gone: criteria as in a find, as JSON."),
+        ("events" = Option<String>, Query, description = "Only these: `put`, `delete`, or both, separated by a comma.", example = "put"),
+        ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
+        ("prev" = Option<bool>, Query, description = "With the entry as it was before."),
+        ("heartbeat_ms" = Option<u64>, Query, description = "After how long of silence to say how far the watch is: 500 to 60000; 5000 without it.", example = 5000),
+        ("consistency" = Option<String>, Query, description = "How fresh the node has to be at the start: `linearizable` (default) or `local`."),
+        ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and begin there."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Go on after this: the last `id` seen. Stands for `from` and `initial`.", example = "42.0"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline for the begin of the stream, in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The stream; `data` of `put` and `delete` is shown.", body = WatchEvent, content_type = "text/event-stream"),
+        (status = 410, description = "`compacted`: what was asked for can no longer be read; begin anew with `initial`.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let WatchOptions { range, start, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
+    let backend = &context.api.backend;
+    if backend.feed().watches() >= context.api.settings.watches_max {
+        return Err(Failure::too_many("this node has as many watches as it may"));
+    }
+    let wanted = requirements(&range);
+    context.caller().admit_read(consistency, context.deadline, &wanted).await?;
+    if view.has_criteria()
+        && let Some(collection) =
+            backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
+    {
+        view.understand_by(collection.rules);
+    }
+    let (at, position) = position(&context, start).await?;
+    let watching = Watching::of(&context.caller(), wanted);
+    let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
+    let watch = backend.feed().watch(range, position);
+    let body = WatchBody::new(&context, watch, view, initial);
+    let mut response = sse::open(&context, body, heartbeat, watching)?;
+    response.headers_mut().insert(headers::REVISION, at.revision.into());
+    Ok(response)
+}
+
+/// That all changes of these keys may be read.
+fn requirements(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'static {
+    let range = range.clone();
+    move |visit| match &range {
+        WatchRange::Key(key) => {
+            visit(Requirement::Permission(RequiredPermission::Name(Permission::Read, key.as_bytes())))
+        }
+        WatchRange::Prefix(prefix) => {
+            visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Read, prefix)))
+        }
+        WatchRange::Span { start, end } => {
+            visit(Requirement::Permission(RequiredPermission::Range(Permission::Read, start, end.as_deref())))
+        }
+    }
+}
+
+/// Where the node is, and after what the watch begins.
+async fn position(context: &RequestContext, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
+    let backend = &context.api.backend;
+    let mut at = backend.position();
+    let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
+    if position.revision > at.revision {
+        // This node may only be behind the one that the caller has seen it on.
+        freshness::refresh(backend, context.deadline).await?;
+        at = backend.position();
+    }
+    if position.revision > at.revision {
+        return Err(future(position.revision, pointer, at));
+    }
+    if !position.is_covered_from(at.oldest_revision) {
+        return Err(Failure::compacted(position.revision, at));
+    }
+    Ok((at, position))
+}

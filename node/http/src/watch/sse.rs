@@ -1,0 +1,189 @@
+//! The body of an answer that goes on until somebody ends it: server-sent events.
+//!
+//! Owns the time of such a stream: when it is silent for too long it says something, now and then it looks whether it has to
+//! end, and when the node stops it says so. It runs wherever the body is polled, in the connection's task, and pulls from its
+//! source only once the peer took what was there: there is no queue. Never knows what the events are about.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, header};
+use hyper::body::{Body as HttpBody, Frame};
+use quorate_api::WatchEndCode;
+use tokio::time::Sleep;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use crate::connection::monitor::Busy;
+use crate::context::RequestContext;
+use crate::gateway::admission::accounts::{Held, Spender};
+use crate::gateway::admission::shares::HeldShare;
+use crate::gateway::auth::caller::Watching;
+use crate::input::headers;
+use crate::output::render;
+use crate::output::response::Outcome;
+use crate::{limits, watchdog};
+
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The first words: after how many milliseconds a browser whose stream broke comes again.
+const RETRY: Bytes = Bytes::from_static(b"retry: 1000\n\n");
+
+/// A part of a stream.
+pub enum Chunk {
+    /// There may be more after it.
+    Some(Bytes),
+    /// The last one; it says why.
+    Last(Bytes),
+}
+
+/// Where the events of a stream come from.
+pub trait Source: Send + Unpin + 'static {
+    /// The next events, whole ones. An error cuts the connection: the node has a fault and will stop.
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>>;
+    /// What to say where nothing was sent for the time of a heartbeat.
+    fn heartbeat(&mut self) -> Bytes;
+    /// Why the stream has to end by itself, if so. Asked every few seconds.
+    fn end_reason(&mut self) -> Option<Bytes>;
+    /// The last words where no more may be told to who listens.
+    fn refused(&mut self, code: WatchEndCode, detail: String) -> Bytes;
+    /// The last words where the node stops.
+    fn stopping(&mut self) -> Bytes;
+}
+
+/// Says nothing, and shows that the stream lives.
+pub const COMMENT: Bytes = Bytes::from_static(b":\n\n");
+
+/// Appends an event of this name and JSON; with an id, this is where the stream goes on after it.
+pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::Serialize) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    if let Some(id) = id {
+        out.extend_from_slice(b"\nid: ");
+        render::number(out, id);
+    }
+    out.extend_from_slice(b"\ndata: ");
+    render::json(out, data);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// Answers with a stream: the head at once, the events as they come.
+/// What it says is no more than `watching` says may be told.
+pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, watching: Option<Watching>) -> Outcome {
+    let mut busy = context.take_busy()?;
+    let account = context.account().cloned();
+    let counted = account.as_ref().map(Spender::watch).transpose()?;
+    let share = context.watch_share()?;
+    busy.goes_on();
+    let mut response = Response::new(Body::new(Sse {
+        account,
+        _counted: counted,
+        _share: Some(share),
+        ..Sse::new(source, heartbeat, busy, watching)
+    }));
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, headers::EVENTS);
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep events until it has a buffer full of them.
+    fields.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+struct Sse<S> {
+    source: S,
+    /// Who listens, where not everybody may.
+    watching: Option<Watching>,
+    has_begun: bool,
+    has_ended: bool,
+    heartbeat: Duration,
+    sent: Instant,
+    /// The next moment to look at `source`. Armed anew only when it has passed, so that an event costs no timer.
+    timer: Pin<Box<Sleep>>,
+    stop: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Who pays for what is sent.
+    account: Option<Spender>,
+    /// One of the streams that the account may have.
+    _counted: Option<Held>,
+    /// One of the watches that one caller may have of all.
+    _share: Option<HeldShare>,
+    _busy: Busy,
+}
+
+impl<S: Source> Sse<S> {
+    fn new(source: S, heartbeat: Duration, busy: Busy, watching: Option<Watching>) -> Self {
+        let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
+        let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
+        let (has_begun, has_ended, sent) = (false, false, Instant::now());
+        let (account, _counted, _share, _busy) = (None, None, None, busy);
+        Self { source, watching, has_begun, has_ended, heartbeat, sent, timer, stop, account, _counted, _share, _busy }
+    }
+
+    /// What comes next, or `None` for now.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+        if self.stop.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(Chunk::Last(self.source.stopping())));
+        }
+        if let Poll::Ready(chunk) = self.source.poll_chunk(cx) {
+            // Judged after it was read: what took the right away came before what is read from now on.
+            return Poll::Ready(self.refused().map_or(chunk, |last| Ok(Chunk::Last(last))));
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if let Some(reason) = self.refused().or_else(|| self.source.end_reason()) {
+                return Poll::Ready(Ok(Chunk::Last(reason)));
+            }
+            let silent = self.sent.elapsed();
+            let next = look_after(self.heartbeat.saturating_sub(silent));
+            if silent >= self.heartbeat {
+                self.timer.as_mut().reset(tokio::time::Instant::now() + look_after(self.heartbeat));
+                return Poll::Ready(Ok(Chunk::Some(self.source.heartbeat())));
+            }
+            self.timer.as_mut().reset(tokio::time::Instant::now() + next);
+        }
+        Poll::Pending
+    }
+
+    /// The last words, where no more may be told.
+    fn refused(&mut self) -> Option<Bytes> {
+        let (code, detail) = self.watching.as_ref()?.end()?;
+        Some(self.source.refused(code, detail))
+    }
+
+    fn frame(&mut self, bytes: Bytes) -> Frame<Bytes> {
+        self.sent = Instant::now();
+        if let Some(account) = &self.account {
+            account.moved(bytes.len());
+        }
+        Frame::data(bytes)
+    }
+}
+
+/// When to look next, where something is to be said in so long.
+fn look_after(heartbeat: Duration) -> Duration {
+    heartbeat.min(Duration::from_millis(limits::WATCH_LOOK_MS))
+}
+
+impl<S: Source> HttpBody for Sse<S> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let this = self.get_mut();
+        if !std::mem::replace(&mut this.has_begun, true) {
+            return Poll::Ready(Some(Ok(this.frame(RETRY))));
+        }
+        if this.has_ended {
+            return Poll::Ready(None);
+        }
+        let chunk = std::task::ready!(watchdog::step("stream", || this.poll_next(cx)));
+        this.has_ended = !matches!(chunk, Ok(Chunk::Some(_)));
+        Poll::Ready(Some(chunk.map(|(Chunk::Some(bytes) | Chunk::Last(bytes))| this.frame(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.has_ended
+    }
+}
