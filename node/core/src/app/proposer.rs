@@ -287,6 +287,8 @@ impl Gatherer {
             // Waiting for the permit with a command in hand is what makes groups: the queue fills meanwhile.
             let permits = if self.leaves_room() { GROUPS_IN_FLIGHT_MAX as u32 } else { 1 };
             let permit = in_flight.clone().acquire_many_owned(permits).await.expect("the semaphore is never closed");
+            // Requests that come together are tasks of their own: the others bring their commands first, and need no group of theirs.
+            tokio::task::yield_now().await;
             let group;
             (group, left_over) = self.gather(first);
             let (parts, urgency, size, small) = (self.parts.clone(), self.urgency, self.size, self.small.clone());
