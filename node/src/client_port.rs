@@ -362,7 +362,9 @@ macro_rules! handler {
             let lanes = Arc::clone(&lanes);
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
-            match etcd::served_at(request.uri().path()).filter(|_| request.method() == Method::POST) {
+            // Calls over gRPC are POST: no other request pays for the look.
+            let is_post = request.method() == Method::POST;
+            match is_post.then(|| etcd::served_at(request.uri().path())).flatten() {
                 Some(served) => straight(served, request),
                 None => Box::pin(answered(router.call(request))),
             }
