@@ -38,6 +38,9 @@ use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome
 /// and the cost of a group is what limits throughput.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
 
+/// How often the task that makes groups lets others bring their commands, as long as they do. Bounds what that costs a command that waits.
+const GATHERING_TURNS_MAX: usize = 16;
+
 /// From so many bytes on a command goes by itself: a group would save nothing, and who writes little would wait for all of it.
 const LARGE_BYTES: usize = 16 * 1024;
 
@@ -287,8 +290,7 @@ impl Gatherer {
             // Waiting for the permit with a command in hand is what makes groups: the queue fills meanwhile.
             let permits = if self.leaves_room() { GROUPS_IN_FLIGHT_MAX as u32 } else { 1 };
             let permit = in_flight.clone().acquire_many_owned(permits).await.expect("the semaphore is never closed");
-            // Requests that come together are tasks of their own: the others bring their commands first, and need no group of theirs.
-            tokio::task::yield_now().await;
+            self.let_others_come().await;
             let group;
             (group, left_over) = self.gather(first);
             let (parts, urgency, size, small) = (self.parts.clone(), self.urgency, self.size, self.small.clone());
@@ -311,6 +313,18 @@ impl Gatherer {
                 }
                 drop(permit);
             });
+        }
+    }
+
+    /// Requests that come together are tasks of their own: while these bring commands, each of those needs no group of its own. A group costs
+    /// as much as twenty commands, so it waits for all that is about to come, and for nothing else.
+    async fn let_others_come(&self) {
+        for _ in 0..GATHERING_TURNS_MAX {
+            let before = self.waiting.len();
+            tokio::task::yield_now().await;
+            if self.waiting.len() == before || self.waiting.len() >= self.size.commands_max() {
+                return;
+            }
         }
     }
 
