@@ -1,129 +1,91 @@
-//! Drives a cluster by etcd's protocol as `quorate bench` drives Quorate: closed loop, the same keys, values and clients, the same JSON.
+//! Drives a cluster by etcd's protocol, by etcd's JSON gateway or by Quorate's HTTP API: closed loop, the same keys, values and clients in
+//! each, and the JSON of `quorate bench`.
 //!
-//! Owns the comparison's other side, and nothing else: it measures, `scripts/bench` starts and judges. It speaks gRPC with as little as
-//! that takes (see [`http2`]), and what the clients of a connection have to say goes out at once: or it would take more of the machine
-//! than what it measures.
+//! Owns the phases: it finds the members to ask, writes what is read, measures, and prints. Never starts or judges anything, which is
+//! `scripts/bench`'s. It speaks each protocol with as little as that takes: or it would take more of the machine than what it measures.
 
-mod clients;
+mod args;
+mod etcd;
+mod gateway;
+mod grpc;
+mod http;
+mod http1;
 mod http2;
+mod meter;
+mod own;
+mod work;
 
 use std::error::Error;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
-use hdrhistogram::Histogram;
-use quorate_etcd_api::Message;
-use quorate_etcd_api::maintenance::{StatusRequest, StatusResponse};
+use bytes::Bytes;
+use clap::Parser;
 
-use crate::clients::{Client, Work};
-use crate::http2::Connection;
-
-/// Measures a cluster by etcd's protocol and prints one JSON object.
-#[derive(Debug, Clone, Parser)]
-struct Args {
-    /// host:port of the members, separated by commas
-    #[arg(long)]
-    endpoints: String,
-    /// What every client does, over and over
-    #[arg(long, value_enum)]
-    op: Op,
-    /// Clients, each with one request in flight
-    #[arg(long, default_value_t = 64)]
-    clients: usize,
-    /// Clients on each connection
-    #[arg(long, default_value_t = 16)]
-    clients_per_connection: usize,
-    /// Seconds to measure
-    #[arg(long, default_value_t = 5.0)]
-    seconds: f64,
-    /// Seconds to run before measuring
-    #[arg(long, default_value_t = 2.0)]
-    warmup: f64,
-    /// Bytes of each value
-    #[arg(long, default_value_t = 256)]
-    value_size: usize,
-    /// How many different keys; for cas each client has one of its own
-    #[arg(long, default_value_t = 100_000)]
-    keys: usize,
-    /// Do not write the keys before reading them
-    #[arg(long)]
-    no_fill: bool,
-    /// Which members to connect to
-    #[arg(long, value_enum, default_value_t = Target::All)]
-    target: Target,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Op {
-    /// Overwrite a random key
-    Put,
-    /// Read a random key, linearizably
-    Get,
-    /// Overwrite its own key on its last revision
-    Cas,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Target {
-    /// All members in turn
-    All,
-    /// The leader only
-    Leader,
-}
+use crate::args::{Args, Op, Protocol, Target};
+use crate::gateway::Gateway;
+use crate::http::Http;
+use crate::meter::{Meter, Window};
+use crate::own::Dialect;
+use crate::work::{Client, Place, SharedLock, Work};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
+    args.check()?;
+    let value = Bytes::from(vec![b'x'; args.value_size]);
     let all: Vec<&str> = args.endpoints.split(',').collect();
-    let endpoints = if args.target == Target::Leader { vec![leader(&all).await?] } else { all };
-    if args.op == Op::Get && !args.no_fill {
-        const WRITERS: usize = 64;
-        let work = |number| Work::Fill { next: number, step: WRITERS };
-        run(&endpoints, WRITERS, &args, work, Window::ALWAYS).await?;
+    let endpoints = if args.target == Target::Leader { vec![leader(&all, &args, &value).await?] } else { all };
+    if !args.no_fill {
+        fill(&endpoints, &args, &value).await?;
     }
     let window = Window::after(Duration::from_secs_f64(args.warmup), Duration::from_secs_f64(args.seconds));
-    let work = |number| match args.op {
-        Op::Put => Work::Put,
-        Op::Get => Work::Get,
-        Op::Cas => Work::Cas { key: format!("bench/own/{number}"), revision: 0 },
+    let meter = Arc::new(Meter::new(window));
+    let lock = SharedLock::default();
+    let work = |client| match args.op {
+        Op::Cas => Work::Cas { client, token: 0 },
+        Op::Session => Work::Session(None),
+        Op::Lock => Work::Lock(Place::Away, lock.clone()),
+        op => Work::Once(op),
     };
-    let total = run(&endpoints, args.clients, &args, work, window).await?;
-    println!("{}", report(&args, &total));
+    run(&endpoints, args.clients, &args, &value, work, &meter).await?;
+    println!("{}", meter.report(&args));
     Ok(())
 }
 
-/// When clients begin something new, and what of it counts.
-#[derive(Debug, Clone, Copy)]
-pub struct Window {
-    /// What was sent before is not counted.
-    pub begin: Option<Instant>,
-    /// Nothing is sent afterwards.
-    pub end: Option<Instant>,
-}
-
-impl Window {
-    const ALWAYS: Self = Self { begin: None, end: None };
-
-    fn after(warmup: Duration, measured: Duration) -> Self {
-        let begin = Instant::now() + warmup;
-        Self { begin: Some(begin), end: Some(begin + measured) }
+/// Writes what will be read.
+async fn fill(endpoints: &[&str], args: &Args, value: &Bytes) -> Result<(), Failure> {
+    const WRITERS: usize = 64;
+    const WRITERS_OF_BULKS: usize = 4;
+    let meter = Arc::new(Meter::new(Window::ALWAYS));
+    match args.op {
+        Op::Get | Op::Range1000 if args.protocol == Protocol::Http => {
+            let work = |number| Work::FillByBulks { next: number * work::BULK, step: WRITERS_OF_BULKS };
+            run(endpoints, WRITERS_OF_BULKS, args, value, work, &meter).await
+        }
+        Op::Get | Op::Range1000 => {
+            let work = |next| Work::Fill { next, step: WRITERS };
+            run(endpoints, WRITERS, args, value, work, &meter).await
+        }
+        Op::Find => {
+            let documents = Http::new(args, value.clone());
+            documents.declare(endpoints[0]).await?;
+            let work = |number| Work::FillDocuments { next: number * work::BULK, step: WRITERS_OF_BULKS };
+            run(endpoints, WRITERS_OF_BULKS, args, value, work, &meter).await?;
+            documents.wait_for_index(endpoints[0]).await
+        }
+        _ => Ok(()),
     }
 }
 
-/// What clients saw.
-pub struct Outcome {
-    /// How long what was done took.
-    pub micros: Histogram<u64>,
-    /// How often a compare-and-swap was refused.
-    pub mismatches: u64,
-}
-
-impl Outcome {
-    fn new() -> Self {
-        let micros = Histogram::new_with_max(600_000_000, 3).expect("three digits up to ten minutes are possible");
-        Self { micros, mismatches: 0 }
+/// How HTTP/1.1 is spoken; none for gRPC.
+fn dialect(args: &Args, value: &Bytes) -> Option<Arc<dyn Dialect>> {
+    match args.protocol {
+        Protocol::Grpc => None,
+        Protocol::Gateway => Some(Arc::new(Gateway(value.clone()))),
+        Protocol::Http => Some(Arc::new(Http::new(args, value.clone()))),
     }
 }
 
@@ -132,68 +94,45 @@ async fn run(
     endpoints: &[&str],
     clients: usize,
     args: &Args,
+    value: &Bytes,
     work: impl Fn(usize) -> Work,
-    window: Window,
-) -> Result<Outcome, Failure> {
-    let (mut tasks, numbers) = (Vec::new(), (0..clients).collect::<Vec<_>>());
-    for (endpoint, numbers) in endpoints.iter().cycle().zip(numbers.chunks(args.clients_per_connection.max(1))) {
-        let of_connection = numbers.iter().map(|&number| Client::new(number, work(number), args.value_size, args.keys));
-        let connection = Connection::open(endpoint).await?;
-        tasks.push(tokio::spawn(clients::drive(connection, of_connection.collect(), window, Outcome::new())));
+    meter: &Arc<Meter>,
+) -> Result<(), Failure> {
+    let dialect = dialect(args, value);
+    let on_connection = if dialect.is_some() { 1 } else { args.clients_per_connection.max(1) };
+    let clients: Vec<Client> = (0..clients).map(|number| Client::new(number, work(number), args)).collect();
+    let mut clients = clients.into_iter().peekable();
+    let (mut tasks, mut turn) = (Vec::new(), endpoints.iter().cycle());
+    while let (Some(endpoint), Some(_)) = (turn.next(), clients.peek()) {
+        let mut of_connection: Vec<Client> = clients.by_ref().take(on_connection).collect();
+        tasks.push(match (&dialect, of_connection.pop()) {
+            (Some(dialect), Some(client)) => {
+                let connection = http1::Connection::open(endpoint).await?;
+                tokio::spawn(own::drive(connection, client, dialect.clone(), meter.clone()))
+            }
+            (_, last) => {
+                of_connection.extend(last);
+                let connection = http2::Connection::open(endpoint).await?;
+                tokio::spawn(grpc::drive(connection, of_connection, value.clone(), meter.clone()))
+            }
+        });
     }
-    let mut total = Outcome::new();
     for task in tasks {
-        let outcome = task.await??;
-        total.micros.add(&outcome.micros)?;
-        total.mismatches += outcome.mismatches;
+        task.await??;
     }
-    Ok(total)
+    Ok(())
 }
 
-async fn leader<'a>(endpoints: &[&'a str]) -> Result<&'a str, Failure> {
+async fn leader<'a>(endpoints: &[&'a str], args: &Args, value: &Bytes) -> Result<&'a str, Failure> {
+    let dialect = dialect(args, value);
     for endpoint in endpoints {
-        let mut connection = Connection::open(endpoint).await?;
-        connection.call("/etcdserverpb.Maintenance/Status", &StatusRequest {}.encode_to_vec())?;
-        connection.flush().await?;
-        let mut answers = Vec::new();
-        connection.answers(&mut answers).await?;
-        let status = StatusResponse::decode(answers.swap_remove(0).message)?;
-        if status.header.is_some_and(|header| header.member_id == status.leader) {
+        let leads = match &dialect {
+            Some(dialect) => own::is_leader(endpoint, dialect.as_ref()).await?,
+            None => grpc::is_leader(endpoint).await?,
+        };
+        if leads {
             return Ok(endpoint);
         }
     }
     Err("no member says that it leads".into())
-}
-
-/// The form of `quorate --output json bench`; times in microseconds.
-fn report(args: &Args, total: &Outcome) -> serde_json::Value {
-    let at = |quantile: f64| total.micros.value_at_quantile(quantile);
-    let kind = match args.op {
-        Op::Put => "put",
-        Op::Get => "get",
-        Op::Cas => "cas",
-    };
-    let (ops, ops_per_s) = (total.micros.len(), total.micros.len() as f64 / args.seconds);
-    let latencies = serde_json::json!({
-        "ops": ops,
-        "ops_per_s": ops_per_s,
-        "mean": total.micros.mean(),
-        "p50": at(0.5),
-        "p90": at(0.9),
-        "p99": at(0.99),
-        "p999": at(0.999),
-        "max": total.micros.max(),
-    });
-    serde_json::json!({
-        "clients": args.clients,
-        "mix": format!("{kind}=100"),
-        "value_size": args.value_size,
-        "keys": args.keys,
-        "seconds": args.seconds,
-        "ops": ops,
-        "ops_per_s": ops_per_s,
-        "mismatches": total.mismatches,
-        "errors": {},
-        "kinds": { kind: latencies },
-    })
 }
