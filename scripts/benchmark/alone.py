@@ -15,7 +15,7 @@ from pathlib import Path
 
 from clusters import Etcd, Quorate
 from loads import Generators, Load, measure
-from shell import new_home, run, say
+from shell import fail, new_home, run, say
 
 
 
@@ -47,9 +47,7 @@ class Bench:
             shutil.rmtree(home, ignore_errors=True)
 
     def measure(self, cluster, operation, clients, **more):
-        filled = more.pop("is_filled", False)
-        load = Load(operation, clients, self.seconds, **more)
-        return measure(self.generators, cluster, load, filled)
+        return measure(self.generators, cluster, Load(operation, clients, self.seconds, **more))
 
     def fill(self, cluster, keys, way):
         """Writes so many keys of 256 bytes, named as those that are written or read in this way."""
@@ -106,7 +104,7 @@ def long_run(bench, cluster, few):
     middle = statistics.median(each)
     share = middle / few
     yield f"puts over {bench.keys:,} keys for {seconds / 60:.0f} minutes, median of seconds, of those over 10,000", f"{middle:,.0f}/s, {share:.2f}", "0.85", share >= 0.85
-    found = f"{min(each):,.0f}/s, {min(each) / middle:.2f}; {sum(each_ < 0.8 * middle for each_ in each)} of {len(each)} seconds below 0.8"
+    found = f"{min(each):,.0f}/s, {min(each) / middle:.2f}; {sum(rate < 0.8 * middle for rate in each)} of {len(each)} seconds below 0.8"
     yield "the slowest second of it, of the median", found, "0.8", min(each) >= 0.8 * middle
     yield "p99.99 of it", f"{seen['p9999_ms']:.0f} ms", "100 ms", seen["p9999_ms"] <= 100
     yield "server CPU of a put of it", f"{seen['cpu_micros']:.0f} µs", "", None
@@ -156,12 +154,15 @@ def open_sessions(cluster, count, threads=16):
         mine = []
         for _ in range(count // threads):
             status, body = cluster.request(number % 3, "POST", "/v1/sessions", json.dumps({"ttl_ms": SESSION_TTL_MS}).encode(), timeout=30)
-            assert status in (200, 201), body
+            if status not in (200, 201):
+                fail(f"a session was answered with {status}: {body}")
             mine.append(json.loads(body)["session"])
         with lock:
             opened.extend(mine)
 
     run_all([threading.Thread(target=opener, args=(number,)) for number in range(threads)])
+    if len(opened) != count:
+        fail(f"only {len(opened):,} of {count:,} sessions were opened, see above")
     return opened
 
 
@@ -180,7 +181,8 @@ def renew_for(cluster, opened, seconds):
     while time.monotonic() - begin < seconds:
         body = json.dumps({"sessions": parts[turn % len(parts)]}).encode()
         status, answer = cluster.request(turn % 3, "POST", "/v1/sessions/renew", body, timeout=10)
-        assert status == 200, answer
+        if status != 200:
+            fail(f"a renewal was answered with {status}: {answer}")
         turn += 1
         time.sleep(max(0.0, begin + turn * pause - time.monotonic()))
 
