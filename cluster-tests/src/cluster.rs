@@ -621,6 +621,17 @@ impl Cluster {
         eventually("all live nodes are ready", PATIENCE, async || self.all_live_ready().await).await;
     }
 
+    /// Waits until the members have agreed on all that their builds can do. A new cluster serves before it has: it then refuses
+    /// what no older build knows.
+    pub async fn wait_level(&self) {
+        eventually("the cluster is at the level of its nodes", PATIENCE, async || {
+            let status = self.status(self.live()[0]).await?;
+            let (level, known) = (status.level, status.level_known);
+            if level == known { Ok(()) } else { Err(format!("level {level} of {known}")) }
+        })
+        .await;
+    }
+
     /// Waits until a live node leads and all live nodes say so in the same term. Returns its id.
     pub async fn leader(&self) -> u64 {
         eventually("one leader that all live nodes know", PATIENCE, async || self.agreed_leader().await).await

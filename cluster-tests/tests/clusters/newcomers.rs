@@ -38,15 +38,6 @@ async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
     .await;
 }
 
-/// Waits until removals are kept and invitations made.
-async fn wait_for_level(cluster: &Cluster) {
-    eventually("the cluster has reached the level of invitations", PATIENCE, async || {
-        let level = cluster.status(cluster.live()[0]).await?.level;
-        if level >= level::TENANTS { Ok(()) } else { Err(format!("level {level}")) }
-    })
-    .await;
-}
-
 async fn wait_said(cluster: &Cluster, id: u64, sentence: &str) {
     eventually(&format!("node {id} says `{sentence}`"), PATIENCE, async || {
         let log = cluster.log_text(id);
@@ -112,7 +103,7 @@ fn put(key: &str) -> PeerRequest {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_node_is_nobody_on_any_lane_and_on_connections_that_were_open() {
     let mut cluster = Cluster::start().await;
-    wait_for_level(&cluster).await;
+    cluster.wait_level().await;
     let leader = cluster.leader().await;
     let gone = cluster.follower().await;
     let left: Vec<u64> = (1..=3).filter(|id| *id != gone).collect();
@@ -155,7 +146,7 @@ async fn a_removed_node_is_nobody_on_any_lane_and_on_connections_that_were_open(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alone() {
     let mut cluster = Cluster::start().await;
-    wait_for_level(&cluster).await;
+    cluster.wait_level().await;
     let lost = cluster.follower().await;
     let secret = tempfile::tempdir().expect("a directory");
     let file = secret.path().join("join.token");
@@ -191,7 +182,7 @@ async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alon
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nodes_use_tls_a_newcomer_needs_an_invitation_of_its_own() {
     let (mut cluster, dir, pki) = with_tls_between_nodes().await;
-    wait_for_level(&cluster).await;
+    cluster.wait_level().await;
     let token = dir.path().join("join.token");
     for id in [4, 5] {
         cluster.add_node(id);
