@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use crate::app::backup::{BackupLedger, BackupSamples};
 use crate::app::bootstrap::{self, Refused};
+use crate::app::candidacy::{Candidacy, Timing};
 use crate::app::integrity::{self, Integrity};
 use crate::app::last_room::REMOVALS_MAX;
 use crate::app::log_trimmer::LogBounds;
@@ -288,9 +289,9 @@ fn levels_of(state: &StateReader) -> Levels {
 }
 
 /// Lets the node stand for election from then on.
-async fn stand_from(raft: Raft, from: Instant) {
+async fn stand_from(candidacy: Arc<Candidacy>, from: Instant) {
     tokio::time::sleep_until(from.into()).await;
-    raft.runtime_config().elect(true);
+    candidacy.begin();
 }
 
 /// Starts the work that a node does by itself, at its own pace. It ends with `tasks`.
@@ -347,7 +348,13 @@ impl BuiltRaft {
 
     /// Lets Raft run, tells `peers` the membership that the log holds, and lets this node stand for election in its time. Returns
     /// whether the disk may be that of another cluster.
-    async fn run(&self, config: &Config, peers: &Peers, tasks: &mut JoinSet<()>) -> Result<bool, ServerError> {
+    async fn run(
+        &self,
+        config: &Config,
+        peers: &Peers,
+        candidacy: Arc<Candidacy>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<bool, ServerError> {
         self.raft.run();
         let effective = self.raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
         let effective = effective.map_err(ServerError::of)?;
@@ -357,7 +364,7 @@ impl BuiltRaft {
             // Nodes that start together must not stand for election together.
             let spread = (config.election_max - config.election_min).mul_f64(rand::random());
             let from = if is_alone { Instant::now() } else { self.votes_from + spread };
-            tasks.spawn(stand_from(self.raft.clone(), from));
+            tasks.spawn(stand_from(candidacy, from));
         }
         Ok(bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join))
     }
@@ -425,6 +432,8 @@ impl Node {
         let halt = Halt::default();
         let built = BuiltRaft::new(config, net.clone(), &log, machine).await?;
         let raft = built.raft.clone();
+        let (candidacy, ends) = Candidacy::new(raft.clone(), built.took_part);
+        let candidacy = Arc::new(candidacy);
 
         let view = Arc::new(View::new(2 * config.election_max));
         let peers = Arc::new(Peers::new(net.clone()));
@@ -484,6 +493,7 @@ impl Node {
             slow: SlowLog::new(config.slow_request),
             quota: Quota { bytes_max: config.quota_bytes },
             integrity,
+            candidacy: candidacy.clone(),
             halt: halt.clone(),
             room: Room::default(),
             snapshot_request: request,
@@ -498,7 +508,7 @@ impl Node {
         let mut tasks = JoinSet::new();
         // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
         // could pass for a fresh one.
-        if built.run(config, &peers, &mut tasks).await? {
+        if built.run(config, &peers, candidacy.clone(), &mut tasks).await? {
             app.doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
@@ -508,7 +518,9 @@ impl Node {
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
         tasks.spawn(peer::serve(listeners.peers, net, raft_cell, answering, state_dir, all_end.clone()));
-        tasks.spawn(follow(raft.clone(), view, peers));
+        tasks.spawn(follow(raft.clone(), view.clone(), peers));
+        let timing = Timing { lease: config.lease(), step: config.heartbeat };
+        tasks.spawn(async move { candidacy.run(ends, &view, timing).await });
         let recovering = app.clone();
         tasks.spawn(async move { recovering.recover().await });
         let bounds = LogBounds {

@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use cluster_tests::network::Rule;
 use cluster_tests::stats::{DEBUG_BUILD, in_millis, median};
-use cluster_tests::{Cluster, Connection, Request, Settings};
+use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use tokio::time::Instant;
 
 /// Odd, so that the median is one of them.
 const ROUNDS: usize = 9;
 const KILL_MEDIAN_MAX: Duration = Duration::from_millis(1_000);
 const STOP_MEDIAN_MAX: Duration = Duration::from_millis(150);
+/// What a node says that stands for election before silence makes it.
+const STANDING: &str = "nothing came since: standing for election";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_leader_is_replaced_within_a_second() {
@@ -29,6 +32,44 @@ async fn a_killed_leader_is_replaced_within_a_second() {
     report("leader killed to next acknowledged write", &gaps);
     assert!(median(&gaps) < KILL_MEDIAN_MAX, "median {:?}: {}", median(&gaps), in_millis(&gaps));
     cluster.assert_agreement().await;
+}
+
+/// Its connections end with the process. Silence alone would take the longer of the two times that are set here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_process_ends_is_replaced_once_its_lease_is_over() {
+    let silence = Duration::from_millis(6_000);
+    let settings = Settings::default().flag("--election-min-ms", 6_000).flag("--election-max-ms", 7_000);
+    let mut cluster = Cluster::start_with(settings).await;
+    let (leader, survivor) = leader_and_survivor(&mut cluster, 0).await;
+    let writer = Writer::open(survivor, 0).await;
+    let begin = Instant::now();
+    cluster.kill(leader).await;
+    writer.acknowledged_after(begin).await;
+    let gap = begin.elapsed();
+    let said = cluster.live().into_iter().filter(|id| cluster.log_text(*id).contains(STANDING)).count();
+    assert!(said > 0 && gap < silence - Duration::from_secs(1), "{said} nodes stood early, a write took {gap:?}");
+}
+
+/// The follower that lost its leader stands, and the others, who hear it, refuse.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_breaks_elects_nobody() {
+    let settings = Settings::default().flag("--election-min-ms", 2_000).flag("--election-max-ms", 2_600);
+    let mut cluster = Cluster::start_with(settings.proxied()).await;
+    let leader = cluster.leader().await;
+    let term = cluster.status(leader).await.expect("it answers").term;
+    let cut_off = cluster.live_but(leader)[0];
+    cluster.network().rule_both(leader, cut_off, Rule::Reset);
+    eventually("the follower has lost its leader", PATIENCE, async || {
+        let log = cluster.log_text(cut_off);
+        if log.contains(STANDING) { Ok(()) } else { Err(log) }
+    })
+    .await;
+    let address = cluster.client_address(leader);
+    Request::put("still", "1").send(address).await.expect("an answer").expect_success();
+    cluster.network().heal();
+    cluster.assert_agreement().await;
+    let after = cluster.status(leader).await.expect("it answers");
+    assert_eq!((after.term, after.leader_id), (term, Some(leader)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -142,7 +142,7 @@ impl Integrity {
 /// Compares with the others until it is aborted.
 pub async fn run(app: App) {
     if app.integrity().is_quarantined() {
-        app.raft().runtime_config().elect(false);
+        app.candidacy().hold_back(true);
     }
     let mut said = Verdict::Unknown;
     let mut ticks = tokio::time::interval(COMPARE_EVERY);
@@ -242,7 +242,7 @@ async fn stand_back(app: &App) {
     // A leader that is about to repair it is there, though it sends no entries.
     let is_silent = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
     let is_needed = is_silent && !app.inner.halt.is_on();
-    app.raft().runtime_config().elect(is_needed);
+    app.candidacy().hold_back(!is_needed);
     if app.leader_hint().leader_id == Some(app.node_id()) {
         match app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {
             Ok(leader) => tracing::warn!(leader, "handed leadership over"),

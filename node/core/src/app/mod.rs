@@ -24,6 +24,7 @@ use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
+use candidacy::Candidacy;
 use integrity::Integrity;
 use last_room::Passage;
 use members::admission::JoinPolicy;
@@ -36,6 +37,7 @@ mod awake;
 pub mod backup;
 pub mod backup_schedule;
 pub mod bootstrap;
+pub mod candidacy;
 mod clock;
 pub mod cron;
 pub mod integrity;
@@ -228,6 +230,8 @@ pub struct Inner {
     pub quota: Quota,
     /// Whether the state is trusted.
     pub integrity: Arc<Integrity>,
+    /// Whether it stands for election.
+    pub candidacy: Arc<Candidacy>,
     /// Halts the taking of entries.
     pub halt: Halt,
     /// Whether the other members have room for more, while this node leads.
@@ -395,6 +399,11 @@ impl App {
     /// Why this node does not trust its state, if so.
     pub fn quarantine(&self) -> Option<String> {
         self.integrity().quarantine().map(|found| found.reason.clone())
+    }
+
+    /// Whether and when it stands for election.
+    pub fn candidacy(&self) -> &Candidacy {
+        &self.inner.candidacy
     }
 
     /// Whether this node trusts its state.

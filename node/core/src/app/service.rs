@@ -103,6 +103,12 @@ impl PeerService for ServiceHandle {
     fn on_entries(&self) {
         self.0.awake.expect();
     }
+
+    fn on_connection_end(&self, peer: NodeId) {
+        if let Some(app) = self.0.app.get() {
+            app.candidacy().on_connection_end(peer);
+        }
+    }
 }
 
 impl Service {

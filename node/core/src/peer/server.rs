@@ -182,7 +182,7 @@ impl Server {
         let Greeted { peer, known, channel, reader, write } = greeted;
         self.on_peer_heard(&peer, channel, &tasks);
         let out = self.start_writer(channel, write, &token, &tasks);
-        let remote = peer.remote;
+        let (remote, node_id) = (peer.remote, peer.node_id);
         // Followed from here on: who was removed since it was judged is found out now, who is later ends the connection.
         let left = self.service.left(peer.disk());
         if channel != ChannelKind::App
@@ -191,7 +191,7 @@ impl Server {
             self.warn(remote, &reason);
             return;
         }
-        let server = Arc::clone(&self);
+        let (server, service) = (Arc::clone(&self), Arc::clone(&self.service));
         let inbound = Inbound { server, peer, known, channel, reader, out, token: token.clone(), tasks };
         let serving = async {
             match channel {
@@ -211,6 +211,9 @@ impl Server {
             self.warn(remote, &reason);
         }
         token.cancel();
+        if channel == ChannelKind::Control {
+            service.on_connection_end(node_id);
+        }
     }
 
     fn start_writer(

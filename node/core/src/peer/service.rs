@@ -64,4 +64,7 @@ pub trait PeerService: Send + Sync + 'static {
 
     /// The leader sent entries; more may follow. Called for each such request, so it must not block.
     fn on_entries(&self) {}
+
+    /// The connection on which a peer votes and tells that it leads has ended, at whichever end. It must not block.
+    fn on_connection_end(&self, _peer: u64) {}
 }

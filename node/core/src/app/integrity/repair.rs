@@ -197,7 +197,7 @@ impl App {
         if let Err(error) = integrity.lift().await {
             return PeerResponse::Refused { reason: format!("the mark of the quarantine stays: {error}") };
         }
-        self.raft().runtime_config().elect(true);
+        self.candidacy().hold_back(false);
         tracing::warn!("the state was replaced by the leader's: out of quarantine");
         PeerResponse::Done
     }
