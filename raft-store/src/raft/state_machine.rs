@@ -30,6 +30,13 @@ const GROUP_ENTRIES_MAX: usize = 64;
 /// spends on it, and how long reads wait for it.
 const GROUP_BYTES_MAX: usize = limits::BATCH_BYTES_SOFT_MAX;
 
+/// From so many on it takes some milliseconds to apply them.
+const LONG_GROUP_BYTES: usize = 64 << 10;
+
+/// Turns of all others before such a group. From the word of a leader to the answer it is as many tasks of a node, one after the other;
+/// with a turn between two groups, nodes that applied their logs again after a start heard nobody for half a second and elected another.
+const LONG_GROUP_TURNS: usize = 16;
+
 /// Snapshots of a node wait for one of so many turns.
 const TURNS: u64 = 4;
 
@@ -153,9 +160,17 @@ impl StateMachine {
 
 /// Lets everyone else go first. For a follower's applying, which nobody waits for: meanwhile a write that is being decided
 /// may wait for this node's log, for its answer to the leader, or, where nodes share a processor, for a thread of another.
-async fn give_way() {
-    tokio::task::yield_now().await;
+async fn give_way(turns: usize) {
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
     std::thread::yield_now();
+}
+
+/// How often others have the thread before these entries are applied.
+fn turns_before(group: &[EntryResponder<TypeConfig>]) -> usize {
+    let bytes: usize = group.iter().map(|(entry, _)| payload_bytes(entry)).sum();
+    if bytes < LONG_GROUP_BYTES { 1 } else { LONG_GROUP_TURNS }
 }
 
 /// The next entries that are there without waiting, at least one; empty at the end of the stream.
@@ -203,7 +218,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
                 return Ok(());
             }
             if group.iter().all(|(_, responder)| responder.is_none()) {
-                give_way().await;
+                give_way(turns_before(&group)).await;
             }
             self.apply_gathered(group).await?;
         }
