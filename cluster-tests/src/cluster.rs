@@ -191,18 +191,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Three nodes that are ready.
+    /// Three nodes that are ready, and at their feature level.
     pub async fn start() -> Self {
         Self::start_with(Settings::default()).await
     }
 
-    /// Nodes with these settings that are ready.
+    /// Nodes with these settings that are ready, and at their feature level.
     pub async fn start_with(settings: Settings) -> Self {
         for _ in 1..PORT_TRIES {
             let mut cluster = Self::new(settings.clone());
             cluster.start_all();
             match cluster.all_ready_or_port_taken().await {
-                Ok(()) => return cluster,
+                Ok(()) => {
+                    cluster.wait_level().await;
+                    return cluster;
+                }
                 Err(taken) => println!("trying other ports: {taken}"),
             }
         }
@@ -622,12 +625,17 @@ impl Cluster {
     }
 
     /// Waits until the members have agreed on all that their builds can do. A new cluster serves before it has: it then refuses
-    /// what no older build knows.
+    /// what no older build knows, and does some things as such a build did them.
     pub async fn wait_level(&self) {
         eventually("the cluster is at the level of its nodes", PATIENCE, async || {
-            let status = self.status(self.live()[0]).await?;
-            let (level, known) = (status.level, status.level_known);
-            if level == known { Ok(()) } else { Err(format!("level {level} of {known}")) }
+            let mut levels = Vec::new();
+            for id in self.live() {
+                let status = self.status(id).await?;
+                levels.push((id, status.level, status.level_known));
+            }
+            let lowest = levels.iter().map(|(_, _, known)| *known).min();
+            let is_there = levels.iter().all(|(_, level, _)| Some(*level) == lowest);
+            if is_there { Ok(()) } else { Err(format!("nodes, their levels and what they know: {levels:?}")) }
         })
         .await;
     }

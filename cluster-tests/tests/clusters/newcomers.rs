@@ -103,7 +103,6 @@ fn put(key: &str) -> PeerRequest {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_node_is_nobody_on_any_lane_and_on_connections_that_were_open() {
     let mut cluster = Cluster::start().await;
-    cluster.wait_level().await;
     let leader = cluster.leader().await;
     let gone = cluster.follower().await;
     let left: Vec<u64> = (1..=3).filter(|id| *id != gone).collect();
@@ -146,7 +145,6 @@ async fn a_removed_node_is_nobody_on_any_lane_and_on_connections_that_were_open(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alone() {
     let mut cluster = Cluster::start().await;
-    cluster.wait_level().await;
     let lost = cluster.follower().await;
     let secret = tempfile::tempdir().expect("a directory");
     let file = secret.path().join("join.token");
