@@ -11,7 +11,7 @@ use cluster_tests::load::Load;
 use cluster_tests::node_process::run_to_end;
 use cluster_tests::workload::client::Nodes;
 use cluster_tests::workload::crossing::ApiClients;
-use cluster_tests::{Cluster, PATIENCE, Request, eventually};
+use cluster_tests::{Cluster, Request};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -39,11 +39,8 @@ async fn main() {
     let mut cluster = Cluster::new(kept::settings().data_home(home.path()));
     cluster.start_all();
     cluster.wait_all_ready().await;
-    let reached = eventually("the feature level is reached", PATIENCE, async || {
-        let status = cluster.status(1).await?;
-        if status.level == status.level_known { Ok(status) } else { Err(format!("level {}", status.level)) }
-    })
-    .await;
+    cluster.wait_level().await;
+    let reached = cluster.status(1).await.expect("it answers");
     let at = cluster.client_address(cluster.leader().await);
     let session = kept::fill(at).await;
     ask_everything(&cluster).await;

@@ -130,19 +130,6 @@ impl Etcd {
     }
 }
 
-/// Three nodes whose members have found out that all of them know transactions over ranges.
-async fn started() -> Cluster {
-    let cluster = Cluster::start().await;
-    for id in cluster.ids() {
-        eventually("the feature level is reached", PATIENCE, async || {
-            let status = cluster.status(id).await?;
-            if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
-        })
-        .await;
-    }
-    cluster
-}
-
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
@@ -176,7 +163,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Status>) -> (Code, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_etcd_read_and_write_the_same_entries() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let (mut one, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
     let first = one.put("a/1", "x").await.header.expect("a header");
     assert!(first.cluster_id != 0 && first.member_id == 1 && first.raft_term > 0, "{first:?}");
@@ -251,7 +238,7 @@ async fn clients_of_etcd_read_and_write_the_same_entries() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_decide_as_etcd_does() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let mut etcd = Etcd::of(cluster.client_address(3)).await;
     let lease = etcd.grant(60).await;
     let revision = etcd.put("k", "m").await.header.expect("a header").revision;
@@ -338,7 +325,7 @@ async fn transactions_decide_as_etcd_does() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_end_with_what_hangs_on_them() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let (mut etcd, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
     let lease = etcd.grant(2).await;
     for key in ["l/1", "l/2"] {
@@ -390,7 +377,7 @@ fn watch(request: WatchCreateRequest) -> WatchRequest {
 /// Some writers, a watch on another node, and leaders that are killed: every change once, in order, whole revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_see_every_change_once_while_leaders_are_killed() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let leader = cluster.leader().await;
     let follower = cluster.ids().into_iter().find(|id| *id != leader).expect("three nodes");
     let mut etcd = Etcd::of(cluster.client_address(follower)).await;
@@ -532,7 +519,7 @@ async fn an_account_has_its_watches_whatever_they_come_in() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_speaks_json_as_that_of_etcd() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let node = cluster.client_address(2);
     let ask = async |path: &str, body: Value| {
         let answer = Request::post(path, body.to_string()).send(node).await.expect("an answer");
@@ -680,7 +667,7 @@ async fn rights_hold_whatever_the_protocol() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_compacted_is_gone_once_that_is_answered() {
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let (mut one, mut other) = (Etcd::of(cluster.client_address(1)).await, Etcd::of(cluster.client_address(2)).await);
     let mut revision = 0;
     for n in 0..200 {
@@ -721,7 +708,7 @@ async fn what_is_compacted_is_gone_once_that_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_range_may_come_in_parts() {
-    let cluster = started().await;
+    let cluster = Cluster::start().await;
     let mut etcd = Etcd::of(cluster.client_address(2)).await;
     let value = "x".repeat(500_000);
     for n in 0..12 {
@@ -755,7 +742,7 @@ async fn a_range_may_come_in_parts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_and_elections_by_name_stand_in_the_line_of_their_keys() {
     const LOCK: &str = "/v3lockpb.Lock/Lock";
-    let mut cluster = started().await;
+    let mut cluster = Cluster::start().await;
     let (first, second) = (cluster.client_address(1), cluster.client_address(2));
     let (mut one, mut other) = (Etcd::of(first).await, Etcd::of(second).await);
     let lease = one.grant(60).await;
@@ -825,7 +812,7 @@ async fn locks_and_elections_by_name_stand_in_the_line_of_their_keys() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_find_what_etcd_has() {
-    let cluster = started().await;
+    let cluster = Cluster::start().await;
     let leader = cluster.leader().await;
     let follower = cluster.ids().into_iter().find(|id| *id != leader).expect("three nodes");
     let mut etcd = Etcd::of(cluster.client_address(follower)).await;
@@ -871,7 +858,7 @@ async fn operators_find_what_etcd_has() {
 /// Each answer is the one that a real etcd gave to the same call, but for the differences that are known. `scripts/conformance etcd` runs
 /// all groups, and etcd beside; here are those that are quick.
 async fn answers_are_those_of_etcd(groups: &[&str]) {
-    let cluster = started().await;
+    let cluster = Cluster::start().await;
     let nodes: Vec<SocketAddr> = cluster.ids().into_iter().map(|id| cluster.client_address(id)).collect();
     let (kept, known) = kept();
     for group in groups {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
+use cluster_tests::{Cluster, Settings};
 
 use crate::agents::TUTORIAL as AGENTS;
 
@@ -210,11 +210,6 @@ async fn every_example_of_the_operators_guide_does_what_it_shows() {
     let archive = archive.to_str().expect("a path of ours is text");
     let settings = Settings::default().flag("--archive", archive).flag("--archive-interval-ms", 100);
     let mut cluster = Cluster::start_with(settings).await;
-    eventually("the feature level is raised", PATIENCE, async || {
-        let status = cluster.status(1).await?;
-        if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
-    })
-    .await;
     try_all_in(home.path(), &cluster, &blocks("docs/operations.md", OPERATIONS)).await;
     cluster.assert_agreement().await;
 }

@@ -46,14 +46,8 @@ impl Guarded {
             })
             .await;
         }
-        let guarded = Self { cluster, dir };
-        let root = guarded.client(ROOT);
-        eventually("the level is reached", PATIENCE, async || {
-            let status = root.status().await.map_err(|error| error.to_string())?;
-            if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
-        })
-        .await;
-        guarded
+        cluster.wait_level().await;
+        Self { cluster, dir }
     }
 
     fn endpoints(&self) -> String {
