@@ -46,6 +46,10 @@ use crate::tls::{self, PortTls};
 use crate::unix_socket::UnixSocket;
 use crate::{etcd, http};
 
+pub mod threads;
+
+use threads::{Homes, Resident};
+
 /// How the accept loop treats connections.
 #[derive(Clone)]
 pub struct ServeSettings {
@@ -63,6 +67,8 @@ pub struct ServeSettings {
     pub tls: Option<Arc<PortTls>>,
     /// Which kind of port it is.
     pub door: Door,
+    /// Runtimes that serve connections, too: see [`threads`].
+    pub beside: Vec<Handle>,
 }
 
 /// What is served, over either protocol.
@@ -103,17 +109,21 @@ pub async fn serve(
         api,
         places: Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS))),
         queue: HandshakeQueue::default(),
+        homes: Homes::new(&settings.beside),
         tasks: TaskTracker::new(),
         stop,
         abort: CancellationToken::new(),
     };
     let drain_timeout = settings.drain_timeout;
-    let threads = Handle::current().metrics().num_workers();
     // One port is enough to see how busy the threads are.
     let is_of_clients = settings.door == Door::Clients;
     let watch = async {
         if is_of_clients {
-            Arc::clone(&port.api.turns.pace).watch(threads, port.stop.clone()).await;
+            let pace = &port.api.turns.pace;
+            for runtime in &settings.beside {
+                runtime.spawn(Arc::clone(pace).feel(port.stop.clone()));
+            }
+            Arc::clone(pace).watch(port.homes.threads(), port.stop.clone()).await;
         }
     };
     let on_socket = async {
@@ -121,7 +131,7 @@ pub async fn serve(
             port.accept(Listener::Unix(socket), local).await;
         }
     };
-    tokio::join!(port.accept(listener.into(), Arc::new(settings)), on_socket, watch);
+    tokio::join!(port.accept(listener.into(), Arc::new(settings.clone())), on_socket, watch);
     port.drain(drain_timeout).await;
 }
 
@@ -132,6 +142,7 @@ struct Port {
     places: Arc<Semaphore>,
     /// For handshakes.
     queue: HandshakeQueue,
+    homes: Homes,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// Cancelled when draining takes too long; the connections then end at once.
@@ -171,13 +182,16 @@ impl Port {
         // Children, so that connections do not contend for one lock.
         let (stop, abort) = (self.stop.child_token(), self.abort.child_token());
         let queue = self.queue.clone();
-        self.tasks.spawn(async move {
+        let (runtime, resident) = self.homes.settle();
+        let room = Room { _place: place, _resident: resident };
+        let served = async move {
             let _held = held;
             tokio::select! {
                 () = abort.cancelled() => {}
-                () = connection(stream, peer, api, &settings, queue, stop, place) => {}
+                () = connection(stream, peer, api, &settings, queue, stop, room) => {}
             }
-        });
+        };
+        self.tasks.spawn_on(served, runtime);
     }
 
     async fn drain(self, most: Duration) {
@@ -214,20 +228,30 @@ fn refuse(stream: &Stream, settings: &ServeSettings, mut why: Failure) {
     let _courtesy = stream.try_write(text.as_bytes());
 }
 
+/// What a connection takes of its port.
+struct Room {
+    _place: OwnedSemaphorePermit,
+    _resident: Resident,
+}
+
 async fn connection(
-    mut stream: Stream,
+    stream: Stream,
     peer: PeerAddress,
     api: Arc<Api>,
     settings: &ServeSettings,
     queue: HandshakeQueue,
     stop: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _room: Room,
 ) {
     let _open = api.metrics.connection_opened();
-    if let Err(error) = stream.set_nodelay() {
-        crate::debug!(%peer, %error, "a connection was gone before it began");
-        return;
-    }
+    let begun = stream.moved_here().and_then(|stream| stream.set_nodelay().map(|()| stream));
+    let mut stream = match begun {
+        Ok(stream) => stream,
+        Err(error) => {
+            crate::debug!(%peer, %error, "a connection was gone before it began");
+            return;
+        }
+    };
     let deadline = Instant::now() + settings.header_timeout;
     let first = tokio::select! {
         () = stop.cancelled() => return,

@@ -160,6 +160,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Threads of the asynchronous runtime.
     pub worker_threads: usize,
+    /// Threads beside these that serve connections of clients.
+    pub client_threads: usize,
     /// How long a node stays awake for what follows a write, where it has one worker thread.
     pub busy_poll: Duration,
     /// Size of the ballast file that is given up when the disk is full, bytes; 0 for none.
@@ -288,6 +290,7 @@ impl Config {
             drain_timeout: self.drain_timeout,
             tls: None,
             door: Door::Clients,
+            beside: Vec::new(),
         }
     }
 }

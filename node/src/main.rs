@@ -8,11 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use quorate_node::client_port::threads::{self, ClientThreads};
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
 use quorate_node::dev;
 use quorate_node::logging;
 use quorate_node::server::{self, Ended, Surroundings};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -83,17 +85,18 @@ fn serve(settings: Args) -> ExitCode {
     if let Err(error) = raise_file_limit() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    let runtime =
-        match tokio::runtime::Builder::new_multi_thread().worker_threads(config.worker_threads).enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                logging::say_last(&format!("quorate-node: no runtime: {error}"));
-                return ExitCode::FAILURE;
-            }
-        };
+    let (runtime, client_threads) = match threads::runtime(config.worker_threads)
+        .and_then(|own| Ok((own, ClientThreads::start(config.client_threads)?)))
+    {
+        Ok(runtimes) => runtimes,
+        Err(error) => {
+            logging::say_last(&format!("quorate-node: no runtime: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let goes_on = std::env::var_os(GOES_ON).is_some();
     let ended = match config.of_directory(goes_on) {
-        Ok(config) => runtime.block_on(run(config, given)),
+        Ok(config) => runtime.block_on(run(config, given, client_threads.handles())),
         Err(error) => Err(server::ServerError(error.to_string()).into()),
     };
     match &ended {
@@ -102,6 +105,7 @@ fn serve(settings: Args) -> ExitCode {
         // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
         Err(error) => logging::say_last(&format!("quorate-node: {error}")),
     }
+    drop(client_threads);
     drop(runtime);
     let code = match ended {
         Ok(()) => 0,
@@ -127,7 +131,7 @@ fn start_anew() -> i32 {
     EXIT_FAILED
 }
 
-async fn run(config: Config, given: Args) -> Result<(), Ended> {
+async fn run(config: Config, given: Args, client_threads: Vec<Handle>) -> Result<(), Ended> {
     let stop = CancellationToken::new();
     let hangups = signal(SignalKind::hangup()).map_err(|error| server::ServerError(format!("signals: {error}")))?;
     tokio::spawn(follow_log_setting(hangups, given));
@@ -147,7 +151,7 @@ async fn run(config: Config, given: Args) -> Result<(), Ended> {
         }
         quorate_node::end_now(EXIT_FAILED);
     });
-    let surroundings = Surroundings { on_started: dev::greeting(&config), ..Surroundings::default() };
+    let surroundings = Surroundings { on_started: dev::greeting(&config), client_threads, ..Surroundings::default() };
     server::run_in(surroundings, config, stop).await
 }
 

@@ -22,6 +22,7 @@ use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::{RoomProbe, SpaceGuard};
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::{background, codec, level};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -120,6 +121,8 @@ pub struct Surroundings {
     pub room: Option<RoomProbe>,
     /// How long applied entries may stay out of the durable state.
     pub flush_every: Duration,
+    /// Runtimes that serve connections of clients beside the one that the node runs in.
+    pub client_threads: Vec<Handle>,
     /// Called at the first fault of the log, after which the node must not say another word.
     pub on_fatal: FatalHook,
     /// Shown the node's parts once it has started.
@@ -137,6 +140,7 @@ impl Default for Surroundings {
             log: LogOptions::default(),
             room: None,
             flush_every: StateOptions::new(0).flush_every,
+            client_threads: Vec::new(),
             on_fatal: Arc::new(end_process),
             on_started: Box::new(|_, _| {}),
         }
@@ -159,8 +163,13 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
     let opened = Opened::open(&config, data_dir.path(), &surroundings)?;
     let network = Arc::clone(&surroundings.network);
-    let listeners =
-        Listeners { peers: peer_listener, clients: client_listener, socket: client_socket, admin: admin_listener };
+    let listeners = Listeners {
+        peers: peer_listener,
+        clients: client_listener,
+        client_threads: surroundings.client_threads,
+        socket: client_socket,
+        admin: admin_listener,
+    };
     let node = Node::start(&config, data_dir.path(), opened, network, listeners).await?;
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
@@ -233,6 +242,8 @@ fn listen_at_socket(socket: &ClientSocket) -> Result<UnixSocket, ServerError> {
 struct Listeners {
     peers: Listener,
     clients: Listener,
+    /// Runtimes that serve clients, too.
+    client_threads: Vec<Handle>,
     socket: Option<UnixSocket>,
     admin: Option<Listener>,
 }
@@ -556,10 +567,15 @@ impl Node {
             ..config.api_settings()
         };
         let api = Api::new(app.clone(), settings, metrics);
-        let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
-        // With places of its own: whatever clients do, an operator gets in.
-        let admin_settings =
-            ServeSettings { door: Door::Admin, connections_max: ADMIN_CONNECTIONS_MAX, ..serve_settings.clone() };
+        let serve_settings =
+            ServeSettings { tls: tls.clients, beside: listeners.client_threads, ..config.serve_settings() };
+        // With places of its own, and on the node's own runtime: whatever clients do, an operator gets in.
+        let admin_settings = ServeSettings {
+            door: Door::Admin,
+            connections_max: ADMIN_CONNECTIONS_MAX,
+            beside: Vec::new(),
+            ..serve_settings.clone()
+        };
         let admin = listeners
             .admin
             .map(|listener| client_port::serve(listener, None, api.clone(), admin_settings, clients_end.clone()));

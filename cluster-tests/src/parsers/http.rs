@@ -235,6 +235,7 @@ fn serve_settings() -> ServeSettings {
         drain_timeout: Duration::from_secs(5),
         tls: None,
         door: Door::Clients,
+        beside: Vec::new(),
     }
 }
 

@@ -143,6 +143,15 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// The same connection, of which the runtime that this is called in hears from now on, whichever heard of it before.
+    pub fn moved_here(self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream.into_std()?)?),
+            Self::Unix(stream) => Self::Unix(UnixStream::from_std(stream.into_std()?)?),
+            Self::Simulated(stream) => Self::Simulated(stream),
+        })
+    }
+
     /// What is written goes out at once.
     pub fn set_nodelay(&self) -> io::Result<()> {
         match self {

@@ -225,9 +225,14 @@ pub struct Args {
     #[arg(long, env = "QUORATE_DRAIN_TIMEOUT_MS", value_name = "MS")]
     pub drain_timeout_ms: Option<u64>,
 
-    /// Threads for requests, Raft and peers; the databases have threads of their own [default: half of the cores]
+    /// Threads for Raft, peers and requests; the databases have threads of their own [default: half of the cores]
     #[arg(long, env = "QUORATE_WORKER_THREADS", value_name = "N")]
     pub worker_threads: Option<usize>,
+
+    /// Threads beside these that serve connections of clients, once there are more than a few; 0 for none [default: the
+    /// other cores]
+    #[arg(long, env = "QUORATE_CLIENT_THREADS", value_name = "N")]
+    pub client_threads: Option<usize>,
 
     /// Microseconds for which a node that takes part in a write stays awake for what comes next, giving way to everybody
     /// else; 0 for none; with one worker thread only [default: 600]
@@ -426,7 +431,7 @@ impl Args {
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
-            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
+            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads client_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
             archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
             peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim audit_log dev insecure)

@@ -68,6 +68,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let archive = archive::settings(&mut args, faults);
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
+    let worker_threads = args.worker_threads.unwrap_or((cores() / 2).max(1));
+    let client_threads = args.client_threads.unwrap_or(cores().saturating_sub(worker_threads));
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
     judge_spare_ids(&spare_node_ids, node_id, &join, faults);
     let own = [&client_advertise, &peer_advertise];
@@ -164,7 +166,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         ),
         idle_timeout: faults.millis("idle_timeout_ms", args.idle_timeout_ms.unwrap_or(60_000), 100, DAY_MS),
         drain_timeout: faults.millis("drain_timeout_ms", args.drain_timeout_ms.unwrap_or(5_000), 0, DAY_MS),
-        worker_threads: faults.size("worker_threads", args.worker_threads.unwrap_or_else(half_of_the_cores), 1, 1_024),
+        worker_threads: faults.size("worker_threads", worker_threads, 1, 1_024),
+        client_threads: faults.size("client_threads", client_threads, 0, 1_024),
         busy_poll: Duration::from_micros(faults.within("busy_poll_us", args.busy_poll_us.unwrap_or(600), 0, 100_000)),
         ballast_bytes: faults.within(
             "ballast_bytes",
@@ -522,9 +525,6 @@ fn log_filter(given: Option<String>, faults: &mut Faults) -> Targets {
     })
 }
 
-/// More workers than the load needs steal from each other all the time: on two cores one worker served half as many
-/// reads again as two did. The other half of the cores is for the log writer and RocksDB's own threads.
-fn half_of_the_cores() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    (cores / 2).max(1)
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -6,6 +6,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_api::{Applied, ErrorCode, Problem};
+use quorate_node::client_port::ServeSettings;
+use quorate_node::client_port::threads::{self, ClientThreads};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -340,6 +342,38 @@ async fn draining_does_not_wait_longer_than_it_may() {
     server.stop.cancel();
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     assert_eq!(busy.closed().await, b"");
+}
+
+#[test]
+fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
+    let (own, beside) = (threads::runtime(1).expect("a runtime"), ClientThreads::start(2).expect("more of them"));
+    let handles = beside.handles();
+    own.block_on(async {
+        let settings = ServeSettings { beside: handles.clone(), ..serve_settings() };
+        let server = Server::start_with(api_settings(), settings).await;
+        let mut open = Vec::new();
+        for _ in 0..20 {
+            let mut raw = server.connect().await;
+            raw.send_request("GET", "/livez", &[], b"").await;
+            assert_eq!(raw.response(false).await.status, 200);
+            open.push(raw);
+        }
+        for handle in &handles {
+            // One more feels whether the thread is late.
+            assert!(handle.metrics().num_alive_tasks() > 4, "{}", handle.metrics().num_alive_tasks());
+        }
+        let mut busy = server.connect().await;
+        busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
+        while server.backend.barriers().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        server.stop.cancel();
+        assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
+        for mut raw in open {
+            assert_eq!(raw.closed().await, b"");
+        }
+        tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
+    });
 }
 
 #[tokio::test]

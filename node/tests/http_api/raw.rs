@@ -71,6 +71,7 @@ pub fn serve_settings() -> ServeSettings {
         drain_timeout: Duration::from_secs(5),
         tls: None,
         door: Door::Clients,
+        beside: Vec::new(),
     }
 }
 

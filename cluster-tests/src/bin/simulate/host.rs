@@ -170,6 +170,7 @@ impl Host {
             log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()), ..LogOptions::default() },
             room: Some(Arc::new(move || Ok(disk.room()))),
             flush_every: FLUSH_EVERY,
+            client_threads: Vec::new(),
             on_fatal: Arc::new(move |why| {
                 // The first reason counts; it is told once only, too.
                 let _first = dies.set(why.to_owned());

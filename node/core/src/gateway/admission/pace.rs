@@ -59,6 +59,8 @@ pub struct Pace {
     due: AtomicU64,
     /// Nanoseconds that all threads have in a window.
     all: AtomicU64,
+    /// How late other runtimes were since the last look, in nanoseconds.
+    late_elsewhere: AtomicU64,
     /// Counts the looks at it.
     look: AtomicU64,
     /// Addresses that were at work since the last look.
@@ -84,7 +86,8 @@ impl Pace {
     pub fn new() -> Arc<Self> {
         let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
-        Arc::new(Self { born: Instant::now(), most, due, all, look, at_work })
+        let late_elsewhere = AtomicU64::new(0);
+        Arc::new(Self { born: Instant::now(), most, due, all, late_elsewhere, look, at_work })
     }
 
     /// That of an address.
@@ -111,20 +114,25 @@ impl Pace {
         self.all.store(WINDOW_NANOS * threads as u64, Ordering::Relaxed);
         let mut addresses = 0;
         while !stop.is_cancelled() {
-            let pause = match addresses {
-                0 => IDLE,
-                1 => SELDOM,
-                _ => WINDOW,
-            };
-            let due = Instant::now() + pause;
+            let due = Instant::now() + pause_after(addresses);
             self.due.store(self.nanos(due), Ordering::Relaxed);
             tokio::time::sleep_until(due.into()).await;
             self.look.fetch_add(1, Ordering::Relaxed);
             addresses = self.at_work.swap(0, Ordering::Relaxed);
-            self.adjust(due.elapsed(), addresses);
+            let elsewhere = Duration::from_nanos(self.late_elsewhere.swap(0, Ordering::Relaxed));
+            self.adjust(due.elapsed().max(elsewhere), addresses);
         }
         // No other look is due.
         self.due.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Feels how late the threads of another runtime are that serves connections, too, for [`Self::watch`].
+    pub async fn feel(self: Arc<Self>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let due = Instant::now() + pause_after(self.at_work.load(Ordering::Relaxed));
+            tokio::time::sleep_until(due.into()).await;
+            self.late_elsewhere.fetch_max(due.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        }
     }
 
     /// Less for each address where all are late, and more where they are not; never less than the least.
@@ -149,6 +157,15 @@ impl Pace {
         let most = self.most.load(Ordering::Relaxed);
         let overdue = self.due.load(Ordering::Relaxed).saturating_add(OVERDUE.as_nanos() as u64);
         if self.nanos(now) < overdue { most } else { most.min(self.least(self.at_work.load(Ordering::Relaxed))) }
+    }
+}
+
+/// From one look to the next, with so many addresses at work.
+fn pause_after(addresses: usize) -> Duration {
+    match addresses {
+        0 => IDLE,
+        1 => SELDOM,
+        _ => WINDOW,
     }
 }
 
@@ -349,6 +366,20 @@ mod tests {
         assert_ne!(pace.most.load(Ordering::Relaxed), FREE);
         (0..100).for_each(|_| pace.adjust(Duration::ZERO, 2));
         assert_eq!(pace.most.load(Ordering::Relaxed), FREE);
+    }
+
+    #[tokio::test]
+    async fn it_is_felt_how_late_another_thread_is() {
+        let pace = Pace::new();
+        tokio::spawn(Arc::clone(&pace).feel(CancellationToken::new()));
+        // It begins to wait, and nobody polls it in time.
+        tokio::task::yield_now().await;
+        std::thread::sleep(IDLE + 20 * MILLI);
+        while pace.late_elsewhere.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let late = Duration::from_nanos(pace.late_elsewhere.load(Ordering::Relaxed));
+        assert!(late >= 10 * MILLI, "{late:?}");
     }
 
     #[tokio::test]
