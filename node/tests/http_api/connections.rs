@@ -1,5 +1,8 @@
 //! Connections that do not behave: silent, slow, too many, smuggling; and the end of the server.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Empty};
@@ -369,11 +372,35 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
         }
         server.stop.cancel();
         assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
-        for mut raw in open {
+        for raw in open {
             assert_eq!(raw.closed().await, b"");
         }
         tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     });
+}
+
+/// More tasks than a thread's own queue holds, all of them ready again at once.
+#[test]
+fn of_a_thousand_tasks_that_are_always_ready_none_gets_a_fraction_of_the_turns() {
+    const TURNS: usize = 100_000;
+    let (runtime, all) = (threads::runtime(1).expect("a runtime"), Arc::new(AtomicUsize::new(0)));
+    let mut turns: Vec<usize> = runtime.block_on(async {
+        let tasks = (0..1_000).map(|_| {
+            let (all, mut mine) = (Arc::clone(&all), 0);
+            tokio::spawn(std::future::poll_fn(move |cx| {
+                mine += 1;
+                if all.fetch_add(1, Ordering::Relaxed) >= TURNS {
+                    return Poll::Ready(mine);
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }))
+        });
+        futures::future::try_join_all(tasks.collect::<Vec<_>>()).await.expect("none panics")
+    });
+    turns.sort_unstable();
+    let (least, median) = (turns[0], turns[turns.len() / 2]);
+    assert!(3 * least >= median, "{least} turns, where most had {median}");
 }
 
 #[tokio::test]
