@@ -285,7 +285,7 @@ impl Cluster {
             let Some(end) = process.try_end() else { continue };
             let log = process.log_text();
             assert!(
-                log.to_lowercase().contains("in use"),
+                log.contains("another process listens there"),
                 "node {id} ended at its first start with {}:\n{log}",
                 describe(end)
             );

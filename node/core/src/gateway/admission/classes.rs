@@ -47,6 +47,10 @@ impl RequestClass {
     }
 }
 
+/// One part in so many of the class for named keys is left to requests of one operation: sixteen bulks of a thousand would fill it, and
+/// whoever writes one key would be refused for as long as others come with more of them.
+const POINT_LEFT_TO_SMALL: usize = 8;
+
 /// The bounds of the classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLimits {
@@ -76,6 +80,8 @@ impl Default for ClassLimits {
 #[repr(align(64))]
 struct ClassLoad {
     bound: usize,
+    /// What there may be with a request that costs more than 1: the rest of the class is left to those that do not.
+    bound_of_large: usize,
     in_use: AtomicUsize,
     refused: AtomicU64,
     /// How long requests took of late, microseconds: a moving mean. Two that end at once may lose one of them, which is no harm.
@@ -83,8 +89,9 @@ struct ClassLoad {
 }
 
 impl ClassLoad {
-    fn new(bound: usize) -> Self {
-        Self { bound, in_use: AtomicUsize::new(0), refused: AtomicU64::new(0), took: AtomicU64::new(0) }
+    fn new(bound: usize, left_to_small: usize) -> Self {
+        let (in_use, refused, took) = Default::default();
+        Self { bound, bound_of_large: bound - left_to_small, in_use, refused, took }
     }
 }
 
@@ -96,7 +103,9 @@ impl RequestClasses {
     /// All of them empty.
     pub fn new(bounds: ClassLimits) -> Self {
         let ClassLimits { coordination, point, scan, waiting } = bounds;
-        Self([coordination, point, scan, waiting, usize::MAX].map(ClassLoad::new))
+        let whole = |bound| ClassLoad::new(bound, 0);
+        let point = ClassLoad::new(point, point / POINT_LEFT_TO_SMALL);
+        Self([whole(coordination), point, whole(scan), whole(waiting), whole(usize::MAX)])
     }
 
     fn room(&self, class: RequestClass) -> &ClassLoad {
@@ -218,7 +227,8 @@ impl Permit {
         self.cost.store(own + more, Ordering::Relaxed);
         // Alone in its class it may cost what it likes, or it would never be done.
         let is_alone = before <= own;
-        let fits = is_alone || before.saturating_add(more) <= room.bound;
+        let bound = if cost > 1 { room.bound_of_large } else { room.bound };
+        let fits = is_alone || before.saturating_add(more) <= bound;
         if fits { Ok(()) } else { Err(self.classes.refusal(self.class)) }
     }
 
@@ -332,6 +342,21 @@ mod tests {
         assert!(third.costs(2).is_err());
         drop((other, third));
         classes.give_back(RequestClass::Point, 2);
+        assert_eq!(in_use(&classes), [0; 5]);
+    }
+
+    #[test]
+    fn what_is_left_to_small_requests_no_large_one_takes() {
+        let bounds = ClassLimits { coordination: 2, point: 16, scan: 4, waiting: 1 };
+        let classes = Arc::new(RequestClasses::new(bounds));
+        let [first, second, third] = [(); 3].map(|()| classes.enter(RequestClass::Point));
+        assert!(first.costs(7).is_ok() && second.costs(6).is_ok());
+        assert!(third.costs(2).is_err(), "15 with it, of 14");
+        drop(third);
+        let small: Vec<_> = (0..3).map(|_| classes.enter(RequestClass::Point)).collect();
+        assert!(small.iter().all(|small| small.check().is_ok() && small.costs(1).is_ok()), "16 with them");
+        assert!(classes.enter(RequestClass::Point).check().is_err());
+        drop((first, second, small));
         assert_eq!(in_use(&classes), [0; 5]);
     }
 
