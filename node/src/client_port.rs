@@ -105,6 +105,7 @@ pub async fn serve(
 ) {
     // What is said on a Unix socket does not leave the machine: it is plain, and whoever may open it is known by its mode.
     let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
+    let settings = Arc::new(settings);
     let port = Port {
         api,
         places: Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS))),
@@ -131,7 +132,7 @@ pub async fn serve(
             port.accept(Listener::Unix(socket), local).await;
         }
     };
-    tokio::join!(port.accept(listener.into(), Arc::new(settings.clone())), on_socket, watch);
+    tokio::join!(port.accept(listener.into(), Arc::clone(&settings)), on_socket, watch);
     port.drain(drain_timeout).await;
 }
 
