@@ -4,10 +4,8 @@ package apiserver
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,14 +14,12 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
-	serveroptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	"k8s.io/apiextensions-apiserver/test/integration/fixtures"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -39,59 +35,6 @@ func ok(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// The server wants to know where another one is, and asks it for nothing.
-const nobody = `{"apiVersion": "v1", "kind": "Config", "current-context": "nobody",
-"clusters": [{"name": "nobody", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "nobody", "context": {"cluster": "nobody"}}]}`
-
-// Starts an API server that keeps its objects below a prefix of the test, and lets everybody do everything.
-func server(t *testing.T) *rest.Config {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	ok(t, os.WriteFile(file, []byte(nobody), 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	options := serveroptions.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
-	recommended := options.RecommendedOptions
-	recommended.Etcd.StorageConfig.Prefix = "/apiserver/" + t.Name()
-	for _, address := range strings.Split(os.Getenv("CONFORMANCE_ENDPOINTS"), ",") {
-		recommended.Etcd.StorageConfig.Transport.ServerList = append(recommended.Etcd.StorageConfig.Transport.ServerList, "http://"+address)
-	}
-	recommended.SecureServing.Listener = listener
-	recommended.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
-	recommended.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
-	recommended.SecureServing.ServerCert.CertDirectory = t.TempDir()
-	recommended.CoreAPI.CoreAPIKubeconfigPath = file
-	recommended.Authentication, recommended.Authorization, recommended.Admission = nil, nil, nil
-	recommended.Features.EnablePriorityAndFairness = false
-	ok(t, options.Complete())
-	config, err := options.Config()
-	ok(t, err)
-	it, err := config.Complete().New(genericapiserver.NewEmptyDelegate())
-	ok(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- it.GenericAPIServer.PrepareRun().RunWithContext(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-	})
-	way := rest.CopyConfig(it.GenericAPIServer.LoopbackClientConfig)
-	way.QPS, way.Burst = 10_000, 10_000
-	client, err := clientset.NewForConfig(way)
-	ok(t, err)
-	for deadline := time.Now().Add(patience); client.Discovery().RESTClient().Get().AbsPath("/healthz").Do(ctx).Error() != nil; time.Sleep(100 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			t.Fatalf("the server ended: %v", err)
-		default:
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not get healthy")
-		}
-	}
-	return way
 }
 
 // Has the server know a resource, and gives clients for it.
