@@ -289,7 +289,7 @@ impl Seen {
 
 async fn open(node: SocketAddr, query: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(node).await?;
-    let request = format!("GET /v1/watch?{query} HTTP/1.1\r\nHost: bench\r\n\r\n");
+    let request = format!("GET /v1/watch?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

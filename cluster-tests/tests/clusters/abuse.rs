@@ -314,12 +314,12 @@ async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
     let mut attack = Vec::new();
     // Pages of 4 MB, ten of them on each connection, and nobody reads.
     let page = Request::get("/v1/kv?prefix=large/").to_bytes().repeat(10);
-    let head = "PUT /v1/kv/half HTTP/1.1\r\nHost: q\r\nContent-Type: application/octet-stream\r\n";
+    let head = "PUT /v1/kv/half HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n";
     // Bodies that come nearly whole and then stand still, and one that never ends.
     let half = [format!("{head}Content-Length: 1500000\r\n\r\n").as_bytes(), &vec![7; 1_400_000]].concat();
     let chunk = [b"100000\r\n".as_slice(), &vec![7; 0x10_0000], b"\r\n"].concat();
     let endless = [format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes(), &chunk, &chunk, &chunk].concat();
-    let slow_head = b"GET /v1/kv/k HTTP/1.1\r\nHost: q\r\nX-Slow: ".to_vec();
+    let slow_head = b"GET /v1/kv/k HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".to_vec();
     for n in 0..READERS {
         attack.push(burden(to, &page).await);
         attack.push(burden(to, &slow_head).await);

@@ -145,13 +145,15 @@ async fn slow_and_silent_connections_are_closed_at_the_deadline() {
     let mut cluster = Cluster::start_with(settings).await;
     let at = cluster.client_address(1);
     let half_body =
-        b"PUT /v1/kv/half HTTP/1.1\r\nHost: q\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"a\"";
+        b"PUT /v1/kv/half HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"a\"";
     let (silent, header, body) = tokio::join!(
         closed_after(at, b""),
         closed_after(at, b"PUT /v1/kv/half HTTP/1.1\r\nHos"),
         closed_after(at, half_body),
     );
     println!("closed: silent {silent:?}, half a header {header:?}, half a body {body:?}");
+    let deadline = Duration::from_millis(400);
+    assert!(silent.min(header).min(body) >= deadline, "closed before the deadline: for something else");
     let gone = Request::get("/v1/kv/half").send(at).await.unwrap();
     assert_eq!(gone.status, 404, "half a body was taken for a value: {}", gone.text());
     cluster.assert_agreement().await;
