@@ -289,8 +289,7 @@ impl Seen {
 
 async fn open(node: SocketAddr, query: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(node).await?;
-    let request = format!("GET /v1/watch?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(&Request::get(format!("/v1/watch?{query}")).to_bytes()).await?;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await?);

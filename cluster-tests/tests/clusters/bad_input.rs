@@ -141,7 +141,9 @@ async fn keys_and_values_of_exactly_the_largest_size_and_of_odd_characters_are_k
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_and_silent_connections_are_closed_at_the_deadline() {
-    let settings = Settings::with_ids([1]).flag("--header-timeout-ms", 400).flag("--body-timeout-ms", 400);
+    const DEADLINE_MS: u64 = 400;
+    let settings =
+        Settings::with_ids([1]).flag("--header-timeout-ms", DEADLINE_MS).flag("--body-timeout-ms", DEADLINE_MS);
     let mut cluster = Cluster::start_with(settings).await;
     let at = cluster.client_address(1);
     let half_body =
@@ -152,7 +154,7 @@ async fn slow_and_silent_connections_are_closed_at_the_deadline() {
         closed_after(at, half_body),
     );
     println!("closed: silent {silent:?}, half a header {header:?}, half a body {body:?}");
-    let deadline = Duration::from_millis(400);
+    let deadline = Duration::from_millis(DEADLINE_MS);
     assert!(silent.min(header).min(body) >= deadline, "closed before the deadline: for something else");
     let gone = Request::get("/v1/kv/half").send(at).await.unwrap();
     assert_eq!(gone.status, 404, "half a body was taken for a value: {}", gone.text());
