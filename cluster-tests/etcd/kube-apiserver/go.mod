@@ -1,3 +1,4 @@
+// kube-apiserver, and the version that the suite builds it at. It has no program of its own.
 module quorate/kube-apiserver
 
 go 1.26.0
