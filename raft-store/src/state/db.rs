@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rocksdb::{
@@ -17,6 +18,7 @@ use rocksdb::{
 };
 
 use super::fresh::FreshIds;
+use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
 use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
@@ -75,6 +77,7 @@ pub(crate) struct Db {
     pub(crate) rocks: DB,
     pub(crate) dir: PathBuf,
     cache: Cache,
+    merge_pace: Arc<MergePace>,
     write_options: WriteOptions,
     /// Whose memtable size it has.
     pub(crate) node_id: u64,
@@ -103,13 +106,15 @@ impl Db {
         options.set_write_buffer_size(write_buffer_bytes(node_id));
         // Its threads are not a simulation's.
         options.set_disable_auto_compactions(background::is_simulated());
+        let merge_pace = MergePace::new(UNMERGED_FILES.unsigned_abs().into());
+        options.set_compaction_filter("merge-pace", merge_pace.filter());
         let rocks = DB::open(&options, dir)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
         let (checksums, recent) = (Mutex::default(), RecentEntries::new());
-        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, node_id, checksums, recent, fresh })
+        Ok(Self { rocks, dir: dir.to_path_buf(), cache, merge_pace, write_options, node_id, checksums, recent, fresh })
     }
 
     /// The applied row of a database that nobody has open, without changing it.
@@ -192,6 +197,14 @@ impl Db {
         if digest != expected {
             return Err(StateFault::new(format!("the rows have digest {digest:032x}, not {expected:032x}")));
         }
+        Ok(())
+    }
+
+    /// Gives merges as much time as they need to keep up with what is written.
+    pub(crate) fn pace_merges(&self) -> Result<(), StateFault> {
+        let Some(waiting) = self.rocks.property_value("rocksdb.num-files-at-level0")? else { return Ok(()) };
+        let waiting = waiting.parse().map_err(|_| StateFault::new(format!("{waiting} flushed files")))?;
+        self.merge_pace.follow(waiting);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! The background thread of the state store.
 //!
 //! Owns the flush cadence, so that a restart never replays more than that, and tells what has become durable. RocksDB
-//! flushes by itself when a memtable is full; the thread finds that out by asking for the durable applied row.
+//! flushes by itself when a memtable is full; the thread finds that out by asking for the durable applied row. It also paces merges
+//! by how many flushed files wait for them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -67,6 +68,7 @@ fn keep(shared: &Shared, flush_is_due: bool) {
 }
 
 fn tick(shared: &Shared, flush_is_due: bool) -> Result<(), StateFault> {
+    shared.pace_merges()?;
     let durable = shared.note_durable()?;
     if flush_is_due && durable < shared.position().index {
         shared.flush()?;

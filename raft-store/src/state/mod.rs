@@ -26,6 +26,7 @@ mod finder;
 mod indexed;
 mod listing;
 mod members;
+mod merging;
 mod reader;
 mod requests;
 mod retention;

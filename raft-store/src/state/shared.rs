@@ -275,6 +275,11 @@ impl Shared {
         Ok(after.saturating_sub(1))
     }
 
+    /// Gives merges as much time as they need to keep up with what is written.
+    pub(crate) fn pace_merges(&self) -> Result<(), StateFault> {
+        self.db.load_full().pace_merges()
+    }
+
     /// Makes all that is applied durable.
     pub(crate) fn flush(&self) -> Result<u64, StateFault> {
         self.db.load_full().flush()?;
