@@ -44,7 +44,7 @@ pub fn step<T>(what: &'static str, step: impl FnOnce() -> T) -> T {
 }
 
 /// The first of a process is no error. What the host of a virtual machine takes counts as time of the thread: a step that only
-/// touches 1 MiB of new memory, which takes 0.2 ms, was measured with 16 ms. That is rare, and a slow step is slow each time.
+/// touches 1 MiB of new memory, which takes 0.7 ms on average, was measured with 16 ms. That is rare, and a slow step is slow each time.
 fn tell(what: &'static str, took: Duration) {
     if LONG_STEPS.fetch_add(1, Ordering::Relaxed) == 0 {
         tracing::warn!(what, ?took, "one step was long; the next is told as an error");
