@@ -205,7 +205,7 @@ impl Db {
     /// Gives merges as much time as they need to keep up with what is written.
     pub(crate) fn pace_merges(&self) -> Result<(), StateFault> {
         let Some(waiting) = self.rocks.property_value("rocksdb.num-files-at-level0")? else { return Ok(()) };
-        let waiting = waiting.parse().map_err(|_| StateFault::new(format!("{waiting} flushed files")))?;
+        let waiting = waiting.parse().map_err(|error| StateFault::because("the number of flushed files", error))?;
         self.merge_pace.follow(waiting);
         Ok(())
     }

@@ -68,10 +68,9 @@ fn keep(shared: &Shared, flush_is_due: bool) {
 }
 
 fn tick(shared: &Shared, flush_is_due: bool) -> Result<(), StateFault> {
-    shared.pace_merges()?;
     let durable = shared.note_durable()?;
     if flush_is_due && durable < shared.position().index {
         shared.flush()?;
     }
-    Ok(())
+    shared.pace_merges()
 }

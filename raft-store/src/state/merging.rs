@@ -135,6 +135,8 @@ mod tests {
             work += row.elapsed();
             assert!(matches!(keep(1, b"key", &[0; BYTES_BETWEEN]), Decision::Keep));
         }
-        assert!(begin.elapsed() > work * 2, "{:?} for work of {work:?}", begin.elapsed());
+        let rested = begin.elapsed() - work;
+        // Of a stretch in which the test had no processor only a part counts.
+        assert!(rested > 12 * STRETCH, "{rested:?} of rest for work of {work:?}");
     }
 }
