@@ -18,6 +18,7 @@ use rocksdb::{
 };
 
 use super::fresh::FreshIds;
+use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
 use super::recent::{RecentEntries, is_entry};
@@ -61,6 +62,9 @@ const BLOCK_CACHE_PARTS_LOG2: i32 = 2;
 /// Parts of filters and indexes.
 const FILTER_PART_BYTES: usize = 8 << 10;
 
+/// The list of changes of tables is begun anew after so much: by then it has some ten thousand of them.
+const MANIFEST_BYTES_MAX: usize = 4 << 20;
+
 /// Table files kept open.
 const OPEN_FILES_MAX: i32 = 512;
 
@@ -101,6 +105,9 @@ impl Db {
 
     /// Opens a database that exists, on this node.
     pub(crate) fn open(dir: &Path, node_id: u64) -> Result<Self, StateFault> {
+        if let Some(torn) = TornEnd::of(dir)? {
+            torn.drop_it()?;
+        }
         let cache = new_cache(BLOCK_CACHE_BYTES);
         let mut options = options(&cache)?;
         options.set_write_buffer_size(write_buffer_bytes(node_id));
@@ -121,15 +128,13 @@ impl Db {
 
     /// The applied row of a database that nobody has open, without changing it.
     pub(crate) fn peek_applied(dir: &Path) -> Result<AppliedRecord, StateFault> {
-        let options = options(&new_cache(1 << 20))?;
-        let rocks = DB::open_for_read_only(&options, dir, false)?;
+        let rocks = open_read_only(dir, 1 << 20)?;
         decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
     }
 
     /// Opens a database that nobody has open, for reading alone: what is durable in it.
     pub(crate) fn open_to_look(dir: &Path) -> Result<DB, StateFault> {
-        let options = options(&new_cache(BLOCK_CACHE_BYTES))?;
-        Ok(DB::open_for_read_only(&options, dir, false)?)
+        open_read_only(dir, BLOCK_CACHE_BYTES)
     }
 
     /// The applied row as reads see it.
@@ -289,6 +294,16 @@ pub(crate) fn scan_page<D: rocksdb::DBAccess>(
     Ok(found)
 }
 
+fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<DB, StateFault> {
+    let options = options(&new_cache(cache_bytes))?;
+    DB::open_for_read_only(&options, dir, false).map_err(|error| match TornEnd::of(dir) {
+        Ok(Some(_)) => {
+            StateFault::because("a power loss left what its node drops at its next start: start it once", error)
+        }
+        _ => error.into(),
+    })
+}
+
 /// Decodes an applied row; no row is an empty store.
 pub(crate) fn decode_applied(row: Option<&[u8]>) -> Result<AppliedRecord, StateFault> {
     match row {
@@ -376,6 +391,8 @@ fn options(cache: &Cache) -> Result<Options, StateFault> {
     options.set_max_background_jobs(2);
     options.set_bytes_per_sync(1 << 20);
     options.set_max_open_files(OPEN_FILES_MAX);
+    // It is read whole when a database is opened.
+    options.set_max_manifest_file_size(MANIFEST_BYTES_MAX);
     options.set_keep_log_file_num(2);
     options.set_max_log_file_size(1 << 20);
     options.set_log_level(LogLevel::Warn);

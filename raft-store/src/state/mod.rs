@@ -25,6 +25,7 @@ mod find;
 mod finder;
 mod indexed;
 mod listing;
+mod manifest;
 mod members;
 mod merging;
 mod reader;

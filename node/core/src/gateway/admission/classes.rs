@@ -172,7 +172,11 @@ impl RequestClasses {
                 format!("the class `{name}` of this node is full: it takes {bound} requests at once")
             }
             RequestClass::Point => {
-                format!("the class `{name}` of this node is full: it takes {bound} operations at once")
+                let of_large = room.bound_of_large;
+                format!(
+                    "the class `{name}` of this node is full: it takes {bound} operations at once, \
+                     {of_large} of them in requests with more than one"
+                )
             }
             RequestClass::Scan => {
                 format!("the class `{name}` of this node is full: it takes scans of {bound} units of cost at once")
