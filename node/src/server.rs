@@ -643,12 +643,15 @@ impl Node {
         self.all_end.cancel();
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
+        let is_recovered = self.app.is_recovered();
         let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
         let flushed = background::blocking(move || {
             let durable = state.flush().map_err(|fault| fault.to_string())?;
             log.close();
-            // Nobody is shown anything any more, so this is how far the node went.
-            if durable == state.position().index
+            // Nobody is shown anything any more, so this is how far the node went; unless it does not know how far it went before it was
+            // started, and stops before it was told.
+            if is_recovered
+                && durable == state.position().index
                 && let Some(data_dir) = state.state_dir().parent()
                 && let Err(error) = clean_stop::note(data_dir, durable)
             {

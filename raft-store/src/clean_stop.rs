@@ -9,7 +9,7 @@ use crate::durable;
 
 const FILE: &str = "clean-stop";
 
-/// Notes that nothing beyond this log index was shown, and that all up to it is durable.
+/// Notes that nothing beyond this log index was ever shown, not before an earlier crash either, and that all up to it is durable.
 pub fn note(data_dir: &Path, applied: u64) -> io::Result<()> {
     durable::write_sealed(&data_dir.join(FILE), &applied, "before the rename of a clean stop")
 }

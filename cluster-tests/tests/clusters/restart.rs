@@ -1,5 +1,6 @@
 //! Nodes that are stopped and started again.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
@@ -54,17 +55,37 @@ async fn a_node_that_was_killed_shows_nothing_until_it_knows_what_it_had_applied
 
     cluster.start_node(1);
     eventually("it listens", PATIENCE, async || cluster.status(1).await.map(drop)).await;
-    for query in ["consistency=local", "min_revision=2"] {
-        let read = Request::get(format!("/v1/kv/early?{query}")).send(via).await.unwrap();
-        assert_eq!(read.status, 503, "{query}: {}", read.text());
-        assert!(read.text().contains("still applying"), "{query}: {}", read.text());
-    }
+    shows_nothing(via).await;
     cluster.start_all();
     cluster.wait_all_ready().await;
     for query in ["consistency=local", "min_revision=2"] {
         Request::get(format!("/v1/kv/late?{query}")).send(via).await.unwrap().expect_success();
     }
     cluster.assert_agreement().await;
+}
+
+/// That it stopped as it was told to says nothing of what it had shown before it was killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_killed_shows_nothing_either_after_a_clean_stop_in_between() {
+    let mut cluster = Cluster::start().await;
+    let via = cluster.client_address(1);
+    Request::put("early", "1").send(via).await.unwrap().expect_success();
+    cluster.kill_all().await;
+
+    cluster.start_node(1);
+    eventually("it listens", PATIENCE, async || cluster.status(1).await.map(drop)).await;
+    cluster.stop(1).await;
+    cluster.start_node(1);
+    eventually("it listens again", PATIENCE, async || cluster.status(1).await.map(drop)).await;
+    shows_nothing(via).await;
+}
+
+async fn shows_nothing(via: SocketAddr) {
+    for query in ["consistency=local", "min_revision=2"] {
+        let read = Request::get(format!("/v1/kv/early?{query}")).send(via).await.unwrap();
+        assert_eq!(read.status, 503, "{query}: {}", read.text());
+        assert!(read.text().contains("still applying"), "{query}: {}", read.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

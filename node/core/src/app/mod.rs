@@ -450,8 +450,13 @@ impl App {
         }
     }
 
+    /// Whether this node shows what it showed before it was started, or more: see [`Self::recover`].
+    pub fn is_recovered(&self) -> bool {
+        self.inner.recovered.load(Ordering::Relaxed)
+    }
+
     fn check_recovered(&self) -> Result<(), AppError> {
-        if self.inner.recovered.load(Ordering::Relaxed) { Ok(()) } else { Err(AppError::NotReady(RECOVERING.into())) }
+        if self.is_recovered() { Ok(()) } else { Err(AppError::NotReady(RECOVERING.into())) }
     }
 
     /// Refuses a revision of another history: this one may lack what the caller saw there. 0 and 1 are nobody's.
@@ -505,7 +510,7 @@ impl App {
         if let Some(reason) = self.quarantine() {
             return Some(reason);
         }
-        if !self.inner.recovered.load(Ordering::Relaxed) {
+        if !self.is_recovered() {
             return Some(RECOVERING.into());
         }
         (!self.inner.view.hears_leader()).then(|| "no leader is heard of at the moment".into())
@@ -548,7 +553,7 @@ impl App {
     /// a leader. Its own log does not say how far that was: a follower applies what a quorum has, whether or not its own disk has it
     /// yet, and a loss of power takes that. Who stopped cleanly has noted it, and asks nobody.
     pub async fn recover(&self) {
-        while !self.inner.recovered.load(Ordering::Relaxed)
+        while !self.is_recovered()
             && self.read_barrier(Consistency::Linearizable, Instant::now() + RECOVERY_TRY).await.is_err()
         {
             tokio::time::sleep(TRY_AGAIN).await;
