@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use crate::app::backup::{BackupLedger, BackupSamples};
-use crate::app::bootstrap::{self, Refused};
+use crate::app::bootstrap::{self, NoMember, Refused};
 use crate::app::candidacy::{Candidacy, Timing};
 use crate::app::integrity::{self, Integrity};
 use crate::app::last_room::REMOVALS_MAX;
@@ -590,18 +590,19 @@ impl Node {
     async fn become_member(&self, config: &Config) -> Ended {
         match bootstrap::become_member(&self.app, &self.service, &config.join, &config.credential()).await {
             Ok(()) => std::future::pending().await,
-            Err(refused) => self.refused(config, refused).await,
+            Err(why) => self.is_no_member(config, why).await,
         }
     }
 
-    /// What a refusal means. Before it took part in any cluster, a node that has spare ids is not at the end.
-    async fn refused(&self, config: &Config, refused: Refused) -> Ended {
+    /// What that means. Before it took part in any cluster, a node that has spare ids is not at the end.
+    async fn is_no_member(&self, config: &Config, why: NoMember) -> Ended {
         let has_spare_ids = config.is_spare || !config.spare_node_ids.is_empty();
         let has_voted = !matches!(self.log.clone().get_log_reader().await.read_vote().await, Ok(None));
         let has_entries = self.raft.metrics().borrow_watched().last_log_index.is_some();
-        match has_spare_ids && !has_voted && !has_entries {
-            true => Ended::Renumbered(refused.0),
-            false => ServerError::from(refused).into(),
+        match why {
+            why if has_spare_ids && !has_voted && !has_entries => Ended::Renumbered(why.to_string()),
+            NoMember::Refused(refused) => ServerError::from(refused).into(),
+            NoMember::Removed => Ended::Removed(members::removed::explain(config.node_id)),
         }
     }
 

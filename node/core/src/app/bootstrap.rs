@@ -39,6 +39,17 @@ const JOIN: Duration = Duration::from_secs(70);
 #[error("{0}")]
 pub struct Refused(pub String);
 
+/// Why this node is no member and becomes none.
+#[derive(Debug, thiserror::Error)]
+pub enum NoMember {
+    /// Somebody refuses it, or its settings do.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It was taken in, and removed again before it knew of either.
+    #[error("this node was removed from its cluster")]
+    Removed,
+}
+
 /// What this node comes with when it asks to be taken in.
 #[derive(Debug, Default)]
 pub struct JoinCredential {
@@ -99,13 +110,13 @@ pub async fn become_member(
     service: &Arc<Service>,
     list: &JoinList,
     credential: &JoinCredential,
-) -> Result<(), Refused> {
+) -> Result<(), NoMember> {
     let as_standby = credential.as_standby;
     let mut said = String::new();
     loop {
         let membership = super::service::membership(app);
         if membership.as_ref().is_some_and(|membership| is_in(membership, app.node_id(), as_standby)) {
-            return refuse_other_cluster(app, service, list).await;
+            return Ok(refuse_other_cluster(app, service, list).await?);
         }
         let hellos = ask_all(app, service, list).await?;
         let was_member = membership.is_some() && !super::service::is_unsettled(app);
@@ -353,7 +364,7 @@ async fn join(
     cluster_id: u128,
     through: &BTreeMap<NodeId, String>,
     credential: &JoinCredential,
-) -> Result<(), Refused> {
+) -> Result<(), NoMember> {
     record(service, cluster_id).await?;
     let (node_id, member, as_standby) = (app.node_id(), service.member.clone(), credential.as_standby);
     let question = match credential.invitation().await? {
@@ -374,9 +385,10 @@ async fn join(
                 return Ok(());
             }
             Ok(PeerResponse::Refused { reason }) => {
-                return Err(Refused(format!("node {id} refuses to take this node in: {reason}")));
+                return Err(Refused(format!("node {id} refuses to take this node in: {reason}")).into());
             }
-            Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => return Err(Refused(reason)),
+            Ok(PeerResponse::Membership { is_member: false }) => return Err(NoMember::Removed),
+            Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => return Err(Refused(reason).into()),
             // An operator can do something about it while this node waits.
             Ok(PeerResponse::NotInvited { reason } | PeerResponse::IdRemoved { reason }) => {
                 credential.say(&reason);

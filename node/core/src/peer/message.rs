@@ -176,7 +176,8 @@ pub enum PeerResponse {
         /// Its id.
         leader: u64,
     },
-    /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed.
+    /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed; and to
+    /// [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`], by such a leader, where who asks was removed with its disk.
     Membership {
         /// Whether it is one.
         is_member: bool,

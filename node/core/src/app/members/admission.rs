@@ -49,7 +49,7 @@ pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, d
     let state = app.state();
     let fault = |fault: quorate_store::state::StateFault| Stop::Refused(fault.to_string());
     if state.was_removed(newcomer).map_err(fault)? {
-        return Err(Stop::Refused(explain(newcomer, MembersFault::DiskRemoved)));
+        return Err(Stop::DiskRemoved(explain(newcomer, MembersFault::DiskRemoved)));
     }
     let was_removed = state.was_id_removed(newcomer.node_id).map_err(fault)?;
     match (state.admission(newcomer).map_err(fault)?, credential) {

@@ -33,6 +33,8 @@ pub enum Stop {
     NotInvited(String),
     /// No: this node id was removed, and why.
     IdRemoved(String),
+    /// No: the node was removed with this disk, and why that never comes back.
+    DiskRemoved(String),
 }
 
 /// Judges a request and does it.

@@ -38,14 +38,17 @@ pub async fn told(app: &App, list: &JoinList) -> String {
         let question = || PeerRequest::Members(MemberQuestion::AmI);
         let answers = join_all(others.iter().map(|(id, addr)| app.peers().ask_at(addr, *id, question(), by))).await;
         if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
-            return format!(
-                "node {id} was removed from its cluster, and its data directory is not used again: to bring this machine back, \
-                 start it with an empty data directory under a node id that was never used, or under its own with an \
-                 invitation by `quorate member invite --id {id}`",
-                id = app.node_id()
-            );
+            return explain(app.node_id());
         }
     }
+}
+
+/// Why a removed node ends, and how its machine comes back, for people.
+pub fn explain(id: NodeId) -> String {
+    format!(
+        "node {id} was removed from its cluster, and its data directory is not used again: to bring this machine back, start it with an \
+         empty data directory under a node id that was never used, or under its own with an invitation by `quorate member invite --id {id}`"
+    )
 }
 
 /// The answer to a peer that asks for itself. It may not know who leads now, so this node asks for it.

@@ -77,6 +77,7 @@ pub async fn join(
         Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
         Err(Stop::NotInvited(reason)) => PeerResponse::NotInvited { reason },
         Err(Stop::IdRemoved(reason)) => PeerResponse::IdRemoved { reason },
+        Err(Stop::DiskRemoved(_)) => PeerResponse::Membership { is_member: false },
     }
 }
 
