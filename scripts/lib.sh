@@ -16,14 +16,20 @@ target_dir=${CARGO_TARGET_DIR:-$repo/target}
 cache_dir=${XDG_CACHE_HOME:-$HOME/.cache}/quorate
 
 # cargo takes a crate for built when its sources are older than the build, and does not see that they lie in another
-# checkout. So a checkout that takes over a build directory from another makes its own sources new first.
+# checkout. So a checkout that takes over a build directory from another makes its own sources new first. What cargo built in the
+# checkout itself, before any of these scripts ran, is its own.
 claim_target_dir() {
-    local mark=$target_dir/checkout
+    local mark=$target_dir/checkout owner=
     mkdir -p "$target_dir"
-    if [[ ! -f $mark || $(<"$mark") != "$repo" ]]; then
-        find "$repo" \( -name .quorate -o -name target \) -prune -o \( -name '*.rs' -o -name Cargo.toml \) -exec touch {} +
-        printf '%s\n' "$repo" >"$mark"
+    if [[ -f $mark ]]; then
+        owner=$(<"$mark")
+    elif [[ $target_dir == "$repo/target" ]]; then
+        owner=$repo
     fi
+    if [[ $owner != "$repo" ]]; then
+        find "$repo" \( -name .quorate -o -name target \) -prune -o \( -name '*.rs' -o -name Cargo.toml \) -exec touch {} +
+    fi
+    printf '%s\n' "$repo" >"$mark"
 }
 
 say() { printf '%s\n' "$*" >&2; }
