@@ -590,12 +590,12 @@ impl Node {
     async fn become_member(&self, config: &Config) -> Ended {
         match bootstrap::become_member(&self.app, &self.service, &config.join, &config.credential()).await {
             Ok(()) => std::future::pending().await,
-            Err(why) => self.is_no_member(config, why).await,
+            Err(why) => self.end_of_no_member(config, why).await,
         }
     }
 
-    /// What that means. Before it took part in any cluster, a node that has spare ids is not at the end.
-    async fn is_no_member(&self, config: &Config, why: NoMember) -> Ended {
+    /// How a node ends that becomes no member. Before it took part in any cluster, one that has spare ids goes on under the next.
+    async fn end_of_no_member(&self, config: &Config, why: NoMember) -> Ended {
         let has_spare_ids = config.is_spare || !config.spare_node_ids.is_empty();
         let has_voted = !matches!(self.log.clone().get_log_reader().await.read_vote().await, Ok(None));
         let has_entries = self.raft.metrics().borrow_watched().last_log_index.is_some();

@@ -55,7 +55,7 @@ async fn a_node_that_was_killed_shows_nothing_until_it_knows_what_it_had_applied
 
     cluster.start_node(1);
     eventually("it listens", PATIENCE, async || cluster.status(1).await.map(drop)).await;
-    shows_nothing(via).await;
+    assert_shows_nothing(via).await;
     cluster.start_all();
     cluster.wait_all_ready().await;
     for query in ["consistency=local", "min_revision=2"] {
@@ -77,10 +77,10 @@ async fn a_node_that_was_killed_shows_nothing_either_after_a_clean_stop_in_betwe
     cluster.stop(1).await;
     cluster.start_node(1);
     eventually("it listens again", PATIENCE, async || cluster.status(1).await.map(drop)).await;
-    shows_nothing(via).await;
+    assert_shows_nothing(via).await;
 }
 
-async fn shows_nothing(via: SocketAddr) {
+async fn assert_shows_nothing(via: SocketAddr) {
     for query in ["consistency=local", "min_revision=2"] {
         let read = Request::get(format!("/v1/kv/early?{query}")).send(via).await.unwrap();
         assert_eq!(read.status, 503, "{query}: {}", read.text());

@@ -1,7 +1,7 @@
 //! A node that is no member any more hears of it.
 //!
-//! Owns the question that a node asks when no leader speaks to it, and the answer. Believes nobody but a leader that a quorum
-//! has just confirmed: a member that is behind knows old things.
+//! Owns the question that a node asks when no leader speaks to it, the answer, and what a removed node says for people. Believes
+//! nobody but a leader that a quorum has just confirmed: a member that is behind knows old things.
 
 use std::time::{Duration, Instant};
 
