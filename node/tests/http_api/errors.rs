@@ -72,6 +72,7 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::ConditionNotMet { unmet: Box::default(), current: None }, ErrorCode::ConditionNotMet, false),
         (Rejection::NotADocument { current: current() }, ErrorCode::ConditionNotMet, true),
         (Rejection::TooLarge { limit: 1, actual: 2 }, ErrorCode::TooLarge, false),
+        (Rejection::TooMuch { limit: 1 }, ErrorCode::TooLarge, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
         (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
     ];

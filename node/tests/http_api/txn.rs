@@ -91,11 +91,11 @@ async fn a_refused_step_is_a_problem_that_names_it() {
     assert!(problem.detail.starts_with("/else/0/then/0: `a` "), "{}", problem.detail);
     assert_eq!(problem.current.expect("as it is").key, "a");
 
-    let why = Rejection::TooLarge { limit: 16, actual: 17 };
+    let why = Rejection::TooMuch { limit: 16 };
     server.backend.answer_txns(Outcome::TxnRejected(Box::new(StepRejected { pointer: String::new(), key: None, why })));
     let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
     assert_eq!(problem.code, ErrorCode::TooLarge);
-    assert!(problem.detail.contains("at least 17 bytes, the limit is 16"), "{}", problem.detail);
+    assert!(problem.detail.contains("more than the 16 bytes"), "{}", problem.detail);
 }
 
 #[tokio::test]

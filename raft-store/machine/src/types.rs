@@ -443,6 +443,12 @@ pub enum Rejection {
         /// Bytes it would have had.
         actual: u64,
     },
+    /// All that it would read, write and answer exceeds what one command may: [`limits::TXN_EFFECT_BYTES_MAX`], or
+    /// [`limits::REHEARSAL_BYTES_MAX`].
+    TooMuch {
+        /// Most bytes allowed.
+        limit: u64,
+    },
     /// The document is not what the rules of its collection ask for.
     RulesBroken(Box<[RuleFault]>),
     /// Another entry has the same values in a unique index.
@@ -563,6 +569,7 @@ impl Rejection {
             | Self::PatchFailed { current, .. } => Some(current),
             Self::NotFound
             | Self::TooLarge { .. }
+            | Self::TooMuch { .. }
             | Self::RulesBroken(_)
             | Self::NotUnique { .. }
             | Self::PreconditionRequired
@@ -606,6 +613,7 @@ impl Rejection {
             | Self::PatchFailed { current, .. } => Some(current),
             Self::NotFound
             | Self::TooLarge { .. }
+            | Self::TooMuch { .. }
             | Self::RulesBroken(_)
             | Self::NotUnique { .. }
             | Self::PreconditionRequired

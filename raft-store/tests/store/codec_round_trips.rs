@@ -319,6 +319,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         (refusals_of_patches(), shown())
             .prop_map(|(refusal, current)| Rejection::PatchFailed { refusal: Box::new(refusal), current }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
+        any::<u64>().prop_map(|limit| Rejection::TooMuch { limit }),
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
         shown().prop_map(|current| Rejection::CasListed { current }),

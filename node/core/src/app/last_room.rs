@@ -153,7 +153,7 @@ fn verdicts(needs: &[(Need, usize)], judged: Vec<(Reply, bool)>) -> Vec<Verdict>
 /// Whether those before it took all that is judged at once.
 fn is_beyond(outcome: &Outcome) -> bool {
     let all = limits::REHEARSAL_BYTES_MAX as u64;
-    matches!(outcome, Outcome::Rejected(Rejection::TooLarge { limit, .. }) if *limit == all)
+    matches!(outcome, Outcome::Rejected(Rejection::TooMuch { limit }) if *limit == all)
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
         let expected = [Verdict::Answer(Box::new(absent())), Verdict::Propose, Verdict::Again, Verdict::Propose];
         assert_eq!(verdicts(&needs, judged), expected);
         let limit = limits::REHEARSAL_BYTES_MAX as u64;
-        let beyond = reply(Outcome::Rejected(Rejection::TooLarge { limit, actual: limit + 1 }));
+        let beyond = reply(Outcome::Rejected(Rejection::TooMuch { limit }));
         assert_eq!(verdicts(&needs[..1], vec![(beyond, false)]), [Verdict::Again]);
     }
 }

@@ -215,12 +215,11 @@ impl Failure {
         let key = key.as_ref().map(text::shown).unwrap_or_default();
         let mut failure = Self::from_rejection(&key, reply, why).below(pointer);
         // Not of one step: all that the steps read, write and show is in memory at once.
-        if let Rejection::TooLarge { limit, actual } = why
+        if let Rejection::TooMuch { limit } = why
             && pointer.is_empty()
         {
-            failure.problem.detail = format!(
-                "the transaction reads, writes and answers too much: at least {actual} bytes, the limit is {limit}"
-            );
+            failure.problem.detail =
+                format!("the transaction would read, write and answer more than the {limit} bytes that one may");
         }
         failure
     }

@@ -38,9 +38,10 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
         Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
         Rejection::TooLarge { limit, actual } => {
-            format!(
-                "it would come to {actual} bytes, of a value or of all that one request may read and write; the limit is {limit}"
-            )
+            format!("the value would have {actual} bytes; the limit is {limit}")
+        }
+        Rejection::TooMuch { limit } => {
+            format!("it would read, write and answer more than the {limit} bytes that one request may")
         }
         Rejection::RulesBroken(faults) => {
             let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
@@ -236,7 +237,9 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
             ErrorCode::ConditionNotMet
         }
-        Rejection::TooLarge { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => ErrorCode::TooLarge,
+        Rejection::TooLarge { .. } | Rejection::TooMuch { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => {
+            ErrorCode::TooLarge
+        }
         Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
         Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
         Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,

@@ -188,8 +188,8 @@ impl Course {
     /// Takes what a part would come to, and gives the next one.
     fn rehearsed(&mut self, reply: Option<Reply>, deadline: Instant) -> Result<Option<Command>, Failure> {
         match reply.as_ref().map(|reply| (reply, &reply.outcome)) {
-            Some((_, Decided::Rejected(Rejection::TooLarge { limit, actual }))) => {
-                return Err(Failure::too_large("/ops", "what a dry run reads and writes", *limit, Some(*actual)));
+            Some((_, Decided::Rejected(Rejection::TooMuch { limit }))) => {
+                return Err(Failure::too_large("/ops", "what a dry run reads and writes", *limit, None));
             }
             Some((reply, _)) => self.take(reply)?,
             None => {}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use quorate_machine::mutants;
 
 use crate::names::Texts;
-use crate::{quietly, run, shrink};
+use crate::{Kind, quietly};
 
 /// No bug is looked for longer.
 pub const LONGEST: Duration = Duration::from_secs(60);
@@ -33,19 +33,18 @@ pub struct Hunted {
 pub fn hunt(name: &'static str, forgets: &'static str, seed: u64) -> Hunted {
     let (texts, start) = (Texts::new(), Instant::now());
     let mut hunted = Hunted { name, forgets, commands: 0, took: Duration::ZERO, found: None };
-    for of_run in (0..).map(|nth| seed.wrapping_add(nth)) {
-        let take = || quietly(|| run::run(of_run, &run::seeds(of_run), &texts, &mut |_, _| {}));
+    let runs = (0..)
+        .map(|nth| seed.wrapping_add(nth))
+        .flat_map(|of_run| [(of_run, Kind::Crossing), (of_run, Kind::Groupings)]);
+    for (of_run, kind) in runs {
+        let take = || quietly(|| kind.take(of_run, &kind.seeds(of_run), &texts));
         let came = mutants::with(Some(name), take);
         hunted.took = start.elapsed();
         match came {
             Ok(met) => hunted.commands += met.commands,
             Err(failure) => {
                 hunted.commands += failure.commands;
-                let tell = || {
-                    let shrunk = shrink::shrink(of_run, failure, &texts);
-                    (shrunk.seeds.len(), shrink::told(of_run, &shrunk, &texts))
-                };
-                hunted.found = Some(mutants::with(Some(name), || quietly(tell)));
+                hunted.found = Some(mutants::with(Some(name), || quietly(|| kind.told(of_run, failure, &texts))));
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! Runs the crossing for as long as it is told to: `crossing [--minutes N | --runs N] [--seed S]`. Without a seed it draws one,
+//! Runs the crossing for as long as it is told to, half of that in runs of large states: `crossing [--minutes N | --runs N] [--seed S]`. Without a seed it draws one,
 //! and says which. Ends with 1 where a run failed or a pair of the table was not met; of so many runs pairs are not asked for.
 //!
 //! `crossing --mutants` looks for each bug on purpose instead, `crossing --mutant NAME` for one and tells how it was found; both
@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use quorate_crossing::hunt;
+use quorate_crossing::{Kind, hunt};
 use quorate_machine::mutants;
 
 /// What follows an option of the command line, if it is given.
@@ -30,10 +30,17 @@ fn explored(seed: Option<u64>) -> Result<bool, String> {
     let (minutes, runs_max) = (number("--minutes")?.unwrap_or(1.0), number::<u64>("--runs")?);
     println!("seed {seed}");
     let (start, length) = (Instant::now(), Duration::from_secs_f64(minutes * 60.0));
-    let explored = quorate_crossing::explore(seed, |runs, _| match runs_max {
+    let goes_on = |runs: u64, part: u32| match runs_max {
         Some(most) => runs < most,
-        None => start.elapsed() < length,
-    });
+        None => start.elapsed() < length / 2 * part,
+    };
+    let mut explored = quorate_crossing::explore(Kind::Crossing, seed, |runs, _| goes_on(runs, 1));
+    let grouped = quorate_crossing::explore(Kind::Groupings, seed, |runs, _| goes_on(runs, 2));
+    println!(
+        "{} groups of entries in {} commands: {:?}",
+        grouped.met.groups, grouped.met.commands, grouped.met.reached
+    );
+    explored.failures.extend(grouped.failures);
     let met = explored.met;
     println!("{}", met.pairs.table());
     let a_minute = met.commands as f64 * 60.0 / start.elapsed().as_secs_f64();

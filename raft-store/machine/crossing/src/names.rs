@@ -90,7 +90,6 @@ impl Texts {
     #[expect(clippy::new_without_default, reason = "reading them is work")]
     pub fn new() -> Self {
         let json = |text: &'static str| Json::parse(text.as_bytes()).expect("it is JSON");
-        let patch = |text| Patch::read(&json(text), "/patch").expect("it is a patch");
         let criteria = |text| Criteria::read(&json(text), "/if").expect("these are criteria");
         let rules = |text| Rules::read(&json(text), "").expect("these are rules");
         let field = |(name, descending): (&'static str, bool)| OrderField {
@@ -142,6 +141,12 @@ pub fn user(nth: u64) -> UserName {
 /// A role.
 pub fn role(nth: u64) -> RoleName {
     RoleName::new(["r", "s"][nth as usize % 2]).expect("it is a name")
+}
+
+/// A patch.
+pub fn patch(text: &str) -> Patch {
+    let json = Json::parse(text.as_bytes()).expect("it is JSON");
+    Patch::read(&json, "/patch").expect("it is a patch")
 }
 
 /// A value of JSON.

@@ -17,6 +17,7 @@ use quorate_machine::{command_codec, level, limits};
 use crate::chance::Chance;
 use crate::check::quotas;
 use crate::generate::{self, Sent, Step, Theme, What};
+use crate::groupings::Reached;
 use crate::model;
 use crate::names::{self, Texts};
 use crate::pairs::Pairs;
@@ -59,19 +60,23 @@ pub struct Met {
     pub commands: u64,
     /// What met what.
     pub pairs: Pairs,
+    /// Groups of entries that came to what each of them did by itself.
+    pub groups: u64,
+    /// What the runs with low bounds reached.
+    pub reached: Reached,
 }
 
-/// The seeds of the steps of a run.
-pub fn seeds(seed: u64) -> Vec<u64> {
+/// The seeds of so many steps of a run.
+pub fn seeds(seed: u64, steps: usize) -> Vec<u64> {
     let mut chance = Chance::new(seed);
-    (0..STEPS).map(|_| chance.draw()).collect()
+    (0..steps).map(|_| chance.draw()).collect()
 }
 
 /// Takes the steps of a run; `tell` is told of each before it is taken.
 pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Picture, &Step)) -> Result<Met, Failure> {
     let theme = Theme::of(first);
     let mut run = Run {
-        store: Store::default(),
+        store: Store { seed: first, ..Store::default() },
         sent: Sent::new(),
         met: Met::default(),
         texts,
@@ -87,11 +92,16 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
             run.step(*seed, tell);
         }));
         if let Err(panic) = done {
-            let (seeds, words, commands) = (seeds[..=nth].to_vec(), words(panic.as_ref()), run.met.commands);
-            return Err(Failure { seeds, words, commands });
+            return Err(run.failed(&seeds[..=nth], panic.as_ref()));
         }
     }
-    Ok(run.met)
+    match panic::catch_unwind(AssertUnwindSafe(|| run.store.twins.settle())) {
+        Ok(()) => {
+            run.met.groups = run.store.twins.groups();
+            Ok(std::mem::take(&mut run.met))
+        }
+        Err(panic) => Err(run.failed(seeds, panic.as_ref())),
+    }
 }
 
 /// A reply in words, without the keys of locks: nobody can know them before.
@@ -103,7 +113,7 @@ pub fn without_keys(reply: &Reply) -> String {
 }
 
 /// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it said nothing".into())
 }
@@ -128,6 +138,11 @@ struct Run<'t> {
 }
 
 impl Run<'_> {
+    fn failed(&mut self, seeds: &[u64], panic: &(dyn std::any::Any + Send)) -> Failure {
+        self.store.twins.forget();
+        Failure { seeds: seeds.to_vec(), words: words(panic), commands: self.met.commands }
+    }
+
     /// Most runs are of the newest level from the start; some begin below it, and raise it under way.
     fn begin(&mut self, first: u64) {
         let level = match first % 8 {

@@ -3,10 +3,10 @@
 //! Owns leaving steps out, large parts first (delta debugging). Never changes a step: what is left follows from its seed.
 
 use crate::names::Texts;
-use crate::run::{self, Failure};
+use crate::run::{self, Failure, Met};
 
-/// A failure in as few steps as can be found.
-pub fn shrink(first: u64, failure: Failure, texts: &Texts) -> Failure {
+/// A failure in as few steps as can be found. `take` takes the steps of a list of seeds.
+pub fn shrink(failure: Failure, mut take: impl FnMut(&[u64]) -> Result<Met, Failure>) -> Failure {
     let mut best = failure;
     let mut size = best.seeds.len() / 2;
     while size > 0 {
@@ -15,7 +15,7 @@ pub fn shrink(first: u64, failure: Failure, texts: &Texts) -> Failure {
         while from < best.seeds.len() {
             let to = (from + size).min(best.seeds.len());
             let rest = [&best.seeds[..from], &best.seeds[to..]].concat();
-            match run::run(first, &rest, texts, &mut |_, _| {}) {
+            match take(&rest) {
                 Err(fewer) if fewer.is_like(&best) => best = fewer,
                 _ => from = to,
             }

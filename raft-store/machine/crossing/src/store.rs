@@ -1,6 +1,7 @@
 //! A node's state in memory, that applies and checks itself.
 //!
-//! Owns how batches become rows here, as a node does it. What must hold of the rows is `check`'s.
+//! Owns how batches become rows here, as a node does it. All that it applies is applied in other groups as well and compared, by
+//! [`Twins`]. What must hold of the rows is `check`'s.
 
 use quorate_machine::codec;
 
@@ -9,9 +10,11 @@ use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::keyspace::fault::{self, FaultCounts};
 use quorate_machine::keyspace::{entry, history};
 use quorate_machine::machine::{
-    self, Applied, Applier, Contained, Epoch, EpochStep, Fault, MemoryView, Vars, View, Write,
+    self, Applied, Applier, Bounds, Contained, Epoch, EpochStep, Fault, MemoryView, Vars, View, Write,
 };
-use quorate_machine::types::{Batch, Command, Entry, Key, NodeDisk, Reply, Revision};
+use quorate_machine::types::{self, Batch, Command, Key, NodeDisk, Reply, Revision};
+
+use crate::twins::{Begin, Entry, Twins};
 
 /// Replies of each batch, and changes of keys.
 pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
@@ -27,51 +30,65 @@ pub struct Store {
     pub index: u64,
     /// Whether it was at the level from which buckets are counted before anything was written into one.
     pub has_counted_always: bool,
+    /// What it keeps to: as a node, unless a test lowers it.
+    pub bounds: Bounds,
+    /// What the groups of its twins follow from.
+    pub seed: u64,
+    /// The same log in other groups.
+    pub twins: Twins,
 }
 
 impl Store {
     /// Applies batches in one apply call; replies and changes.
     pub fn apply(&mut self, batches: &[Batch]) -> Result<Answers, Fault> {
         let (replies, applied) = self.attempt(batches, false)?;
-        Ok((replies, self.keep(batches, applied)))
+        let changed = self.keep(batches, &replies, applied);
+        Ok((replies, changed))
     }
 
     /// Applies as a node does: contains faults and returns them.
     pub fn apply_contained(&mut self, batches: &[Batch]) -> (Vec<Vec<Reply>>, Vec<Contained>) {
         let (replies, mut applied) = machine::applying(|contain| self.attempt(batches, contain)).unwrap();
         let contained = std::mem::take(&mut applied.contained);
-        self.keep(batches, applied);
+        self.keep(batches, &replies, applied);
         (replies, contained)
     }
 
     /// Applies a membership entry; both lists are in order.
     pub fn apply_membership(&mut self, before: &[NodeDisk], after: &[NodeDisk]) -> Result<(), Fault> {
-        let mut applier = Applier::new(&self.view, self.vars.clone());
+        let mut applier = Applier::new(&self.view, self.vars.clone()).within(self.bounds);
         applier.apply_membership(self.index + 1, before, after)?;
         let applied = applier.finish();
-        self.index += 1;
-        assert_ordered(&applied.writes);
-        self.view.write(applied.writes);
-        self.vars = applied.vars;
+        self.follow(vec![(Entry::Members(before.to_vec(), after.to_vec()), Vec::new())], applied);
         Ok(())
     }
 
     fn attempt(&self, batches: &[Batch], contain: bool) -> Result<(Vec<Vec<Reply>>, Applied), Fault> {
-        let mut applier = Applier::new(&self.view, self.vars.clone()).containing(contain);
+        let mut applier = Applier::new(&self.view, self.vars.clone()).within(self.bounds).containing(contain);
         let replies = (self.index + 1..).zip(batches).map(|(index, batch)| applier.apply_batch(index, batch));
         let replies = replies.collect::<Result<_, _>>()?;
         Ok((replies, applier.finish()))
     }
 
     /// Keeps what was applied; changes.
-    fn keep(&mut self, batches: &[Batch], applied: Applied) -> Vec<(Key, Revision)> {
-        let Applied { writes, vars, changed, woken: _, contained } = applied;
-        assert_eq!(contained, [], "a fault was contained, which is a bug");
-        assert_ordered(&writes);
-        self.view.write(writes);
-        self.vars = vars;
-        self.index += batches.len() as u64;
+    fn keep(&mut self, batches: &[Batch], replies: &[Vec<Reply>], mut applied: Applied) -> Vec<(Key, Revision)> {
+        assert_eq!(applied.contained, [], "a fault was contained, which is a bug");
+        let changed = std::mem::take(&mut applied.changed);
+        let entries =
+            batches.iter().zip(replies).map(|(batch, replies)| (Entry::Batch(batch.clone()), replies.clone()));
+        self.follow(entries.collect(), applied);
         changed.into_iter().map(|change| (change.key, change.revision)).collect()
+    }
+
+    /// Goes on as what entries came to, and has the twins follow.
+    fn follow(&mut self, entries: Vec<(Entry, Vec<Reply>)>, applied: Applied) {
+        let Self { view, vars, index, bounds, seed, twins, .. } = self;
+        twins.begin(&Begin { view, vars, index: *index, bounds: *bounds, seed: *seed });
+        assert_ordered(&applied.writes);
+        self.view.write(applied.writes);
+        self.vars = applied.vars;
+        self.index += entries.len() as u64;
+        self.twins.note(entries, &self.vars);
     }
 
     /// What it goes on as in another cluster.
@@ -102,7 +119,7 @@ impl Store {
     }
 
     /// The entry of a key at a revision, expiry aside.
-    pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
+    pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<types::Entry> {
         let current = self.view.get(&entry::row_key(key)).unwrap();
         history::read_at::<Fault>(
             key,

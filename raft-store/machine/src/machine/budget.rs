@@ -5,7 +5,6 @@
 use super::Applier;
 use super::view::View;
 use crate::level;
-use crate::limits;
 
 /// What a batch has taken so far; the same however batches are grouped into apply calls, so what the overlay happens to
 /// hold already does not count less.
@@ -79,11 +78,11 @@ impl<V: View> Applier<'_, V> {
     /// Whether what is done at present has taken what is there for it.
     pub(super) fn has_taken_its_part(&self) -> bool {
         let parts = if self.budget.is_halved { 2 } else { 1 };
-        self.taken() >= limits::BATCH_EFFECT_BYTES_MAX / parts
+        self.taken() >= self.bounds.batch_bytes / parts
     }
 
     /// Whether the batch has reached its bound.
     pub(super) fn has_taken_all(&self) -> bool {
-        self.taken() >= limits::BATCH_EFFECT_BYTES_MAX
+        self.taken() >= self.bounds.batch_bytes
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::collections::{document_of, understood};
 use super::current::decode_current;
-use super::view::{Fault, Most, View};
+use super::view::{Fault, View};
 use super::{Applier, Caller, lock, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
@@ -25,7 +25,7 @@ use crate::types::{
 use crate::types::{CollectionRow, IndexStage};
 
 /// Rows read at a time.
-const PAGE: Most = Most { rows: 128, bytes: limits::PAGE_BYTES };
+const PAGE_ROWS: usize = 128;
 
 /// What was found for a claim.
 #[derive(Default)]
@@ -53,6 +53,8 @@ struct Taker<'o> {
     keys: Vec<Key>,
     examined: u64,
     bytes: usize,
+    /// Most bytes that are looked at.
+    bytes_max: usize,
 }
 
 impl Taker<'_> {
@@ -61,7 +63,7 @@ impl Taker<'_> {
     }
 
     fn is_at_bound(&self) -> bool {
-        self.examined >= limits::COMMAND_ENTRIES_MAX || self.bytes >= limits::BATCH_EFFECT_BYTES_MAX
+        self.examined >= limits::COMMAND_ENTRIES_MAX || self.bytes >= self.bytes_max
     }
 
     fn keys(self) -> Vec<Key> {
@@ -200,6 +202,7 @@ impl<V: View> Applier<'_, V> {
             keys: Vec::new(),
             examined: 0,
             bytes: 0,
+            bytes_max: self.bounds.batch_bytes,
         };
         let is_whole = match &selected {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
@@ -254,7 +257,7 @@ impl<V: View> Applier<'_, V> {
         taker: &mut Taker<'_>,
         key_of: impl Fn(&[u8]) -> Result<&[u8], crate::codec::CodecError>,
     ) -> Result<bool, Fault> {
-        let most = Most { rows: (2 * taker.limit).clamp(16, PAGE.rows), ..PAGE };
+        let most = self.bounds.page((2 * taker.limit).clamp(16, PAGE_ROWS));
         loop {
             let page = self.overlay.scan_page(&start, &end, reverse, most)?;
             let Some((last, _)) = page.last() else { return Ok(true) };
@@ -334,7 +337,11 @@ impl<V: View> Applier<'_, V> {
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
         let mut done = WhereReply::default();
         loop {
-            let page = if start < end { self.overlay.scan_page(&start, &end, false, PAGE)? } else { Vec::new() };
+            let page = if start < end {
+                self.overlay.scan_page(&start, &end, false, self.bounds.page(PAGE_ROWS))?
+            } else {
+                Vec::new()
+            };
             let Some((last, _)) = page.last() else { return Ok(Outcome::Where(WhereReply { after: None, ..done })) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {

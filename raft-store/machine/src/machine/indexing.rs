@@ -4,7 +4,7 @@
 
 use super::collections::document_of;
 use super::current::decode_current;
-use super::view::{Fault, Most, Row, View};
+use super::view::{Fault, Row, View};
 use super::{Applier, maintain::maintained, stored_key};
 use crate::codec;
 use crate::keyspace::collection;
@@ -14,7 +14,7 @@ use crate::types::{CollectionRow, IndexFailure, IndexStage};
 use crate::types::{Key, Outcome};
 
 /// Collections looked at at a time.
-const COLLECTIONS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
+const COLLECTIONS_PAGE_ROWS: usize = 64;
 
 impl<V: View> Applier<'_, V> {
     /// Goes on with the first index that is being built, else with the first to be cleared.
@@ -66,7 +66,7 @@ impl<V: View> Applier<'_, V> {
         let (mut start, end) = index::of_index(id);
         let mut cleared = 0;
         while cleared < rows_max {
-            let most = Most { rows: rows_max - cleared, bytes: limits::PAGE_BYTES };
+            let most = self.bounds.page(rows_max - cleared);
             let page = self.overlay.scan_page(&start, &end, false, most)?;
             let Some((last, _)) = page.last() else { return Ok((cleared, true)) };
             start = [last.as_slice(), &[0]].concat();
@@ -88,7 +88,7 @@ impl<V: View> Applier<'_, V> {
         }
         let (mut start, end) = family_range(family::COLLECTION);
         loop {
-            let page = self.overlay.scan_page(&start, &end, false, COLLECTIONS_PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(COLLECTIONS_PAGE_ROWS))?;
             let Some((last, _)) = page.last() else { return Ok(None) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {
@@ -139,7 +139,7 @@ impl<V: View> Applier<'_, V> {
         let mut stage = IndexStage::Ready;
         let mut taken = 0;
         while taken < rows_max {
-            let most = Most { rows: rows_max - taken, bytes: limits::PAGE_BYTES };
+            let most = self.bounds.page(rows_max - taken);
             let page = self.overlay.scan_page(&start, &end, false, most)?;
             let Some((last, _)) = page.last() else { return Ok((taken, IndexStage::Ready)) };
             start = [last.as_slice(), &[0]].concat();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::Applier;
 use super::current::decode_current;
-use super::view::{Fault, Most, View};
+use super::view::{Fault, View};
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect};
@@ -17,10 +17,10 @@ use crate::mutants;
 use crate::types::{Key, Maintenance, Outcome, QuotaState, Revision, SessionId, Waker};
 
 /// Audit groups read at a time.
-const GROUPS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
+const GROUPS_PAGE_ROWS: usize = 64;
 
 /// Rows of what is due read at a time.
-const DUE_PAGE: Most = Most { rows: 1_024, bytes: limits::PAGE_BYTES };
+const DUE_PAGE_ROWS: usize = 1_024;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out one step of housekeeping.
@@ -73,7 +73,7 @@ impl<V: View> Applier<'_, V> {
         let mut start = start;
         let mut taken = 0;
         loop {
-            let page = self.overlay.scan_page(&start, &end, false, DUE_PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(DUE_PAGE_ROWS))?;
             let Some((last, _)) = page.last() else { return Ok((taken, false)) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, _) in page {
@@ -119,7 +119,7 @@ impl<V: View> Applier<'_, V> {
         let end = audit::row_key(target.saturating_add(1), 0);
         let (mut groups, mut rows) = (0, 0);
         loop {
-            let page = self.overlay.scan_page(&start, &end, false, GROUPS_PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(GROUPS_PAGE_ROWS))?;
             if page.is_empty() {
                 self.vars.oldest_revision = target;
                 return Ok(maintained(groups, false));

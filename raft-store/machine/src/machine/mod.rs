@@ -8,6 +8,7 @@
 
 mod access;
 mod barriers;
+mod bounds;
 mod bucket_uses;
 mod budget;
 mod bulk;
@@ -41,6 +42,7 @@ mod vars;
 mod view;
 mod write;
 
+pub use bounds::Bounds;
 pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
 pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use vars::{BucketDigest, Sizes, Vars};
@@ -69,6 +71,7 @@ use quota_counts::KnownQuotas;
 pub struct Applier<'v, V: View> {
     overlay: Overlay<'v, V>,
     vars: Vars,
+    bounds: Bounds,
     /// Log index of the batch being applied; 0 before the first.
     index: u64,
     /// Revision before the batch being applied.
@@ -137,6 +140,7 @@ impl<'v, V: View> Applier<'v, V> {
         Self {
             overlay,
             vars,
+            bounds: Bounds::default(),
             index: 0,
             batch_start,
             budget: Budget::default(),
@@ -154,6 +158,11 @@ impl<'v, V: View> Applier<'v, V> {
             is_containing: false,
             contained: Vec::new(),
         }
+    }
+
+    /// Keeps to these bounds instead of a node's.
+    pub fn within(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// One whose writes are thrown away. Its randomness is that of no batch: keys of locks are as long as real ones, and open none.
@@ -217,9 +226,11 @@ impl<'v, V: View> Applier<'v, V> {
     /// What a command would answer. One that would be deferred, to come again after what it did, has nothing to come after.
     fn rehearsed(&mut self, command: &Command) -> Result<Reply, Fault> {
         let reply = self.apply_command(&command_codec::encode_command(command))?;
-        let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX as u64, self.taken() as u64);
         Ok(match reply.outcome {
-            Outcome::Deferred => self.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
+            Outcome::Deferred => {
+                let limit = self.bounds.txn_bytes as u64;
+                self.reply(Outcome::Rejected(Rejection::TooMuch { limit }))
+            }
             _ => reply,
         })
     }
@@ -382,7 +393,7 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
 
 /// Judges several commands in turn, each in a batch of its own, and each seeing what those before it would
 /// do. `next` is told what the last one would answer, and gives the next until it has none. Once they have taken
-/// [`limits::REHEARSAL_BYTES_MAX`], a command is answered by [`Rejection::TooLarge`] with that limit.
+/// [`limits::REHEARSAL_BYTES_MAX`], a command is answered by [`Rejection::TooMuch`] with that limit.
 pub fn rehearse<V: View>(
     view: &V,
     vars: &Vars,
@@ -394,9 +405,9 @@ pub fn rehearse<V: View>(
     while let Some(command) = next(reply.take()) {
         applier.batch_start = applier.vars.revision;
         applier.begin_budget();
-        let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
-        reply = Some(match actual > limit {
-            true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
+        let limit = limits::REHEARSAL_BYTES_MAX as u64;
+        reply = Some(match applier.taken_in_all as u64 > limit {
+            true => applier.reply(Outcome::Rejected(Rejection::TooMuch { limit })),
             false => catching(|| applier.rehearsed(&command))?,
         });
     }
@@ -466,7 +477,7 @@ impl From<&Rejection> for Refusal {
             Rejection::ConditionNotMet { .. } => Self::ConditionNotMet,
             Rejection::NotADocument { .. } => Self::NotADocument,
             Rejection::PatchFailed { .. } => Self::PatchFailed,
-            Rejection::TooLarge { .. } => Self::TooLarge,
+            Rejection::TooLarge { .. } | Rejection::TooMuch { .. } => Self::TooLarge,
             Rejection::RulesBroken(_) => Self::RulesBroken,
             Rejection::NotUnique { .. } => Self::NotUnique,
             Rejection::PreconditionRequired => Self::PreconditionRequired,

@@ -97,10 +97,11 @@ impl<V: View> Applier<'_, V> {
         if self.quota_state()?.prefixes == 0 {
             return Ok(Arc::default());
         }
+        // Before the look at what is at hand: what a batch takes does not depend on what was looked for before it.
+        self.take_read(limits::LOOK_BYTES);
         if let Some((_, around)) = self.known_quotas.last.as_ref().filter(|(known, _)| known == name) {
             return Ok(Arc::clone(around));
         }
-        self.take_read(limits::LOOK_BYTES);
         let (start, end) = quota::prefixes_up_to(name);
         let last = self.overlay.scan_page(&start, &end, true, Most::rows(1))?;
         let mut next = last.into_iter().next().map(|(row_key, _)| row_key);

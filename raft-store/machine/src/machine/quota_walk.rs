@@ -6,7 +6,7 @@
 use super::Applier;
 use super::maintain::maintained;
 use super::quota_counts::Amount;
-use super::view::{Fault, Most, View};
+use super::view::{Fault, View};
 use crate::codec;
 use crate::keyspace::quota;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
@@ -19,8 +19,8 @@ use crate::types::{Outcome, PrefixUse, PrincipalUse, QuotaState, QuotaSubject, S
 /// Sessions that are counted in one step.
 const SESSIONS: usize = 64;
 
-/// Rows of a prefix that are counted in one step.
-const ROWS: Most = Most { rows: 1_024, bytes: limits::PAGE_BYTES };
+/// Most rows of a prefix that are counted in one step.
+const ROWS: usize = 1_024;
 
 /// Counts the next sessions for their principals.
 pub(super) fn count_sessions<V: View>(applier: &mut Applier<'_, V>, from: SessionId) -> Result<Outcome, Fault> {
@@ -95,7 +95,7 @@ pub(super) fn count_prefix<V: View>(applier: &mut Applier<'_, V>) -> Result<Outc
     Ok(maintained(0, false))
 }
 
-/// Counts rows from a place on. Gives how many, and where to go on.
+/// Counts rows from a place on, until there are as many as one step counts. Gives how many, and where to go on.
 fn count_rows<V: View>(
     applier: &mut Applier<'_, V>,
     prefix: &[u8],
@@ -104,7 +104,7 @@ fn count_rows<V: View>(
 ) -> Result<(usize, Option<Vec<u8>>), Fault> {
     let [entries, tasks] = quota::counted_rows(prefix);
     let (range, next) = if from < entries.1 { (entries, Some(tasks.0)) } else { (tasks, None) };
-    let page = applier.overlay.scan_page(&from.max(range.0), &range.1, false, ROWS)?;
+    let page = applier.overlay.scan_page(&from.max(range.0), &range.1, false, applier.bounds.page(ROWS))?;
     let mut place = None;
     for (row_key, row) in &page {
         applier.take_bytes(row.len());

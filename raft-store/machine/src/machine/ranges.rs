@@ -4,7 +4,7 @@
 
 use super::current::decode_current;
 use super::txn::Stepped;
-use super::view::{Fault, Most, View};
+use super::view::{Fault, View};
 use super::{Applier, Caller, stored_key};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{family, family_range};
@@ -14,8 +14,8 @@ use crate::types::{
     WriteOp,
 };
 
-/// What is read of a range at once.
-const PAGE: Most = Most { rows: 256, bytes: limits::PAGE_BYTES };
+/// Rows of a range that are read at once.
+const PAGE_ROWS: usize = 256;
 
 impl<V: View> Applier<'_, V> {
     /// Whether a comparison holds of every entry of its range.
@@ -104,10 +104,13 @@ impl<V: View> Applier<'_, V> {
         };
         let taken_before = self.taken();
         while start < end {
-            let page = self.overlay.scan_page(&start, &end, false, PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(PAGE_ROWS))?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in &page {
+                if self.taken() - taken_before > self.bounds.txn_bytes {
+                    return Ok(());
+                }
                 self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES);
                 let row = decode_current(row_key, row, newest)?;
                 if row.is_expired_at(clock) {
@@ -117,9 +120,6 @@ impl<V: View> Applier<'_, V> {
                 if !visit(stored_key(key)?, row)? {
                     return Ok(());
                 }
-            }
-            if self.taken() - taken_before > limits::TXN_EFFECT_BYTES_MAX {
-                return Ok(());
             }
         }
         Ok(())

@@ -103,13 +103,13 @@ impl<V: View> Applier<'_, V> {
         if !self.is_hardened() {
             return Ok(Ok(()));
         }
-        let (limit, mut actual) = (limits::TXN_EFFECT_BYTES_MAX, 0);
+        let (limit, mut actual) = (self.bounds.txn_bytes, 0);
         for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
             let row = self.overlay.peek(&task::row_key(queue, id))?;
             actual += row.map_or(0, |row| row.len());
             if actual > limit {
                 self.take_bytes(actual);
-                return Ok(Err(Rejection::TooLarge { limit: limit as u64, actual: actual as u64 }));
+                return Ok(Err(Rejection::TooMuch { limit: limit as u64 }));
             }
         }
         Ok(Ok(()))

@@ -74,21 +74,46 @@ impl Most {
 
     /// Takes rows in their order until there are as many as may be.
     pub fn take(self, rows: impl Iterator<Item = Row>) -> Vec<Row> {
-        let mut taken = Vec::new();
-        let mut bytes = 0;
-        for row in rows.take(self.rows) {
-            bytes += bytes_of(&row);
-            taken.push(row);
-            if bytes >= self.bytes {
-                break;
-            }
-        }
-        taken
+        let mut page = Page::new(self);
+        page.fill(rows);
+        page.rows
     }
 
     /// Whether rows that were taken may have ended before the range did.
     pub(super) fn is_reached_by(self, taken: &[Row]) -> bool {
         taken.len() >= self.rows || taken.iter().map(bytes_of).sum::<usize>() >= self.bytes
+    }
+}
+
+/// Rows that are taken up to a bound. Its end follows from the rows and the bound alone, however often it was filled.
+#[derive(Debug)]
+pub(super) struct Page {
+    most: Most,
+    bytes: usize,
+    pub(super) rows: Vec<Row>,
+}
+
+impl Page {
+    pub(super) fn new(most: Most) -> Self {
+        Self { most, bytes: 0, rows: Vec::new() }
+    }
+
+    /// How much more it takes; `None` once it is full.
+    pub(super) fn room(&self) -> Option<Most> {
+        let Most { rows, bytes } = self.most;
+        let is_full = self.rows.len() >= rows || (!self.rows.is_empty() && self.bytes >= bytes);
+        (!is_full).then(|| Most { rows: rows - self.rows.len(), bytes: bytes.saturating_sub(self.bytes).max(1) })
+    }
+
+    /// Takes rows in their order until it is full.
+    pub(super) fn fill(&mut self, rows: impl Iterator<Item = Row>) {
+        for row in rows {
+            if self.room().is_none() {
+                return;
+            }
+            self.bytes = self.bytes.saturating_add(bytes_of(&row));
+            self.rows.push(row);
+        }
     }
 }
 

@@ -306,7 +306,7 @@ fn a_transaction_buries_only_so_much_before_it_comes_again() {
     let dry =
         machine::evaluate(&store.view, &Vars { clock: 100, ..store.vars.clone() }, store.index, &command).unwrap();
     assert!(
-        matches!(dry.outcome, Outcome::Rejected(Rejection::TooLarge { .. })),
+        matches!(dry.outcome, Outcome::Rejected(Rejection::TooMuch { .. })),
         "a rehearsal is never deferred: {dry:?}"
     );
     loop {
@@ -344,7 +344,7 @@ fn scheduling_ids_that_are_in_use_does_not_load_all_that_is_there() {
     }
     let revision = store.vars.revision;
     let (replies, _) = measured(&mut store, &batch(1, &[schedule(0..40, 1)]));
-    assert!(matches!(&replies[0].outcome, Outcome::Rejected(Rejection::TooLarge { .. })), "{replies:?}");
+    assert!(matches!(&replies[0].outcome, Outcome::Rejected(Rejection::TooMuch { .. })), "{replies:?}");
     assert_eq!(store.vars.revision, revision);
     let (replies, _) = measured(&mut store, &batch(1, &[schedule(0..8, 1)]));
     assert!(matches!(&replies[0].outcome, Outcome::Task(_)), "{replies:?}");

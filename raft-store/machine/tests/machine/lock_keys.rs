@@ -87,7 +87,7 @@ fn nothing_that_is_shown_is_the_key_of_a_lock_that_holds() {
     let (mut locked, mut answers) = (0, 0);
     for seed in 0..RUNS {
         let (mut store, mut sent, texts) = (hardened(), Sent::new(), Texts::new());
-        for seed in run::seeds(seed) {
+        for seed in run::seeds(seed, run::STEPS) {
             let clock = generate::clock_step(seed, &Picture::of(&store));
             store.apply(&[batch(store.vars.clock + clock, &[])]).unwrap();
             let step = generate::step(seed, Theme::Anything, clock, &Picture::of(&store), &texts, &sent);

@@ -1,0 +1,39 @@
+//! How much is read at a time, and what a batch and a transaction may take.
+//!
+//! Owns these four numbers. A node has those of [`crate::limits`], always: two that differed in them would decide differently. Tests lower
+//! them, so that small states reach them. Never counts anything.
+
+use super::view::Most;
+use crate::limits;
+
+/// What one applier keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most rows of one page, where its reader does not ask for fewer.
+    pub page_rows: usize,
+    /// [`limits::PAGE_BYTES`].
+    pub page_bytes: usize,
+    /// [`limits::BATCH_EFFECT_BYTES_MAX`].
+    pub batch_bytes: usize,
+    /// [`limits::TXN_EFFECT_BYTES_MAX`].
+    pub txn_bytes: usize,
+}
+
+impl Default for Bounds {
+    /// Those of a node.
+    fn default() -> Self {
+        Self {
+            page_rows: usize::MAX,
+            page_bytes: limits::PAGE_BYTES,
+            batch_bytes: limits::BATCH_EFFECT_BYTES_MAX,
+            txn_bytes: limits::TXN_EFFECT_BYTES_MAX,
+        }
+    }
+}
+
+impl Bounds {
+    /// A page of so many rows.
+    pub(super) fn page(self, rows: usize) -> Most {
+        Most { rows: rows.min(self.page_rows), bytes: self.page_bytes }
+    }
+}
