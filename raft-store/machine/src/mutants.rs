@@ -31,6 +31,25 @@ pub const ALL: &[(&str, &str)] = &[
     ("removals stay in quotas", "what is removed still counts for the quotas of its prefixes"),
     ("locks stay with their principal", "a place in a lock that is given up still counts for its principal"),
     ("quotas count from now on", "what was there before a quota does not count for it"),
+    ("pages end where stored ones do", "what is pending makes a page shorter, and with it a step of counting"),
+    ("ranges end with stored pages", "what is pending moves the place at which a range is too much"),
+    ("looks at hand are free", "quotas that were looked for last cost nothing, also where that was in another entry"),
+    (
+        "rows at hand are free",
+        "a row that was written before, also by another entry, takes nothing of the bound of a batch",
+    ),
+    (
+        "tasks at hand are free",
+        "a task that was read before, also by another entry, takes nothing of the bound of a batch",
+    ),
+    ("budgets go on", "what one entry took counts for the next one of its call"),
+    ("collections outlive their rules", "what is known of a collection is kept for the entries that follow"),
+    ("quotas outlive their change", "what is known of quotas is kept for the entries that follow"),
+    ("timers fire once a call", "timers fire at the first entry of a call only"),
+    ("audit begins with the call", "a group of audit begins at the revision before its call"),
+    ("one randomness for a call", "the randomness of the first entry of a call is that of all"),
+    ("the clock stands in a call", "the clock moves at the first entry of a call only"),
+    ("dropped buckets stay pending", "what a call wrote into a bucket stays when a later entry drops it"),
 ];
 
 /// Whether there is a mutant of this name.

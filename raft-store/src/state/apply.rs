@@ -1,6 +1,7 @@
 //! Applying log entries: the machine's answers, then one atomic write, then everybody may see it.
 //!
-//! Owns the order of these steps and the check that entries come without gaps. Knows no openraft trait.
+//! Owns the order of these steps, the check that entries come without gaps, and the one that a group of them comes to what each does by
+//! itself. Knows no openraft trait.
 
 #![expect(clippy::disallowed_methods, reason = "measures how long a group took; nothing of it is replicated")]
 
@@ -17,7 +18,7 @@ use super::shared::{Shared, position_of};
 use super::types::StateFault;
 use crate::command_codec;
 use crate::limits;
-use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault};
+use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
@@ -103,6 +104,10 @@ impl Committer {
             apply_group(Reached::new(&self.record), applier, entries.clone())
         });
         let (reached, answers, mut applied) = decided??;
+        if self.shared.checks_groups && answers.len() > 1 {
+            let before = (&self.record, self.record.vars.clone());
+            check_group(&view, before, entries.clone().zip(&answers), &applied)?;
+        }
         self.tell_contained(&applied.contained);
         let Reached { log_id, membership, before: _ } = reached;
         self.record.log_id = log_id;
@@ -158,6 +163,7 @@ impl Committer {
 }
 
 /// How far a group has come, beside the machine.
+#[derive(Clone)]
 struct Reached<'r> {
     log_id: Option<LogIdRecord>,
     /// The last membership in the group, if there is one.
@@ -204,9 +210,58 @@ fn apply_group<'e, 'r>(
     Ok(Ok((reached, answers, applier.finish())))
 }
 
-fn apply_entry(
+/// Applies the entries of a group one by one, each to what those before it came to, and compares: answers, scalars and rows must be what
+/// the group came to, or this node would differ from others that group the same entries otherwise.
+fn check_group<'e>(
+    view: &LatestView<'_>,
+    (record, mut vars): (&AppliedRecord, Vars),
+    entries: impl Iterator<Item = (&'e LogEntry, &'e BatchReply)>,
+    group: &Applied,
+) -> Result<(), StateFault> {
+    let mut rows = Layered::new(view);
+    let mut reached = Reached::new(record);
+    for (entry, answer) in entries {
+        let one = machine::applying(|is_containing| {
+            let mut reached = reached.clone();
+            let mut applier = Applier::new(&rows, vars.clone()).containing(is_containing);
+            let answer = apply_entry(&mut reached, &mut applier, entry)?;
+            Ok((reached, answer, applier.finish()))
+        });
+        let (one_reached, one_answer, applied) = one?;
+        let one_answer = one_answer?;
+        if one_answer != *answer {
+            let (group, one) = (&answer.replies, &one_answer.replies);
+            let differ = group.iter().zip(one).find(|(group, one)| group != one);
+            return Err(StateFault::new(format!(
+                "log entry {} comes to something else by itself than among others: {differ:.1000?}",
+                entry.log_id
+            )));
+        }
+        reached = one_reached;
+        rows.write(applied.writes);
+        vars = applied.vars;
+    }
+    let last = reached.log_id;
+    if vars != group.vars {
+        let (one, group) = (&vars, &group.vars);
+        return Err(StateFault::new(format!(
+            "up to {last:?}, entries one by one come to {one:?}, together to {group:?}"
+        )));
+    }
+    match rows.difference(&group.writes) {
+        None => Ok(()),
+        Some(row_key) => {
+            let row_key = row_key.escape_ascii();
+            Err(StateFault::new(format!(
+                "up to {last:?}, entries one by one leave another row {row_key} than together"
+            )))
+        }
+    }
+}
+
+fn apply_entry<V: View>(
     reached: &mut Reached<'_>,
-    applier: &mut Applier<'_, LatestView<'_>>,
+    applier: &mut Applier<'_, V>,
     entry: &LogEntry,
 ) -> Result<Result<BatchReply, StateFault>, Fault> {
     let log_id = LogIdRecord::from(&entry.log_id);

@@ -96,7 +96,7 @@ pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Share
     let snapshots = home.snapshots();
     let snapshots =
         kept::Kept::open(snapshots.clone()).map_err(|source| StateOpenError::Io { path: snapshots, source })?;
-    let shared = Arc::new(Shared::new(home, db, snapshots, options.feed_bytes_max).map_err(damaged)?);
+    let shared = Arc::new(Shared::new(home, db, snapshots, options).map_err(damaged)?);
     let flusher = Flusher::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
     Ok((shared, flusher))
 }

@@ -21,7 +21,7 @@ use super::digests::Digests;
 use super::feed::Feed;
 use super::home::Home;
 use super::kept::Kept;
-use super::types::{ReadPosition, StateFault};
+use super::types::{ReadPosition, StateFault, StateOptions};
 use super::watermark::Watermark;
 use crate::durations::Durations;
 use crate::level::Level;
@@ -59,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
+    /// [`StateOptions::checks_groups`].
+    pub(crate) checks_groups: bool,
     /// Index of the last entry that was answered here, to whoever proposed it here.
     pub(crate) answered: AtomicU64,
     pub(crate) digests: Digests,
@@ -114,7 +116,7 @@ fn index_after(record: &AppliedRecord) -> u64 {
 }
 
 impl Shared {
-    pub(crate) fn new(home: Home, db: Db, snapshots: Kept, feed_bytes_max: usize) -> Result<Self, StateFault> {
+    pub(crate) fn new(home: Home, db: Db, snapshots: Kept, options: &StateOptions) -> Result<Self, StateFault> {
         let record = db.applied()?;
         let at = position_of(&record);
         let digests = Digests::default();
@@ -133,7 +135,8 @@ impl Shared {
             access: AtomicU64::new(record.vars.access),
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
-            feed: Feed::new(at.revision, feed_bytes_max),
+            feed: Feed::new(at.revision, options.feed_bytes_max),
+            checks_groups: options.checks_groups,
             answered: AtomicU64::new(0),
             digests,
             work: WorkCounters::default(),

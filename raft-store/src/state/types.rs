@@ -129,7 +129,13 @@ pub struct StateOptions {
     pub snapshot_free_bytes_min: u64,
     /// Most bytes of changes of late in memory, for those who watch; kept only while somebody does.
     pub feed_bytes_max: usize,
+    /// Whether each group of entries is applied a second time, one by one, and both are compared: a difference stops the node. Twice
+    /// the work, so only builds with debug assertions do it unasked.
+    pub checks_groups: bool,
 }
+
+/// The variable that has a process check groups in any build: long searches set it.
+pub const CHECK_GROUPS: &str = "QUORATE_CHECK_GROUPS";
 
 impl StateOptions {
     /// The options of a production node.
@@ -142,6 +148,7 @@ impl StateOptions {
             verify_bytes_max: 256 << 20,
             snapshot_free_bytes_min: 256 << 20,
             feed_bytes_max: 32 << 20,
+            checks_groups: cfg!(debug_assertions) || std::env::var_os(CHECK_GROUPS).is_some(),
         }
     }
 }

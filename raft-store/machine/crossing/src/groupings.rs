@@ -7,14 +7,14 @@
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::document::{Criteria, Patch};
-use quorate_machine::limits;
-use quorate_machine::machine::Bounds;
+use quorate_machine::machine::{Bounds, Vars};
 use quorate_machine::types::{
     Action, AfterFailure, Batch, Change, Command, Expect, Expiry, Key, KeyRange, ListOrder, ListShown, ListStep,
     Maintenance, NewTask, Outcome, QueueName, QuotaBounds, QuotaOp, QuotaSubject, Rejection, RemoveStep, Reply,
     RequestId, RetryPlan, RevisionFilter, SessionId, SessionOp, Start, Step, TaskOp, TaskState, TaskVerb, Ticket, Txn,
     Value, WhereChange, WhereOp, WriteOp,
 };
+use quorate_machine::{level, limits};
 
 use crate::chance::Chance;
 use crate::generate::{self, Sent, Theme, What};
@@ -103,8 +103,9 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts) -> Result<Met, Failure> {
     let mut chance = Chance::new(first ^ 0x6706);
     let bounds = bounds(&mut chance);
     let sizes = sizes(&mut chance, bounds);
-    let store = Store { seed: first, bounds, ..Store::default() };
-    let mut run = Run { store, sizes, sent: Sent::new(), met: Met::default(), theme: Theme::of(first) };
+    let vars = Vars { level: level::KNOWN, ..Vars::default() };
+    let store = Store { vars, has_counted_always: true, seed: first, bounds, ..Store::default() };
+    let mut run = Run { store, sizes, sent: Sent::new(), met: Met::default(), theme: Theme::of(first), ended: None };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
             run.step(*seed, texts);
@@ -155,6 +156,8 @@ struct Run {
     sent: Sent,
     met: Met,
     theme: Theme,
+    /// A session of a chosen id that was ended last.
+    ended: Option<SessionId>,
 }
 
 impl Run {
@@ -175,6 +178,10 @@ impl Run {
         }
         for _ in 0..chance.weighted(&[10, 60, 20, 10]) {
             commands.push(self.command(&mut chance));
+        }
+        // Until it is counted, a quota refuses nothing.
+        if chance.percent(40) && Picture::of(&self.store).quota_state.has_work() {
+            commands.push(Command::unnamed(Action::Maintain(Maintenance::Repair)));
         }
         for command in &commands {
             if let Some(id) = &command.request_id {
@@ -204,7 +211,9 @@ impl Run {
     }
 
     fn command(&mut self, chance: &mut Chance) -> Command {
-        let action = match chance.weighted(&[34, 8, 10, 8, 10, 8, 4, 10, 8]) {
+        let restarts = self.ended.is_some() && chance.percent(60);
+        let action = match chance.weighted(&[32, 8, 10, 8, 10, 8, 8, 12, 8]) {
+            _ if restarts => Action::Session(self.session(chance)),
             0 => Action::Write(self.write(chance)),
             1 => Action::Bulk((0..chance.between(1, 12)).map(|_| self.write(chance)).collect()),
             2 => Action::Txn(self.over_ranges(chance)),
@@ -242,9 +251,12 @@ impl Run {
         WriteOp { key, expect, condition: Criteria::default(), change, expiry, return_previous, session, guard: None }
     }
 
+    /// A session that lives: of a chosen id more often than not.
     fn some_session(&self, chance: &mut Chance) -> Option<SessionId> {
-        let picture = Picture::of(&self.store);
-        chance.maybe(&picture.sessions.keys().copied().collect::<Vec<_>>()).copied()
+        let living: Vec<_> = Picture::of(&self.store).sessions.into_keys().collect();
+        let chosen: Vec<_> = living.iter().copied().filter(|id| id.is_chosen()).collect();
+        let among = if chosen.is_empty() || chance.percent(30) { &living } else { &chosen };
+        chance.maybe(among).copied()
     }
 
     /// Removes and lists ranges, beside a write behind them.
@@ -291,9 +303,16 @@ impl Run {
     }
 
     fn session(&mut self, chance: &mut Chance) -> SessionOp {
+        // Whoever restarts with a fixed id begins again at once what it ended.
+        if let Some(id) = self.ended.take().filter(|_| chance.percent(80)) {
+            return SessionOp::CreateAs { id, ttl_ms: 5_000, owner: String::new(), labels: Vec::new() };
+        }
         match self.some_session(chance).filter(|_| chance.percent(60)) {
-            Some(id) => SessionOp::End(id),
-            None => match SessionId::chosen(chance.between(1, 3) as i64).filter(|_| chance.percent(50)) {
+            Some(id) => {
+                self.ended = Some(id).filter(|id| id.is_chosen());
+                SessionOp::End(id)
+            }
+            None => match SessionId::chosen(chance.between(1, 3) as i64).filter(|_| chance.percent(70)) {
                 Some(id) => SessionOp::CreateAs { id, ttl_ms: 5_000, owner: String::new(), labels: Vec::new() },
                 None => SessionOp::Create { ttl_ms: 5_000, owner: String::new(), labels: Vec::new() },
             },
@@ -316,7 +335,7 @@ impl Run {
                 then: AfterFailure::RetryIn(chance.below(900)),
             },
             (0, _) => {
-                let tasks = (0..chance.between(1, 8)).map(|_| NewTask {
+                let tasks = (0..chance.between(1, 16)).map(|_| NewTask {
                     id: None,
                     payload: self.value(chance),
                     start: Start::In(0),
@@ -361,8 +380,9 @@ fn quota(chance: &mut Chance) -> QuotaOp {
         return QuotaOp::Remove(subject);
     }
     let bounds = QuotaBounds {
-        bytes: *chance.pick(&[None, Some(10_000), Some(1_000_000_000)]),
-        entries: *chance.pick(&[None, Some(40), Some(1_000)]),
+        bytes: *chance.pick(&[None, Some(2_000), Some(50_000), Some(1_000_000_000)]),
+        entries: *chance.pick(&[None, Some(10), Some(40), Some(1_000)]),
+        tasks: *chance.pick(&[None, Some(3), Some(100)]),
         ..QuotaBounds::default()
     };
     QuotaOp::Set { subject, bounds }

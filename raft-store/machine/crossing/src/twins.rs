@@ -5,9 +5,9 @@
 
 use std::fmt::Debug;
 
+use quorate_machine::codec;
 use quorate_machine::machine::{self, Applied, Applier, Bounds, Contained, Fault, MemoryView, Vars};
 use quorate_machine::types::{Batch, NodeDisk, Reply};
-use quorate_machine::codec;
 
 use crate::chance::Chance;
 

@@ -20,6 +20,7 @@ mod find;
 mod guard;
 mod indexing;
 mod latches;
+mod layered;
 mod lock;
 mod lock_queue;
 mod maintain;
@@ -45,6 +46,7 @@ mod write;
 pub use bounds::Bounds;
 pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
 pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
+pub use layered::Layered;
 pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Most, Row, View, Write};
 

@@ -62,7 +62,7 @@ impl<V: View> Applier<'_, V> {
         let limit = limits::SESSIONS_MAX;
         let full = (self.vars.sessions >= limit).then_some(Rejection::TooMany { what: Bounded::Sessions, limit });
         let taken = match chosen {
-            Some(id) if fault.is_none() => self.session_row(id)?.map(|_| Rejection::SessionExists(id)),
+            Some(id) if fault.is_none() && self.is_in_use(id)? => Some(Rejection::SessionExists(id)),
             _ => None,
         };
         let beyond = match fault.is_none() && taken.is_none() && full.is_none() {
@@ -85,6 +85,13 @@ impl<V: View> Applier<'_, V> {
         self.count_for_principal(id, &caller.principal, PrincipalUse::default(), one)?;
         self.record(AuditOp::SessionCreate, Some(waker(id)), caller, AuditEffect::Beside);
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
+    }
+
+    /// Whether a session lives, or ended and something still hangs on it: claims that are given back later, or what was set aside.
+    /// Until that is gone nothing may hang on another one of its id.
+    fn is_in_use(&mut self, id: SessionId) -> Result<bool, Fault> {
+        let (start, end) = session::attached_to(id);
+        Ok(self.session_row(id)?.is_some() || !self.overlay.scan(&start, &end, 1)?.is_empty())
     }
 
     /// A session that is past its end and has not been ended yet goes on, too: it is over when it was ended.
@@ -303,6 +310,10 @@ impl<V: View> Applier<'_, V> {
     /// The timer of a session that ended with more claims of tasks than a batch had room for. Until then a task counts as claimed.
     pub(super) fn fire_session_tasks(&mut self, subject: &[u8]) -> Result<(), Fault> {
         let id = session::decode_id(subject)?;
+        // All claims were given up before their turn came, and the id is that of a new session: what hangs on it stays.
+        if self.session_row(id)?.is_some() {
+            return Ok(());
+        }
         let (start, end) = session::attached_to(id);
         let attached = self.overlay.scan(&start, &end, usize::MAX)?;
         let has_tasks_left = self.sharing_revision(|applier| {

@@ -155,6 +155,11 @@ fn of_queue(verb: TaskVerb) -> Command {
 /// So many tasks of 1 MiB each that are claimed with a session. Gives it, and a ticket of the last of them.
 fn with_claimed_tasks(store: &mut Store, count: usize) -> (SessionId, Ticket) {
     let session = begin_sessions(store, 1)[0];
+    (session, claim_tasks(store, session, count))
+}
+
+/// Schedules large tasks and claims them with a session. Gives the last claim.
+fn claim_tasks(store: &mut Store, session: SessionId, count: usize) -> Ticket {
     for nth in 0..count {
         let new = NewTask {
             id: Some(TaskId::new(format!("t{nth:03}")).unwrap()),
@@ -175,7 +180,7 @@ fn with_claimed_tasks(store: &mut Store, count: usize) -> (SessionId, Ticket) {
         let TaskReply::Claimed(claimed) = &**done else { panic!("{done:?}") };
         last = Some(Ticket { id: claimed.tasks[0].id.clone(), token: replies[0].revision });
     }
-    (session, last.unwrap())
+    last.unwrap()
 }
 
 fn claimed_tasks(store: &Store) -> usize {
@@ -244,5 +249,29 @@ fn a_step_into_a_new_epoch_ends_only_a_few_sessions_of_large_entries() {
     }
     assert!(steps >= 4, "{steps}");
     assert_eq!((store.vars.sessions, store.vars.sizes.entries), (0, 0));
+    store.check();
+}
+
+#[test]
+fn the_id_of_a_session_is_free_once_nothing_hangs_on_its_end() {
+    let mut store = hardened();
+    let id = SessionId::chosen(77).unwrap();
+    let create = SessionOp::CreateAs { id, ttl_ms: 1_000_000, owner: String::new(), labels: Vec::new() };
+    let create = Command::unnamed(Action::Session(create));
+    store.apply(&[batch(1, std::slice::from_ref(&create))]).unwrap();
+    claim_tasks(&mut store, id, 24);
+
+    let (replies, _) = store.apply(&[batch(1, &[end(id), create.clone()])]).unwrap();
+    let taken = || Outcome::Rejected(Rejection::SessionExists(id));
+    let mut outcome = replies[0][1].outcome.clone();
+    let mut refused = 0;
+    while outcome == Outcome::Deferred || outcome == taken() {
+        refused += u64::from(outcome == taken());
+        let (replies, _) = store.apply(&[batch(1, std::slice::from_ref(&create))]).unwrap();
+        outcome = replies[0][0].outcome.clone();
+    }
+    assert!(refused > 0, "the claims were given back at once: {outcome:?}");
+    assert!(matches!(outcome, Outcome::Session(SessionReply::Created { .. })), "{outcome:?}");
+    assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 0));
     store.check();
 }
