@@ -212,10 +212,10 @@ fn apply_group<'e, 'r>(
 
 /// Applies the entries of a group one by one, each to what those before it came to, and compares: answers, scalars and rows must be what
 /// the group came to, or this node would differ from others that group the same entries otherwise.
-fn check_group<'e>(
+fn check_group<'e, 'a>(
     view: &LatestView<'_>,
     (record, mut vars): (&AppliedRecord, Vars),
-    entries: impl Iterator<Item = (&'e LogEntry, &'e BatchReply)>,
+    entries: impl Iterator<Item = (&'e LogEntry, &'a BatchReply)>,
     group: &Applied,
 ) -> Result<(), StateFault> {
     let mut rows = Layered::new(view);
