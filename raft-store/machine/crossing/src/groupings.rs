@@ -7,14 +7,14 @@
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::document::{Criteria, Patch};
-use quorate_machine::machine::{Bounds, Vars};
+use quorate_machine::limits;
+use quorate_machine::machine::Bounds;
 use quorate_machine::types::{
     Action, AfterFailure, Batch, Change, Command, Expect, Expiry, Key, KeyRange, ListOrder, ListShown, ListStep,
     Maintenance, NewTask, Outcome, QueueName, QuotaBounds, QuotaOp, QuotaSubject, Rejection, RemoveStep, Reply,
     RequestId, RetryPlan, RevisionFilter, SessionId, SessionOp, Start, Step, TaskOp, TaskState, TaskVerb, Ticket, Txn,
     Value, WhereChange, WhereOp, WriteOp,
 };
-use quorate_machine::{level, limits};
 
 use crate::chance::Chance;
 use crate::generate::{self, Sent, Theme, What};
@@ -103,8 +103,7 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts) -> Result<Met, Failure> {
     let mut chance = Chance::new(first ^ 0x6706);
     let bounds = bounds(&mut chance);
     let sizes = sizes(&mut chance, bounds);
-    let vars = Vars { level: level::KNOWN, ..Vars::default() };
-    let store = Store { vars, has_counted_always: true, seed: first, bounds, ..Store::default() };
+    let store = Store { seed: first, bounds, ..Store::default() };
     let mut run = Run { store, sizes, sent: Sent::new(), met: Met::default(), theme: Theme::of(first), ended: None };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -181,7 +180,7 @@ impl Run {
         }
         // Until it is counted, a quota refuses nothing.
         if chance.percent(40) && Picture::of(&self.store).quota_state.has_work() {
-            commands.push(Command::unnamed(Action::Maintain(Maintenance::Repair)));
+            commands.push(Command::unnamed(Action::Maintain(Maintenance::Count)));
         }
         for command in &commands {
             if let Some(id) = &command.request_id {
@@ -190,8 +189,7 @@ impl Run {
         }
         let clock = self.store.vars.clock + self.time(&mut chance);
         let (wall, random) = (1_000_000 + clock, chance.draw().to_be_bytes());
-        let entry =
-            Batch { wall, seed: Some([random, random].concat().try_into().unwrap()), ..batch(clock, &commands) };
+        let entry = Batch { wall, seed: [random, random].concat().try_into().unwrap(), ..batch(clock, &commands) };
         let (replies, contained) = self.store.apply_contained(&[entry]);
         assert_eq!(contained, [], "contained while {commands:?} were applied");
         self.met.commands += commands.len() as u64;
@@ -390,7 +388,7 @@ fn quota(chance: &mut Chance) -> QuotaOp {
 
 fn maintenance(chance: &mut Chance, newest: u64) -> Maintenance {
     match chance.weighted(&[50, 30, 20]) {
-        0 => Maintenance::Repair,
+        0 => Maintenance::Count,
         1 => Maintenance::ExpireDue { limit: *chance.pick(&[1, 3, 1_000]) },
         _ => Maintenance::Compact { revision: newest.saturating_sub(chance.below(20)), groups_max: 50 },
     }

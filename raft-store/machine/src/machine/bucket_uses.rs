@@ -8,7 +8,6 @@ use super::view::{Fault, View};
 use crate::codec;
 use crate::keyspace::bucket;
 use crate::keyspace::bucket_use::{self, BucketUse};
-use crate::level::TENANTS;
 
 /// Those that were asked for so far: two as a rule.
 #[derive(Debug, Clone, Default)]
@@ -22,13 +21,6 @@ struct Counted {
     is_changed: bool,
 }
 
-impl BucketUses {
-    /// Forgets all before this one: their rows are dropped.
-    pub(super) fn forget_before(&mut self, oldest: u64) {
-        self.0.retain(|counted| counted.bucket >= oldest);
-    }
-}
-
 impl<V: View> Applier<'_, V> {
     /// What a bucket holds.
     pub(super) fn held_in(&mut self, bucket: u64) -> Result<BucketUse, Fault> {
@@ -36,22 +28,19 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn counted(&mut self, bucket: u64) -> Result<&mut Counted, Fault> {
-        let at = match self.bucket_uses.0.iter().position(|counted| counted.bucket == bucket) {
+        let at = match self.batch.bucket_uses.0.iter().position(|counted| counted.bucket == bucket) {
             Some(at) => at,
             None => {
                 let held = self.decoded(&bucket_use::row_key(bucket))?.unwrap_or_default();
-                self.bucket_uses.0.push(Counted { bucket, held, is_changed: false });
-                self.bucket_uses.0.len() - 1
+                self.batch.bucket_uses.0.push(Counted { bucket, held, is_changed: false });
+                self.batch.bucket_uses.0.len() - 1
             }
         };
-        Ok(&mut self.bucket_uses.0[at])
+        Ok(&mut self.batch.bucket_uses.0[at])
     }
 
     /// Counts in the bucket of now.
     pub(super) fn count_in_bucket(&mut self, count: impl FnOnce(&mut BucketUse)) -> Result<(), Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(());
-        }
         let counted = self.counted(bucket::at(self.vars.clock))?;
         count(&mut counted.held);
         counted.is_changed = true;
@@ -63,7 +52,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Writes the counts of a batch, at its end.
     pub(super) fn write_bucket_uses(&mut self) -> Result<(), Fault> {
-        for Counted { bucket, held, is_changed } in &mut self.bucket_uses.0 {
+        for Counted { bucket, held, is_changed } in &mut self.batch.bucket_uses.0 {
             if std::mem::take(is_changed) {
                 self.overlay.replace(&bucket_use::row_key(*bucket), Some(codec::encode(held)))?;
             }

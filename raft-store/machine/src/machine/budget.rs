@@ -4,10 +4,9 @@
 
 use super::Applier;
 use super::view::View;
-use crate::level;
 
-/// What a batch has taken so far; the same however batches are grouped into apply calls, so what the overlay happens to
-/// hold already does not count less.
+/// What a batch has taken so far, beside the rows that it writes. What is at hand already does not count less: that may be from
+/// a batch before.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Budget {
     /// Bytes that were counted where they were read, written or answered.
@@ -16,68 +15,33 @@ pub(super) struct Budget {
     lines: usize,
     /// Whether only a half is for what is done at present.
     is_halved: bool,
-    /// [`super::overlay::Overlay::written_bytes`] before the batch.
-    written_before: usize,
 }
 
 impl<V: View> Applier<'_, V> {
-    /// Begins to count what a batch takes.
-    pub(super) fn begin_budget(&mut self) {
-        self.budget = Budget { written_before: self.overlay.written_bytes(), ..Budget::default() };
-        if self.is_hardened() {
-            self.overlay.bound_rows();
-        }
-    }
-
     /// Counts what a command reads or answers.
     pub(super) fn take_bytes(&mut self, count: usize) {
-        self.budget.counted = self.budget.counted.saturating_add(count);
-        self.taken_in_all = self.taken_in_all.saturating_add(count);
-    }
-
-    /// Counts what is read, where that did not count before feature level 2.
-    pub(super) fn take_read(&mut self, bytes: usize) {
-        if self.is_hardened() {
-            self.take_bytes(bytes);
-        }
-    }
-
-    /// Counts a row that is written. From level 2 on the overlay counts each of them, with its key.
-    pub(super) fn take_row(&mut self, bytes: usize) {
-        self.taken_in_all = self.taken_in_all.saturating_add(bytes);
-        if !self.is_hardened() {
-            self.budget.counted = self.budget.counted.saturating_add(bytes);
-        }
+        self.batch.budget.counted = self.batch.budget.counted.saturating_add(count);
     }
 
     /// Counts a line of audit, in its encoded form.
     pub(super) fn take_line(&mut self, bytes: usize) {
-        self.budget.lines = self.budget.lines.saturating_add(bytes);
-        self.taken_in_all = self.taken_in_all.saturating_add(bytes);
-    }
-
-    /// Whether the bounds of feature level 2 hold.
-    pub(super) fn is_hardened(&self) -> bool {
-        self.vars.level >= level::HARDENED
+        self.batch.budget.lines = self.batch.budget.lines.saturating_add(bytes);
     }
 
     /// What the batch has taken so far.
     pub(super) fn taken(&self) -> usize {
-        let Budget { counted, lines, written_before, .. } = self.budget;
-        match self.is_hardened() {
-            false => counted,
-            true => counted.saturating_add(lines).saturating_add(self.overlay.written_bytes() - written_before),
-        }
+        let Budget { counted, lines, .. } = self.batch.budget;
+        counted.saturating_add(lines).saturating_add(self.overlay.written_bytes())
     }
 
     /// From here on only a half is there, or all of it again.
     pub(super) fn halve_budget(&mut self, is_halved: bool) {
-        self.budget.is_halved = is_halved;
+        self.batch.budget.is_halved = is_halved;
     }
 
     /// Whether what is done at present has taken what is there for it.
     pub(super) fn has_taken_its_part(&self) -> bool {
-        let parts = if self.budget.is_halved { 2 } else { 1 };
+        let parts = if self.batch.budget.is_halved { 2 } else { 1 };
         self.taken() >= self.bounds.batch_bytes / parts
     }
 

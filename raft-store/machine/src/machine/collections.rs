@@ -13,7 +13,6 @@ use crate::document::{Criteria, Json};
 use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
-use crate::level::Level;
 use crate::mutants;
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
 use crate::types::CollectionRow;
@@ -37,17 +36,24 @@ impl Draws {
 }
 
 impl<V: View> Applier<'_, V> {
+    /// What is at hand of collections is not so any more.
+    pub(super) fn forget_collections(&mut self) {
+        if !mutants::is("collections outlive their rules") {
+            self.batch.known_collections.clear();
+        }
+    }
+
     /// The collection that a key belongs to, if it is declared.
     pub(super) fn collection_of(&mut self, key: &[u8]) -> Result<Option<Arc<CollectionRow>>, Fault> {
         if self.vars.collections == 0 {
             return Ok(None);
         }
         for name in candidates(key) {
-            let known = match self.known_collections.get(name) {
+            let known = match self.batch.known_collections.get(name) {
                 Some(known) => known.clone(),
                 None => {
                     let found = self.collection(&collection::row_key(name))?.map(Arc::new);
-                    self.known_collections.insert(name.to_vec(), found.clone());
+                    self.batch.known_collections.insert(name.to_vec(), found.clone());
                     found
                 }
             };
@@ -165,16 +171,14 @@ impl<V: View> Applier<'_, V> {
         if collection.rules.indexes().is_empty() {
             return Ok(());
         }
-        if mutants::is("joint removals stay indexed") && after.is_none() && self.joint.is_some() {
+        if mutants::is("joint removals stay indexed") && after.is_none() && self.batch.joint.is_some() {
             return Ok(());
         }
         let (before, after) = (index_rows(collection, key, before)?, index_rows(collection, key, after)?);
         for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
-            self.take_row(row_key.len());
             self.overlay.take(row_key)?;
         }
         for row_key in after.into_iter().filter(|row_key| !before.contains(row_key)) {
-            self.take_row(row_key.len());
             self.overlay.insert_absent(row_key, Vec::new())?;
         }
         Ok(())
@@ -202,10 +206,9 @@ pub(super) fn understood<'c>(
     collection: Option<&CollectionRow>,
     criteria: &'c Criteria,
     wall: WallMillis,
-    level: Level,
 ) -> Cow<'c, Criteria> {
     match collection {
-        Some(collection) => collection.rules.converted(criteria, wall, level),
+        Some(collection) => collection.rules.converted(criteria, wall),
         None => Cow::Borrowed(criteria),
     }
 }

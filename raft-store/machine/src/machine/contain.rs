@@ -16,7 +16,6 @@ use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Refusal};
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::{family, family_range, task, timer};
-use crate::level;
 use crate::limits;
 use crate::types::{Action, Command, FaultsOp, Outcome, Rejection, Reply, Revision, TaskOp, TaskVerb};
 
@@ -96,9 +95,9 @@ impl<V: View> Applier<'_, V> {
         if !self.is_containing {
             return work(self).map(Ok);
         }
-        let (vars, lines, depth) = (self.vars.clone(), self.lines.len(), self.overlay.depth());
-        let bucket_uses = self.bucket_uses.clone();
-        let saved = Savepoint { vars, lines, joint: self.joint, bucket_uses, depth };
+        let (vars, lines, depth) = (self.vars.clone(), self.batch.lines.len(), self.overlay.depth());
+        let bucket_uses = self.batch.bucket_uses.clone();
+        let saved = Savepoint { vars, lines, joint: self.batch.joint, bucket_uses, depth };
         self.overlay.begin();
         match catching(|| work(self)) {
             Ok(done) => {
@@ -119,22 +118,26 @@ impl<V: View> Applier<'_, V> {
             self.overlay.undo();
         }
         self.vars = saved.vars;
-        self.lines.truncate(saved.lines);
-        self.joint = saved.joint;
-        self.bucket_uses = saved.bucket_uses;
+        self.batch.lines.truncate(saved.lines);
+        self.batch.joint = saved.joint;
+        self.batch.bucket_uses = saved.bucket_uses;
         // What was taken of the batch's bound stays taken: the work was done.
         // It may hold what was taken back. `woken` may too: who is woken for nothing looks and waits on.
-        self.known_collections.clear();
-        self.known_quotas = KnownQuotas::default();
+        self.batch.known_collections.clear();
+        self.batch.known_quotas = KnownQuotas::default();
     }
 
     /// What a command comes to that faulted, and was taken back: an answer like any other, the same on every node.
     pub(super) fn faulted(&mut self, encoded: &[u8], fault: Fault) -> Result<Reply, Fault> {
         self.take_bytes(encoded.len());
-        self.contained.push(Contained { index: self.index, what: ContainedWork::Command(self.nth), fault });
+        self.contained.push(Contained { index: self.batch.index, what: ContainedWork::Command(self.batch.nth), fault });
         // What is noted about it could fault in turn; then less is noted.
         if let Err(fault) = self.at_savepoint(|applier| applier.note_faulted(encoded))? {
-            self.contained.push(Contained { index: self.index, what: ContainedWork::Command(self.nth), fault });
+            self.contained.push(Contained {
+                index: self.batch.index,
+                what: ContainedWork::Command(self.batch.nth),
+                fault,
+            });
             self.record(AuditOp::Unknown, None, Caller::default(), AuditEffect::Refused(Refusal::Internal));
         }
         Ok(self.reply(Outcome::Rejected(Rejection::Internal)))
@@ -143,14 +146,14 @@ impl<V: View> Applier<'_, V> {
     /// Keeps a faulted command for a report, its outcome under its request id, and a line of audit.
     fn note_faulted(&mut self, encoded: &[u8]) -> Result<(), Fault> {
         let Vars { revision, clock, wall, level, .. } = self.vars;
-        let command = catching(|| Ok(readable(encoded, level).ok()))?;
+        let command = catching(|| Ok(readable(encoded).ok()))?;
         let command = command.unwrap_or_else(|| Command::unnamed(Action::Faults(FaultsOp::Forget)));
         let kept = match encoded.len() <= limits::FAULT_COMMAND_BYTES_MAX {
             true => encoded.to_vec(),
             false => Vec::new(),
         };
         let row = FaultRow { revision, clock, wall, level, command: kept };
-        self.overlay.insert_new(fault::row_key(self.index, self.nth), codec::encode(&row))?;
+        self.overlay.insert_new(fault::row_key(self.batch.index, self.batch.nth), codec::encode(&row))?;
         self.count_faults(|counts| counts.commands += 1)?;
         self.drop_oldest_fault()?;
         let reply = self.reply(Outcome::Rejected(Rejection::Internal));
@@ -210,7 +213,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Sets work aside that faulted: its row goes, and comes back when an operator has it tried again.
     pub(super) fn park(&mut self, work: &[u8], fault: Fault) -> Result<(), Fault> {
-        self.contained.push(Contained { index: self.index, what: ContainedWork::Work(work.to_vec()), fault });
+        self.contained.push(Contained { index: self.batch.index, what: ContainedWork::Work(work.to_vec()), fault });
         self.park_row(work)
     }
 
@@ -224,7 +227,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Tells the log of a fault of work that is not set aside.
     pub(super) fn note_contained(&mut self, work: &[u8], fault: Fault) {
-        self.contained.push(Contained { index: self.index, what: ContainedWork::Work(work.to_vec()), fault });
+        self.contained.push(Contained { index: self.batch.index, what: ContainedWork::Work(work.to_vec()), fault });
     }
 
     fn park_row(&mut self, work: &[u8]) -> Result<(), Fault> {
@@ -232,7 +235,7 @@ impl<V: View> Applier<'_, V> {
             self.overlay.replace(work, None)?;
         }
         let Vars { revision, clock, wall, .. } = self.vars;
-        let row = codec::encode(&ParkedRow { index: self.index, revision, clock, wall });
+        let row = codec::encode(&ParkedRow { index: self.batch.index, revision, clock, wall });
         let was_there = self.overlay.replace(&fault::parked_key(work), Some(row))?.is_some();
         match was_there {
             true => Ok(()),
@@ -269,10 +272,6 @@ impl<V: View> Applier<'_, V> {
 
     /// What an operator does about faults.
     pub(super) fn faults(&mut self, op: FaultsOp, caller: Caller) -> Result<Outcome, Fault> {
-        if self.vars.level < level::HARDENED {
-            // Word for word what a build says that does not know the command.
-            return Ok(self.refuse(None, caller, Rejection::Unsupported(super::UNREADABLE.into())).outcome);
-        }
         let work = match &op {
             FaultsOp::Retry(work) | FaultsOp::Drop(work) => Some(work),
             FaultsOp::Forget => None,
@@ -314,7 +313,6 @@ impl<V: View> Applier<'_, V> {
             }
             Some(&family::AUDIT) => self.work_on_row(work, |applier| applier.compact_parked(work))?,
             Some(&family::ATTACHED) => self.work_on_row(work, |applier| applier.take_parked(work))?,
-            Some(&family::SESSION) => self.work_on_row(work, |applier| applier.count_anew(work))?,
             Some(&family::LOCK_HEAD) => self.work_on_row(work, |applier| applier.grant_parked(work))?,
             _ => {}
         }

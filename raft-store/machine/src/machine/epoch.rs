@@ -4,7 +4,7 @@
 //! and locks end. Pure like the rest, but never part of a log: it is done before the new cluster has its first entry, and
 //! all its nodes begin with the outcome.
 
-use super::vars::{Sizes, Vars};
+use super::vars::{Sums, Vars};
 use super::view::{Fault, View};
 use super::{Applied, Applier, Caller};
 use crate::codec;
@@ -14,14 +14,13 @@ use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{bucket, entry, family, family_range, quota};
-use crate::types::{EntryMeta, PrefixUse, QuotaState, QuotaSubject, Revision};
+use crate::types::{EntryMeta, PrefixUse, QuotaState, QuotaSubject, Revision, Seed};
 
 /// By so much revisions jump: more than a cluster does in three years of 10,000 writes a second, so whatever the old one
 /// did after the backup stays below; and ten thousand such jumps fit into a number of JSON.
 pub const EPOCH_REVISIONS: Revision = 1_000_000_000_000;
 
-/// Most sessions ended and locks forgotten in one step. From feature level 2 on a step takes what a batch may, and what the
-/// last of them takes beyond that; claims of tasks that are left are given back by the first batches of the new epoch.
+/// Most sessions ended and locks forgotten in one step. A step takes what a batch may, and what the last of them takes beyond that; claims of tasks that are left are given back by the first batches of the new epoch.
 const STEP: usize = 16;
 
 /// Whose name the lines of audit bear.
@@ -30,6 +29,8 @@ const PRINCIPAL: &str = "new epoch";
 /// The rows and scalars of a state as its new epoch begins, taken in one by one.
 pub struct Epoch {
     vars: Vars,
+    /// Those of the rows, counted anew one by one.
+    sums: Sums,
     hasher: RowHasher,
     collections: u64,
 }
@@ -42,14 +43,11 @@ impl Epoch {
         let revision = vars.revision.checked_add(EPOCH_REVISIONS).map(|revision| revision.max(floor));
         let revision = revision.ok_or_else(|| Fault::Invariant("no revisions are left for a new epoch".into()))?;
         let epoch = vars.epoch + 1;
-        // Those of the rows are counted anew, one by one.
-        let (lasting_digest, buckets, sizes) = (0, Vec::new(), Sizes::default());
         let (oldest_revision, epoch_revision) = (revision, revision);
-        let counted = Vars { lasting_digest, buckets, sizes, ..vars };
         // Users, roles and tokens go on; what was authorised before does not.
-        let access = if counted.access == 0 { 0 } else { revision };
-        let vars = Vars { revision, oldest_revision, epoch, epoch_revision, access, ..counted };
-        Ok(Self { vars, hasher: RowHasher::default(), collections: 0 })
+        let access = if vars.access == 0 { 0 } else { revision };
+        let vars = Vars { revision, oldest_revision, epoch, epoch_revision, access, ..vars };
+        Ok(Self { vars, sums: Sums::default(), hasher: RowHasher::default(), collections: 0 })
     }
 
     /// Takes a row in: the value it has from now on. Entries get a new token, so that none of before fits.
@@ -83,12 +81,13 @@ impl Epoch {
             _ => value,
         };
         let mark = self.hasher.mark(row_key, &value);
-        self.vars.exchange(row_key, None, Some(mark));
+        self.sums.exchange(row_key, None, Some(mark));
         Ok(value)
     }
 
     /// The scalars once all rows are taken in.
-    pub fn finish(self) -> Result<Vars, Fault> {
+    pub fn finish(mut self) -> Result<Vars, Fault> {
+        self.vars.put_sums(self.sums);
         match self.collections == self.vars.collections {
             true => Ok(self.vars),
             false => Err(Fault::Invariant(format!(
@@ -113,15 +112,14 @@ impl EpochStep {
     /// last log entry. `None` once there are none.
     pub fn next<V: View>(&mut self, view: &V, vars: Vars, index: u64) -> Result<Option<Applied>, Fault> {
         let mut applier = Applier::new(view, vars);
-        applier.index = index;
-        applier.begin_budget();
+        applier.begin(index, Seed::default());
         let (start, end) = family_range(family::SESSION);
         let sessions = view.scan(start.max(self.sessions_from.clone()).as_slice(), &end, STEP)?;
         if !sessions.is_empty() {
             for (row_key, row) in &sessions {
                 applier.end_session_of_before(row_key, row)?;
                 self.sessions_from = [row_key.as_slice(), &[0]].concat();
-                if applier.is_hardened() && applier.has_taken_all() {
+                if applier.has_taken_all() {
                     break;
                 }
             }
@@ -136,7 +134,7 @@ impl EpochStep {
         for (row_key, _) in &locks {
             applier.end_lock(row_key)?;
             self.locks_from = [row_key.as_slice(), &[0]].concat();
-            if applier.is_hardened() && applier.has_taken_all() {
+            if applier.has_taken_all() {
                 break;
             }
         }
@@ -151,11 +149,8 @@ impl<V: View> Applier<'_, V> {
         let row: SessionRow = codec::decode(row).map_err(damaged)?;
         self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
         let caller = Caller { request_id: None, principal: PRINCIPAL.to_owned() };
-        match self.is_hardened() {
-            // Whoever waits is of before, too: nobody is granted anything.
-            true => self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ()),
-            false => self.end_session(id, AuditOp::SessionEnd, caller),
-        }
+        // Whoever waits is of before, too: nobody is granted anything.
+        self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ())
     }
 }
 

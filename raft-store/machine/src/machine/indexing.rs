@@ -56,7 +56,7 @@ impl<V: View> Applier<'_, V> {
         state.stage = IndexStage::Failed(IndexFailure::Internal);
         self.overlay.insert_absent(index::dropped_key(state.id), Vec::new())?;
         self.overlay.replace(row_key, Some(codec::encode(&row)))?;
-        self.known_collections.clear();
+        self.forget_collections();
         self.note_contained(row_key, fault);
         Ok(())
     }
@@ -71,7 +71,7 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok((cleared, true)) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, _) in page {
-                if cleared > 0 && self.is_hardened() && self.has_taken_all() {
+                if cleared > 0 && self.has_taken_all() {
                     return Ok((cleared, false));
                 }
                 self.overlay.take(&row_key)?;
@@ -124,7 +124,7 @@ impl<V: View> Applier<'_, V> {
         }
         row.indexes[at].stage = stage;
         self.overlay.replace(row_key, Some(codec::encode(&row)))?;
-        self.known_collections.clear();
+        self.forget_collections();
         Ok(taken.max(1))
     }
 

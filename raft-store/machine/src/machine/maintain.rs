@@ -14,7 +14,7 @@ use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
 use crate::mutants;
-use crate::types::{Key, Maintenance, Outcome, QuotaState, Revision, SessionId, Waker};
+use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
 const GROUPS_PAGE_ROWS: usize = 64;
@@ -30,22 +30,14 @@ impl<V: View> Applier<'_, V> {
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
             Maintenance::Indexes { rows_max } => self.index_step(rows_max as usize),
             Maintenance::RaiseLevel { level } => self.raise_level(level),
-            Maintenance::Repair => self.repair_step(),
+            Maintenance::Count => self.count_step(),
         }
     }
 
     /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
     fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
         level::check(level)?;
-        let (was_hardened, had_quotas) = (self.is_hardened(), self.vars.level >= level::TENANTS);
         self.vars.level = self.vars.level.max(level);
-        if self.is_hardened() && !was_hardened && !mutants::is("sums are not healed") {
-            self.begin_repair()?;
-        }
-        if self.vars.level >= level::TENANTS && !had_quotas && self.vars.sessions > 0 {
-            let state = self.quota_state()?;
-            self.put_quota_state(QuotaState { sessions_from: Some(SessionId(0)), ..state })?;
-        }
         Ok(maintained(0, false))
     }
 
@@ -59,7 +51,7 @@ impl<V: View> Applier<'_, V> {
         }
         let (forgotten, more) = self.each_due(lock::due_range(self.vars.clock), limit - removed, Self::forget_lock)?;
         // The timers fired at the head of the batch, as of every batch; those that are left do so at the next.
-        Ok(maintained(removed + forgotten + self.fired, more || self.has_due_timers()))
+        Ok(maintained(removed + forgotten + self.batch.fired, more || self.has_due_timers()))
     }
 
     /// Takes a step for each row of a range, in order, until the batch has taken all that it may. Gives how many of at most
@@ -109,7 +101,7 @@ impl<V: View> Applier<'_, V> {
     /// stays readable at each step.
     fn compact(&mut self, revision: Revision, groups_max: usize) -> Result<Outcome, Fault> {
         // What this very batch changed is not on record yet, so it stays out.
-        let target = revision.min(self.batch_start);
+        let target = revision.min(self.batch.start);
         if target <= self.vars.oldest_revision {
             return Ok(maintained(0, false));
         }
@@ -126,10 +118,10 @@ impl<V: View> Applier<'_, V> {
             }
             for (row_key, row) in page {
                 let is_full = groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX;
-                if is_full || (groups > 0 && self.is_hardened() && self.has_taken_all()) {
+                if is_full || (groups > 0 && self.has_taken_all()) {
                     return Ok(maintained(groups, true));
                 }
-                self.take_read(row.len());
+                self.take_bytes(row.len());
                 rows += self.compact_next(&row_key, &row)?;
                 groups += 1;
                 start = row_key;
@@ -173,12 +165,12 @@ impl<V: View> Applier<'_, V> {
                     rows += 1;
                     continue;
                 }
-                AuditEffect::RelockedFrom { row } => {
+                AuditEffect::Relocked { row } => {
                     self.overlay.delete_known(relocked::row_key(key.as_bytes(), line.revision), row)?;
                     rows += 1;
                     continue;
                 }
-                AuditEffect::Relocked | AuditEffect::Beside | AuditEffect::Refused(_) => continue,
+                AuditEffect::Beside | AuditEffect::Refused(_) => continue,
             };
             if let Some(previous) = previous {
                 self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row)?;

@@ -8,11 +8,10 @@ use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::{family, family_range, members};
-use crate::level;
 use crate::limits;
 use crate::types::{
     Bounded, InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, Outcome, Rejection,
-    RemovedRow, SecretHash, TokenId,
+    RemovedRow, SecretHash, Seed, TokenId,
 };
 
 /// What becomes of an operation that is not refused.
@@ -48,17 +47,14 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// A membership entry is applied: from feature level 5 on, who was a member with a disk and is not any more never comes back with
-    /// it, and who became one has no more use for its invitation. Both lists are in order.
+    /// A membership entry is applied: who was a member with a disk and is not any more never comes back with it, and who became one has no more use for its invitation. Both lists are in order.
     pub fn apply_membership(&mut self, index: u64, before: &[NodeDisk], after: &[NodeDisk]) -> Result<(), Fault> {
-        assert!(index > self.index || self.index == 0, "log index {index} applied after {}", self.index);
-        if self.vars.level < level::TENANTS {
-            return Ok(());
-        }
-        self.index = index;
-        self.seed = None;
-        self.batch_start = self.vars.revision;
-        self.begin_budget();
+        assert!(
+            index > self.batch.index || self.batch.index == 0,
+            "log index {index} applied after {}",
+            self.batch.index
+        );
+        self.begin(index, Seed::default());
         for node in before.iter().filter(|node| !after.contains(node)) {
             self.note_removed(*node)?;
         }

@@ -30,7 +30,6 @@ mod quota_counts;
 mod quota_walk;
 mod quotas;
 mod ranges;
-mod repair;
 mod requests;
 mod rules;
 mod sessions;
@@ -58,7 +57,6 @@ use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
 use crate::keyspace::{bucket, refusals};
-use crate::level::{Level, TIMES};
 use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
@@ -70,38 +68,53 @@ use quota_counts::KnownQuotas;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
 /// before it did, also those of earlier batches.
+///
+/// Invariant: a batch comes to the same whichever batches stand before it in the call, since nodes group them differently. So all that
+/// a command can ask for is in `batch`, which is made anew for each, but for:
+/// - `overlay`, which answers by key and by range only, and as the view does once everything pending is written;
+/// - `vars`, which are what is stored after the batch before. Digests and sizes, which are known when the call ends, are not among them
+///   meanwhile: [`Overlay`] has them, and tells nobody;
+/// - `bounds` and `is_containing`: the first is the same on every node, the second changes what becomes of a fault, and nothing else.
+///
+/// The rest is only written until the call ends.
 pub struct Applier<'v, V: View> {
     overlay: Overlay<'v, V>,
     vars: Vars,
     bounds: Bounds,
-    /// Log index of the batch being applied; 0 before the first.
+    batch: Work,
+    /// Whether faults are contained: until then the first ends everything.
+    is_containing: bool,
+    /// Bytes that the batches before this one have taken.
+    spent: usize,
+    changed: Vec<KeyChange>,
+    woken: BTreeSet<Key>,
+    contained: Vec<Contained>,
+}
+
+/// The batch being applied, and what is at hand while it is.
+#[derive(Debug, Default)]
+struct Work {
+    /// Its log index; 0 before the first.
     index: u64,
-    /// Revision before the batch being applied.
-    batch_start: Revision,
-    /// What the commands of the batch being applied have taken so far.
+    /// Revision before it.
+    start: Revision,
+    /// Its randomness.
+    seed: Seed,
+    /// What its commands have taken so far.
     budget: Budget,
-    /// Bytes that all batches so far have taken.
-    taken_in_all: usize,
+    /// Timers that fired at its head.
+    fired: usize,
+    /// Number in it of the command being applied.
+    nth: u32,
     /// While writes share one revision: that, once the first of them took it.
     joint: Option<Option<Revision>>,
+    /// Its audit lines.
+    lines: Vec<AuditLine>,
     /// Collections looked for so far, those that are not declared too.
     known_collections: BTreeMap<Vec<u8>, Option<Arc<CollectionRow>>>,
     /// What is at hand of quotas.
     known_quotas: KnownQuotas,
     bucket_uses: BucketUses,
-    /// Audit lines of the batch being applied.
-    lines: Vec<AuditLine>,
-    changed: Vec<KeyChange>,
-    woken: BTreeSet<Key>,
-    /// Timers that fired at the head of the batch being applied.
-    fired: usize,
-    /// Number in its batch of the command being applied.
-    nth: u32,
-    /// Randomness of the batch being applied.
-    seed: Option<Seed>,
-    /// Whether faults are contained: until then the first ends everything.
-    is_containing: bool,
-    contained: Vec<Contained>,
 }
 
 /// What an apply call comes to.
@@ -136,30 +149,12 @@ impl Caller {
 
 impl<'v, V: View> Applier<'v, V> {
     /// Starts on the rows and scalars as of the last apply call.
-    pub fn new(view: &'v V, vars: Vars) -> Self {
-        let batch_start = vars.revision;
-        let overlay = Overlay::new(view);
-        Self {
-            overlay,
-            vars,
-            bounds: Bounds::default(),
-            index: 0,
-            batch_start,
-            budget: Budget::default(),
-            taken_in_all: 0,
-            joint: None,
-            known_collections: BTreeMap::new(),
-            known_quotas: KnownQuotas::default(),
-            bucket_uses: BucketUses::default(),
-            lines: Vec::new(),
-            changed: Vec::new(),
-            woken: BTreeSet::new(),
-            fired: 0,
-            nth: 0,
-            seed: None,
-            is_containing: false,
-            contained: Vec::new(),
-        }
+    pub fn new(view: &'v V, mut vars: Vars) -> Self {
+        let overlay = Overlay::new(view, vars.take_sums());
+        let batch = Work { start: vars.revision, ..Work::default() };
+        let (changed, woken, contained) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let bounds = Bounds::default();
+        Self { overlay, vars, bounds, batch, is_containing: false, spent: 0, changed, woken, contained }
     }
 
     /// Keeps to these bounds instead of a node's.
@@ -169,34 +164,68 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// One whose writes are thrown away. Its randomness is that of no batch: keys of locks are as long as real ones, and open none.
     fn rehearsing(view: &'v V, vars: &Vars, index: u64) -> Self {
-        Self { index, seed: Some(Seed::default()), ..Self::new(view, vars.clone()) }
+        let mut applier = Self::new(view, vars.clone());
+        applier.begin(index, Seed::default());
+        applier
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
     /// the applier must be thrown away.
     pub fn apply_batch(&mut self, index: u64, batch: &Batch) -> Result<Vec<Reply>, Fault> {
-        assert!(index > self.index, "log index {index} applied after {}", self.index);
-        self.index = index;
-        self.seed = batch.seed;
-        self.batch_start = self.vars.revision;
-        self.begin_budget();
+        assert!(index > self.batch.index, "log index {index} applied after {}", self.batch.index);
+        let is_first = self.batch.index == 0;
+        self.begin(index, batch.seed);
         let clock_before = self.vars.clock;
-        self.vars.clock = clock_before.max(batch.clock);
+        if is_first || !mutants::is("the clock stands in a call") {
+            self.vars.clock = clock_before.max(batch.clock);
+        }
         self.vars.wall = self.vars.wall.max(batch.wall);
         self.drop_old_buckets(clock_before);
-        self.fired = self.fire_due()?;
+        if is_first || !mutants::is("timers fire once a call") {
+            self.batch.fired = self.fire_due()?;
+        }
         let mut replies = Vec::with_capacity(batch.commands.len());
         for (nth, encoded) in (0..).zip(&batch.commands) {
-            self.nth = nth;
+            self.batch.nth = nth;
             replies.push(self.apply_next(encoded)?);
         }
         self.close_batch()?;
         Ok(replies)
     }
 
+    /// Leaves behind all that was of the batch before.
+    fn begin(&mut self, index: u64, seed: Seed) {
+        self.spent = self.spent.saturating_add(self.taken());
+        let before =
+            std::mem::replace(&mut self.batch, Work { index, seed, start: self.vars.revision, ..Work::default() });
+        self.overlay.begin_batch();
+        self.outlive(before);
+    }
+
+    /// What bugs on purpose do not leave behind.
+    fn outlive(&mut self, before: Work) {
+        if before.index == 0 {
+            return;
+        }
+        if mutants::is("budgets go on") {
+            self.batch.budget = before.budget;
+        }
+        if mutants::is("collections outlive their rules") {
+            self.batch.known_collections = before.known_collections;
+        } else if mutants::is("quotas outlive their change") {
+            self.batch.known_quotas = before.known_quotas;
+        }
+        if mutants::is("audit begins with the call") {
+            self.batch.start = before.start;
+        }
+        if mutants::is("one randomness for a call") {
+            self.batch.seed = before.seed;
+        }
+    }
+
     /// Bytes that the batches so far read, write and answer: what [`Self::finish`] gives takes about as much memory.
     pub fn taken_bytes(&self) -> usize {
-        self.taken_in_all
+        self.spent.saturating_add(self.taken())
     }
 
     /// The writes of everything applied so far.
@@ -215,7 +244,7 @@ impl<'v, V: View> Applier<'v, V> {
             Err(fault) => self.faulted(encoded, fault)?,
         };
         self.take_bytes(reply.outcome.value_bytes());
-        self.take_read(reply.outcome.detail_bytes());
+        self.take_bytes(reply.outcome.detail_bytes());
         Ok(reply)
     }
 
@@ -238,7 +267,7 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
-        let command = match readable(encoded, self.vars.level) {
+        let command = match readable(encoded) {
             Ok(command) => command,
             Err(reason) => return Ok(self.refuse(None, Caller::default(), Rejection::Unsupported(reason))),
         };
@@ -251,10 +280,7 @@ impl<'v, V: View> Applier<'v, V> {
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
         match self.kept_reply(&id, &command.principal)? {
-            // The hash alone is not enough: one can be made that is like another's.
-            Some(kept) if kept.fingerprint == fingerprint && kept.principal == command.principal => {
-                self.replay(&command.action, kept.reply)
-            }
+            Some(kept) if kept.fingerprint == fingerprint => self.replay(&command.action, kept.reply),
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),
@@ -318,7 +344,7 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// The revision that the next change takes.
     fn next_revision(&self) -> Result<Revision, Fault> {
-        match self.joint {
+        match self.batch.joint {
             Some(Some(revision)) => Ok(revision),
             None | Some(None) => successor(self.vars.revision),
         }
@@ -328,21 +354,27 @@ impl<'v, V: View> Applier<'v, V> {
     fn take_revision(&mut self) -> Result<(), Fault> {
         let revision = self.next_revision()?;
         self.vars.revision = revision;
-        self.joint = self.joint.map(|_| Some(revision));
+        self.batch.joint = self.batch.joint.map(|_| Some(revision));
         Ok(())
     }
 
     /// Does something of which all changes share one revision.
     fn sharing_revision<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
-        assert!(self.joint.is_none(), "a joint revision within another: {:?}", self.joint);
-        self.joint = Some(None);
+        assert!(self.batch.joint.is_none(), "a joint revision within another: {:?}", self.batch.joint);
+        self.batch.joint = Some(None);
         let done = work(self)?;
-        self.joint = None;
+        self.batch.joint = None;
         Ok(done)
     }
 
     fn reply(&self, outcome: Outcome) -> Reply {
-        Reply { index: self.index, revision: self.vars.revision, clock: self.vars.clock, replayed: false, outcome }
+        Reply {
+            index: self.batch.index,
+            revision: self.vars.revision,
+            clock: self.vars.clock,
+            replayed: false,
+            outcome,
+        }
     }
 
     /// Adds a line at the current revision.
@@ -350,7 +382,7 @@ impl<'v, V: View> Applier<'v, V> {
         let Caller { request_id, principal } = caller;
         let line = AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect };
         self.take_line(audit::line_bytes(&line));
-        self.lines.push(line);
+        self.batch.lines.push(line);
     }
 
     /// Writes what is written once a batch.
@@ -361,22 +393,22 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// Writes the batch's lines as one row and tells its changes.
     fn close_audit_group(&mut self) -> Result<(), Fault> {
-        if self.lines.is_empty() {
+        if self.batch.lines.is_empty() {
             return Ok(());
         }
         let group = AuditGroup {
-            index: self.index,
+            index: self.batch.index,
             clock: self.vars.clock,
             wall: self.vars.wall,
-            first_revision: self.batch_start.saturating_add(1),
+            first_revision: self.batch.start.saturating_add(1),
             last_revision: self.vars.revision,
-            lines: std::mem::take(&mut self.lines),
+            lines: std::mem::take(&mut self.batch.lines),
         };
         let row = audit::encode(&group);
-        if group.last_revision > self.batch_start {
-            self.overlay.insert_new(audit::row_key(group.last_revision, self.index), row)?;
+        if group.last_revision > self.batch.start {
+            self.overlay.insert_new(audit::row_key(group.last_revision, self.batch.index), row)?;
         } else {
-            let row_key = refusals::row_key(bucket::at(self.vars.clock), self.index);
+            let row_key = refusals::row_key(bucket::at(self.vars.clock), self.batch.index);
             if self.has_room_for_refusals(row_key.len() + row.len())? {
                 self.overlay.insert_new(row_key, row)?;
             }
@@ -405,10 +437,9 @@ pub fn rehearse<V: View>(
     let mut applier = Applier::rehearsing(view, vars, index);
     let mut reply = None;
     while let Some(command) = next(reply.take()) {
-        applier.batch_start = applier.vars.revision;
-        applier.begin_budget();
+        applier.begin(index, Seed::default());
         let limit = limits::REHEARSAL_BYTES_MAX as u64;
-        reply = Some(match applier.taken_in_all as u64 > limit {
+        reply = Some(match applier.taken_bytes() as u64 > limit {
             true => applier.reply(Outcome::Rejected(Rejection::TooMuch { limit })),
             false => catching(|| applier.rehearsed(&command))?,
         });
@@ -437,30 +468,17 @@ fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
 }
 
-/// Whether a command has something in it that builds cannot decode which know no more than this level. What was so before the level of
-/// times is judged where it is executed.
-fn reads_more_than(action: &Action, level: Level) -> bool {
-    let needed = action.level_needed();
-    needed >= TIMES && needed > level
-}
-
-/// What is told of a command that this build cannot decode.
-const UNREADABLE: &str = "a command that this build cannot decode";
-
-/// Decodes a command; says what is wrong with one that this build cannot read, or that members cannot who know no more than this
-/// level: all answer the same.
-fn readable(encoded: &[u8], level: Level) -> Result<Command, String> {
+/// Decodes a command; says what is wrong with one that this build cannot read. A build of a later level says the same, word for word,
+/// of what this one cannot decode, until that level is reached.
+fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
         return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
     }
     let command = command_codec::decode_command(encoded).map_err(|error| match error {
         // bincode's words name Rust types as the compiler at hand spells them.
-        CodecError::Malformed(_) => UNREADABLE.to_owned(),
+        CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
     })?;
-    if reads_more_than(&command.action, level) {
-        return Err(UNREADABLE.to_owned());
-    }
     if !command.request_id.as_ref().is_none_or(RequestId::is_valid) {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map;
 use std::ops::Bound;
 
-use super::vars::Vars;
+use super::vars::{Sums, Vars};
 use super::view::{Fault, Most, Page, Row, View, Write};
 use crate::digest::{RowHasher, RowMark};
+use crate::keyspace::bucket;
 use crate::limits;
 use crate::mutants;
 
@@ -19,10 +20,10 @@ pub(super) struct Overlay<'v, V: View> {
     slots: BTreeMap<Vec<u8>, Slot>,
     dropped: Vec<(Vec<u8>, Vec<u8>)>,
     hasher: RowHasher,
-    /// Bytes of all keys and rows written so far, however often the same one.
+    /// Digests and sizes of the view's rows, until the writes count.
+    sums: Sums,
+    /// Bytes of all keys and rows that the batch has written, however often the same one.
     written: usize,
-    /// Most bytes of one row.
-    row_bytes_max: usize,
     /// For each [`Self::begin`], the slots changed since as they were then; `None` where there was none. Innermost last.
     before: Vec<BTreeMap<Vec<u8>, Option<Slot>>>,
 }
@@ -49,17 +50,17 @@ enum SlotState {
 }
 
 impl<'v, V: View> Overlay<'v, V> {
-    pub(super) fn new(view: &'v V) -> Self {
+    pub(super) fn new(view: &'v V, sums: Sums) -> Self {
         let (slots, dropped, hasher) = (BTreeMap::new(), Vec::new(), RowHasher::default());
-        Self { view, slots, dropped, hasher, written: 0, row_bytes_max: usize::MAX, before: Vec::new() }
+        Self { view, slots, dropped, hasher, sums, written: 0, before: Vec::new() }
     }
 
-    /// From now on no row is written that has more than [`limits::ROW_BYTES_MAX`].
-    pub(super) fn bound_rows(&mut self) {
-        self.row_bytes_max = limits::ROW_BYTES_MAX;
+    /// What is counted from now on is of another batch.
+    pub(super) fn begin_batch(&mut self) {
+        self.written = 0;
     }
 
-    /// Bytes of all keys and rows written so far, however often the same one, and however it came to be known before.
+    /// Bytes of all keys and rows that the batch has written, however often the same one, and however it came to be known before.
     pub(super) fn written_bytes(&self) -> usize {
         self.written
     }
@@ -70,7 +71,7 @@ impl<'v, V: View> Overlay<'v, V> {
         if !(mutants::is("rows at hand are free") && self.slots.contains_key(key)) {
             self.count_bytes(key.len().saturating_add(bytes));
         }
-        match bytes > self.row_bytes_max {
+        match bytes > limits::ROW_BYTES_MAX {
             true => Err(Fault::Invariant(format!("row {} would have {bytes} bytes", key.escape_ascii()))),
             false => Ok(()),
         }
@@ -324,20 +325,20 @@ impl<'v, V: View> Overlay<'v, V> {
         rows
     }
 
-    /// Deletes the rows of `[start, end)` in the view unread; their part of the digest is the caller's to subtract.
-    pub(super) fn drop_range(&mut self, start: Vec<u8>, end: Vec<u8>) {
-        self.forget_range(&start, &end);
-        self.dropped.push((start, end));
-    }
-
-    /// Forgets the pending rows of `[start, end)`.
-    pub(super) fn forget_range(&mut self, start: &[u8], end: &[u8]) {
-        assert!(self.before.is_empty(), "a range is dropped among changes that can be undone");
-        let range = (Bound::Included(start), Bound::Excluded(end));
-        let keys: Vec<Vec<u8>> = self.slots.range::<[u8], _>(range).map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            self.slots.remove(&key);
+    /// Drops the rows of all buckets before one, pending ones and, unread, those of the view.
+    pub(super) fn drop_buckets(&mut self, oldest: u64) {
+        assert!(self.before.is_empty(), "buckets are dropped among changes that can be undone");
+        for family in bucket::FAMILIES {
+            let (start, end) = bucket::range(family, 0, oldest);
+            if !mutants::is("dropped buckets stay pending") {
+                let range = self.slots.range::<[u8], _>((Bound::Included(&start[..]), Bound::Excluded(&end[..])));
+                let keys: Vec<Vec<u8>> = range.map(|(key, _)| key.clone()).collect();
+                keys.iter().for_each(|key| drop(self.slots.remove(key)));
+            }
+            let of_view = self.sums.buckets.iter().filter(|part| part.bucket < oldest);
+            self.dropped.extend(of_view.map(|part| bucket::range(family, part.bucket, part.bucket + 1)));
         }
+        self.sums.buckets.retain(|part| part.bucket >= oldest);
     }
 
     /// The writes, dropped ranges first; brings the digests and sizes in `vars` up to date.
@@ -351,13 +352,14 @@ impl<'v, V: View> Overlay<'v, V> {
                 (Some(_), Some(mark)) => Some(mark),
                 (Some(row), None) => Some(self.hasher.mark(&key, row)),
             };
-            vars.exchange(&key, original, mark);
+            self.sums.exchange(&key, original, mark);
             match slot.row {
                 Some(value) => writes.push(Write::Put { key, value }),
                 None if original.is_some() => writes.push(Write::Delete { key }),
                 None => {}
             }
         }
+        vars.put_sums(self.sums);
         writes
     }
 }
@@ -378,7 +380,7 @@ mod tests {
 
     /// Rows of different sizes, of which some are pending, deleted, or both.
     fn overlaid(view: &MemoryView) -> (Overlay<'_, MemoryView>, BTreeMap<Vec<u8>, Vec<u8>>) {
-        let mut overlay = Overlay::new(view);
+        let mut overlay = Overlay::new(view, Sums::default());
         let mut rows = view.0.clone();
         for nth in 0..40_u8 {
             let row = (nth % 3 != 0).then(|| vec![nth; usize::from(nth)]);
@@ -398,9 +400,10 @@ mod tests {
         let mut view = MemoryView((0..40_u8).filter(|nth| nth % 4 != 2).map(|nth| (vec![nth], vec![0; 30])).collect());
         let other = view.clone();
         let (mut pending, rows) = overlaid(&other);
-        pending.drop_range(vec![20], vec![24]);
+        pending.dropped.push((vec![20], vec![24]));
+        pending.slots.retain(|key, _| !(20..24).contains(&key[0]));
         view.0 = rows.into_iter().filter(|(key, _)| !(20..24).contains(&key[0])).collect();
-        let written = Overlay::new(&view);
+        let written = Overlay::new(&view, Sums::default());
         for (rows, bytes) in [(0, 9), (1, 1_000), (3, 40), (100, 1), (100, 90), (7, 250), (100, usize::MAX)] {
             for (start, end) in (0..40_u8).flat_map(|start| (start..=40).map(move |end| ([start], [end]))) {
                 for reverse in [false, true] {

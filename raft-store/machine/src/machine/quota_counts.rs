@@ -9,12 +9,10 @@ use super::view::{Fault, Most, View};
 use super::{Applier, quota_walk};
 use crate::codec;
 use crate::keyspace::quota;
-use crate::level::TENANTS;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
     BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Rejection,
-    SessionId,
 };
 
 /// A prefix with a quota, and what that allows.
@@ -71,23 +69,20 @@ impl PrefixUse {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// What holds for all quotas together; nothing below the feature level.
+    /// What holds for all quotas together.
     pub(super) fn quota_state(&mut self) -> Result<QuotaState, Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(QuotaState::default());
-        }
-        if let Some(state) = self.known_quotas.state {
+        if let Some(state) = self.batch.known_quotas.state {
             return Ok(state);
         }
         let state = self.decoded(quota::STATE_KEY)?.unwrap_or_default();
-        self.known_quotas.state = Some(state);
+        self.batch.known_quotas.state = Some(state);
         Ok(state)
     }
 
     pub(super) fn put_quota_state(&mut self, state: QuotaState) -> Result<(), Fault> {
         let row = (state != QuotaState::default()).then(|| codec::encode(&state));
         self.overlay.replace(quota::STATE_KEY, row)?;
-        self.known_quotas.state = Some(state);
+        self.batch.known_quotas.state = Some(state);
         Ok(())
     }
 
@@ -98,10 +93,10 @@ impl<V: View> Applier<'_, V> {
             return Ok(Arc::default());
         }
         // Before the look at what is at hand: what a batch takes does not depend on what was looked for before it.
-        let known = self.known_quotas.last.as_ref().filter(|(known, _)| known == name);
+        let known = self.batch.known_quotas.last.as_ref().filter(|(known, _)| known == name);
         let known = known.map(|(_, around)| Arc::clone(around));
         if known.is_none() || !mutants::is("looks at hand are free") {
-            self.take_read(limits::LOOK_BYTES);
+            self.take_bytes(limits::LOOK_BYTES);
         }
         if let Some(around) = known {
             return Ok(around);
@@ -120,7 +115,7 @@ impl<V: View> Applier<'_, V> {
             next = row.parent.map(|parent| quota::row_key(&QuotaSubject::Prefix(parent)));
         }
         let around: Arc<[Covering]> = around.into();
-        self.known_quotas.last = Some((name.to_vec(), Arc::clone(&around)));
+        self.batch.known_quotas.last = Some((name.to_vec(), Arc::clone(&around)));
         Ok(around)
     }
 
@@ -189,7 +184,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether a principal may have one more of this. Without authentication there is nobody to bound.
     pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Result<Result<(), Rejection>, Fault> {
-        if principal.is_empty() || self.vars.level < TENANTS || self.quota_state()?.sessions_from.is_some() {
+        if principal.is_empty() {
             return Ok(Ok(()));
         }
         let subject = QuotaSubject::Principal(principal.to_owned());
@@ -210,12 +205,11 @@ impl<V: View> Applier<'_, V> {
     /// Counts for the principal of a session that this changes: how many sessions and places in locks it had, and has now.
     pub(super) fn count_for_principal(
         &mut self,
-        session: SessionId,
         principal: &str,
         before: PrincipalUse,
         after: PrincipalUse,
     ) -> Result<(), Fault> {
-        if principal.is_empty() || self.vars.level < TENANTS || !self.quota_state()?.counts(session) {
+        if principal.is_empty() {
             return Ok(());
         }
         let row_key = quota::use_key(&QuotaSubject::Principal(principal.to_owned()));
@@ -230,11 +224,9 @@ impl<V: View> Applier<'_, V> {
 
     /// Goes on with the counting of what was there before it was counted; nothing where that is done.
     pub(super) fn count_step(&mut self) -> Result<crate::types::Outcome, Fault> {
-        let state = self.quota_state()?;
-        match (state.sessions_from, state.counting) {
-            (Some(from), _) => quota_walk::count_sessions(self, from),
-            (None, 0) => Ok(super::maintain::maintained(0, false)),
-            (None, _) => quota_walk::count_prefix(self),
+        match self.quota_state()?.counting {
+            0 => Ok(super::maintain::maintained(0, false)),
+            _ => quota_walk::count_prefix(self),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::quota;
 use crate::limits;
+use crate::mutants;
 use crate::types::{Bounded, Outcome, PrefixUse, QuotaBounds, QuotaOp, QuotaRow, QuotaState, QuotaSubject, Rejection};
 
 /// Something that is not refused: the row as it is now, and whether that is a change.
@@ -38,7 +39,9 @@ impl<V: View> Applier<'_, V> {
                 if is_change {
                     self.take_revision()?;
                     self.record(audit, Some(key), caller, AuditEffect::Beside);
-                    self.known_quotas = KnownQuotas::default();
+                    if !mutants::is("quotas outlive their change") {
+                        self.batch.known_quotas = KnownQuotas::default();
+                    }
                 }
                 Outcome::Quota(row.map(Box::new))
             }
@@ -93,7 +96,7 @@ impl<V: View> Applier<'_, V> {
     fn enter_prefix(&mut self, subject: &QuotaSubject) -> Result<Option<Vec<u8>>, Fault> {
         let QuotaSubject::Prefix(prefix) = subject else { return Ok(None) };
         // The count was raised just now, and there may have been none before.
-        self.known_quotas.last = None;
+        self.batch.known_quotas.last = None;
         let around = self.quotas_around(prefix)?.first().cloned();
         let parent = around.and_then(|(subject, _)| match subject {
             QuotaSubject::Prefix(parent) => Some(parent),

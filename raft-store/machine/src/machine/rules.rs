@@ -36,9 +36,8 @@ impl<V: View> Applier<'_, V> {
         }
         self.vars.collections += u64::from(row.is_some());
         self.vars.collections -= u64::from(current.is_some());
-        self.known_collections.clear();
+        self.forget_collections();
         let encoded = row.as_ref().map(codec::encode);
-        self.take_row(encoded.as_ref().map_or(0, Vec::len));
         self.overlay.replace(&row_key, encoded)?;
         self.record(AuditOp::Rules, None, caller, AuditEffect::Beside);
         Ok(Outcome::RulesSet(row.map(Box::new)))

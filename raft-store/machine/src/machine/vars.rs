@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::digest::{self, RowMark};
 use crate::keyspace::{bucket, family};
-use crate::level::Level;
+use crate::level::{self, Level};
 use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
@@ -84,7 +84,7 @@ impl Default for Vars {
             lasting_digest: 0,
             buckets: Vec::new(),
             sizes: Sizes::default(),
-            level: 0,
+            level: level::FIRST,
             epoch: 0,
             epoch_revision: 0,
             access: 0,
@@ -98,6 +98,27 @@ impl Vars {
         self.buckets.iter().fold(self.lasting_digest, |sum, bucket| sum.wrapping_add(bucket.digest))
     }
 
+    /// Takes the digests and sizes out, and leaves nothing in their place.
+    pub(super) fn take_sums(&mut self) -> Sums {
+        let lasting_digest = std::mem::take(&mut self.lasting_digest);
+        Sums { lasting_digest, buckets: std::mem::take(&mut self.buckets), sizes: std::mem::take(&mut self.sizes) }
+    }
+
+    /// Puts digests and sizes back.
+    pub(super) fn put_sums(&mut self, sums: Sums) {
+        Sums { lasting_digest: self.lasting_digest, buckets: self.buckets, sizes: self.sizes } = sums;
+    }
+}
+
+/// The digests and sizes among the scalars: known once all writes of an apply call are, so no command may see them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    pub(super) lasting_digest: u128,
+    pub(super) buckets: Vec<BucketDigest>,
+    pub(super) sizes: Sizes,
+}
+
+impl Sums {
     /// One row took the place of another: at most one of the two is nothing.
     pub(super) fn exchange(&mut self, row_key: &[u8], before: Option<RowMark>, after: Option<RowMark>) {
         let hash = |mark: Option<RowMark>| mark.map_or(0, |mark| mark.hash);
