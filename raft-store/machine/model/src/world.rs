@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::{lock_queue, session};
-use quorate_machine::machine::{self, Applier, MemoryView, Vars, View};
+use quorate_machine::machine::{self, Applier, Fault, MemoryView, Vars, View};
 use quorate_machine::types::{
     Acquire, Action, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName, LockOp,
     LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionId, SessionOp, SessionReply, Value,
@@ -81,6 +81,25 @@ pub struct Client {
     asked: usize,
 }
 
+/// An entry, what it was applied to, and what it answered.
+#[derive(Debug, Clone)]
+struct Entry {
+    rows: Arc<MemoryView>,
+    vars: Vars,
+    batch: Batch,
+    replies: Vec<Reply>,
+}
+
+/// The entry that was applied last: what comes next is applied together with it, too. Two states do not differ by it.
+#[derive(Debug, Clone, Default)]
+struct Last(Option<Entry>);
+
+impl PartialEq for Last {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// A state of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
@@ -97,6 +116,8 @@ pub struct World {
     newest: [Revision; 2],
     seen: BTreeSet<Seen>,
     broken: Option<(Rule, String)>,
+    /// The entry that was applied last.
+    last: Last,
     /// How many steps led here.
     pub steps: usize,
 }
@@ -123,6 +144,7 @@ impl World {
             newest: [0; 2],
             seen: BTreeSet::new(),
             broken: None,
+            last: Last::default(),
             steps: 0,
         };
         for _ in 0..bounds.clients {
@@ -349,12 +371,13 @@ impl World {
         let commands = commands.iter().map(command_codec::encode_command).collect();
         let seed = [7; 16];
         let batch = Batch { clock: self.clock, wall: self.clock, seed, commands };
-        let applied = mutants::with(bounds.mutant, || {
-            machine::catching(|| {
+        let (applied, together) = mutants::with(bounds.mutant, || {
+            let applied = machine::catching(|| {
                 let mut applier = Applier::new(&*self.rows, self.vars.clone());
                 let replies = applier.apply_batch(self.index + 1, &batch)?;
                 Ok((replies, applier.finish()))
-            })
+            });
+            (applied, self.together(&batch))
         });
         match applied {
             Err(fault) => {
@@ -362,12 +385,32 @@ impl World {
                 None
             }
             Ok((mut replies, applied)) => {
+                if together.is_some_and(|together| together != Ok((replies.clone(), applied.vars.clone()))) {
+                    self.breaks(Rule::Sound, "an entry comes to something else together with the one before it".into());
+                }
+                let (rows, vars) = (Arc::clone(&self.rows), self.vars.clone());
+                self.last = Last(Some(Entry { rows, vars, batch, replies: replies.clone() }));
                 Arc::make_mut(&mut self.rows).write(applied.writes);
                 self.vars = applied.vars;
                 self.index += 1;
                 replies.pop()
             }
         }
+    }
+
+    /// What a batch comes to in one call with the entry before it, if there is one: its answers and the scalars, of which the digest is of
+    /// all rows.
+    fn together(&self, batch: &Batch) -> Option<Result<(Vec<Reply>, Vars), Fault>> {
+        let before = self.last.0.as_ref()?;
+        Some(machine::catching(|| {
+            let mut applier = Applier::new(&*before.rows, before.vars.clone());
+            let replies = applier.apply_batch(self.index, &before.batch)?;
+            if replies != before.replies {
+                return Err(Fault::Invariant("the entry before it comes to something else".into()));
+            }
+            let replies = applier.apply_batch(self.index + 1, batch)?;
+            Ok((replies, applier.finish().vars))
+        }))
     }
 }
 

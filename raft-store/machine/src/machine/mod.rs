@@ -212,7 +212,7 @@ impl<'v, V: View> Applier<'v, V> {
         }
         if mutants::is("collections outlive their rules") {
             self.batch.known_collections = before.known_collections;
-        } else if mutants::is("quotas outlive their change") {
+        } else if mutants::is("quotas outlive their change") || mutants::is("looks at hand are free") {
             self.batch.known_quotas = before.known_quotas;
         }
         if mutants::is("audit begins with the call") {
