@@ -46,6 +46,7 @@ impl Guarded {
             })
             .await;
         }
+        cluster.wait_level().await;
         Self { cluster, dir }
     }
 

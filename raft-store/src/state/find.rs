@@ -11,6 +11,7 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::keyspace::audit;
 use crate::keyspace::{after_prefix, family, family_range};
+use crate::level;
 use crate::types::CollectionRow;
 use crate::types::{Key, Revision};
 
@@ -35,7 +36,7 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
         return scan(moment, query, pin);
     };
     let converted;
-    let query = match collection.rules.converted(&query.criteria, pin.wall) {
+    let query = match collection.rules.converted(&query.criteria, pin.wall, level::KNOWN) {
         Cow::Borrowed(_) => query,
         Cow::Owned(criteria) => {
             converted = FindQuery { criteria, ..query.clone() };

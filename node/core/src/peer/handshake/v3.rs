@@ -1,0 +1,89 @@
+//! Version 3: a node reads the format that it writes, and no other.
+
+use bincode::{Decode, Encode};
+use quorate_store::level::Level;
+use quorate_store::raft::wire::MemberRecord;
+
+/// See [`super::Hello`].
+#[derive(Encode, Decode)]
+pub struct Hello {
+    pub format_version: u8,
+    pub channel: u8,
+    pub cluster_id: Option<u128>,
+    pub node_id: u64,
+    pub incarnation: u128,
+    pub member: MemberRecord,
+    pub to_node: Option<u64>,
+    pub level_known: Level,
+}
+
+/// See [`super::Welcome`].
+#[derive(Encode, Decode)]
+pub struct Welcome {
+    pub format_version: u8,
+    pub cluster_id: Option<u128>,
+    pub node_id: u64,
+    pub incarnation: u128,
+    pub refusal: Option<String>,
+    pub level_known: Level,
+}
+
+impl From<&super::Hello> for Hello {
+    fn from(hello: &super::Hello) -> Self {
+        Self {
+            format_version: hello.format_version,
+            channel: hello.channel,
+            cluster_id: hello.cluster_id,
+            node_id: hello.node_id,
+            incarnation: hello.incarnation,
+            member: hello.member.clone(),
+            to_node: hello.to_node,
+            level_known: hello.level_known,
+        }
+    }
+}
+
+impl From<Hello> for super::Hello {
+    fn from(hello: Hello) -> Self {
+        Self {
+            protocol: 3,
+            formats_read: (hello.format_version, hello.format_version),
+            format_version: hello.format_version,
+            channel: hello.channel,
+            cluster_id: hello.cluster_id,
+            node_id: hello.node_id,
+            incarnation: hello.incarnation,
+            member: hello.member,
+            to_node: hello.to_node,
+            level_known: hello.level_known,
+        }
+    }
+}
+
+impl From<&super::Welcome> for Welcome {
+    fn from(welcome: &super::Welcome) -> Self {
+        Self {
+            format_version: welcome.format_version,
+            cluster_id: welcome.cluster_id,
+            node_id: welcome.node_id,
+            incarnation: welcome.incarnation,
+            refusal: welcome.refusal.clone(),
+            level_known: welcome.level_known,
+        }
+    }
+}
+
+impl From<Welcome> for super::Welcome {
+    fn from(welcome: Welcome) -> Self {
+        Self {
+            protocol: 3,
+            formats_read: (welcome.format_version, welcome.format_version),
+            format_version: welcome.format_version,
+            cluster_id: welcome.cluster_id,
+            node_id: welcome.node_id,
+            incarnation: welcome.incarnation,
+            refusal: welcome.refusal,
+            level_known: welcome.level_known,
+        }
+    }
+}
