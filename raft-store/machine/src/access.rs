@@ -11,7 +11,6 @@ mod requirements;
 use bincode::{Decode, Encode};
 
 use crate::keyspace::after_prefix;
-use crate::level::{Level, TENANTS};
 
 pub use requirements::{Requirement, Visit};
 
@@ -29,9 +28,9 @@ pub enum Permission {
     Lock,
     /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
     Admin,
-    /// Takes backups of everything, on the empty prefix; nothing else, not even a read. From the level of tenants on.
+    /// Takes backups of everything, on the empty prefix; nothing else, not even a read.
     Backup,
-    /// Sees how the nodes and the cluster are, on the empty prefix; no entry and no name of one. From the level of tenants on.
+    /// Sees how the nodes and the cluster are, on the empty prefix; no entry and no name of one.
     Monitor,
 }
 
@@ -73,11 +72,6 @@ impl Permission {
             Self::Backup | Self::Monitor => true,
             Self::Read | Self::Write | Self::Lock | Self::Admin => false,
         }
-    }
-
-    /// The feature level from which on a role may have it.
-    pub fn level_needed(self) -> Level {
-        if self.is_of_operators() { TENANTS } else { 0 }
     }
 }
 

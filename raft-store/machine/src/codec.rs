@@ -7,9 +7,8 @@ use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 
 use crate::versions::Versions;
 
-/// Versions of records. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no coordination, 4 no sizes
-/// and no epochs, 5 no users. No release ever wrote those.)
-pub const RECORDS: Versions = Versions::new(6, 6, 6);
+/// Versions of records.
+pub const RECORDS: Versions = Versions::new(1, 1, 1);
 
 /// Leads every record written by this build.
 pub const FORMAT_VERSION: u8 = RECORDS.writes() as u8;

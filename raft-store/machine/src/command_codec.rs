@@ -5,7 +5,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::codec::{CONFIG, CodecError, FORMAT_VERSION, LARGEST_ELEMENT, RECORDS, Reader, decode_whole};
+use crate::codec::{CONFIG, CodecError, FORMAT_VERSION, LARGEST_ELEMENT, Reader, decode_whole};
 use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 
 const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
@@ -57,18 +57,15 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
     Ok(Command { request_id, principal, action, access_revision })
 }
 
-/// Is set in the version of a batch with a seed. Builds that do not know it take it for a version of later.
-const SEEDED: u8 = 0x80;
-
-/// Frames a batch: version, clocks, the seed if there is one, count, then each command with its length. Commands are copied, not
+/// Frames a batch: version, clocks, seed, count, then each command with its length. Commands are copied, not
 /// re-encoded.
 pub fn encode_batch(batch: &Batch) -> Bytes {
     let body: usize = batch.commands.iter().map(|command| 4 + command.len()).sum();
     let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 16 + 4 + body);
-    bytes.put_u8(batch.seed.map_or(FORMAT_VERSION, |_| SEEDED | FORMAT_VERSION));
+    bytes.put_u8(FORMAT_VERSION);
     bytes.put_u64_le(batch.clock);
     bytes.put_u64_le(batch.wall);
-    bytes.put_slice(batch.seed.as_ref().map_or(&[], |seed| seed.as_slice()));
+    bytes.put_slice(&batch.seed);
     bytes.put_u32_le(u32::try_from(batch.commands.len()).expect("a batch is bounded by limits::BATCH_COMMANDS_MAX"));
     for command in &batch.commands {
         bytes.put_u32_le(u32::try_from(command.len()).expect("a command is bounded by limits::COMMAND_BYTES_MAX"));
@@ -80,15 +77,10 @@ pub fn encode_batch(batch: &Batch) -> Bytes {
 /// Reverses [`encode_batch`]; the commands share the given bytes.
 pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    let is_seeded = bytes.first().is_some_and(|first| first & SEEDED != 0 && RECORDS.reads((first & !SEEDED).into()));
-    if is_seeded {
-        reader.take(1)?;
-    } else {
-        reader.version()?;
-    }
+    reader.version()?;
     let clock = reader.u64()?;
     let wall = reader.u64()?;
-    let seed = if is_seeded { Some(reader.take(16)?.try_into().expect("sixteen bytes were taken")) } else { None };
+    let seed = reader.take(16)?.try_into().expect("sixteen bytes were taken");
     let count = reader.u32()?;
     let mut commands = Vec::with_capacity((count as usize).min(crate::limits::BATCH_COMMANDS_MAX));
     for _ in 0..count {

@@ -27,7 +27,6 @@ pub const ALL: &[(&str, &str)] = &[
     ("tombstones stay", "compaction leaves the tombstones of what was removed"),
     ("shorter delays stay", "a lock that is held back for longer keeps the timer of before"),
     ("any token is anybody's", "who knows a token may release what somebody else holds by it"),
-    ("sums are not healed", "reaching the feature level counts no sums anew"),
     ("removals stay in quotas", "what is removed still counts for the quotas of its prefixes"),
     ("locks stay with their principal", "a place in a lock that is given up still counts for its principal"),
     ("quotas count from now on", "what was there before a quota does not count for it"),

@@ -25,7 +25,7 @@ use crate::codec;
 
 use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
-use crate::level::{self, Level};
+use crate::level::Level;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
@@ -215,9 +215,8 @@ pub enum Maintenance {
         /// Every member said that it knows it.
         level: Level,
     },
-    /// Goes on with the healing that follows the raise to [`crate::level::HARDENED`]; nothing where that is done. Takes no
-    /// revision.
-    Repair,
+    /// Goes on with the counting of what prefixes had before their quotas; nothing where that is done. Takes no revision.
+    Count,
 }
 
 /// What a command does.
@@ -252,42 +251,12 @@ pub enum Action {
     Task(TaskOp),
     /// Users, roles and tokens.
     Access(AccessOp),
-    /// What an operator does about contained faults. Only from [`crate::level::HARDENED`] on.
+    /// What an operator does about contained faults.
     Faults(FaultsOp),
-    /// Who may become a member. Only from [`crate::level::TENANTS`] on.
+    /// Who may become a member.
     Members(MembersOp),
-    /// Quotas. Only from [`crate::level::TENANTS`] on.
+    /// Quotas.
     Quota(QuotaOp),
-}
-
-impl Action {
-    /// The feature level from which on it may be put into the log: members of before it may be unable to read it.
-    pub fn level_needed(&self) -> Level {
-        let of_write = |op: &WriteOp| op.condition.level_needed();
-        match self {
-            Self::Write(op) => of_write(op),
-            Self::Bulk(ops) => ops.iter().map(of_write).max().unwrap_or(0),
-            Self::Txn(txn) => txn.level_needed(),
-            Self::Where(op) => op.criteria.level_needed().max(op.condition.level_needed()),
-            Self::Claim(op) => op.criteria.level_needed().max(op.order.level_needed()),
-            Self::Faults(_) => level::HARDENED,
-            Self::Quota(_) => level::TENANTS,
-            Self::Session(SessionOp::CreateAs { .. }) => level::RANGES,
-            Self::Members(_) => level::TENANTS,
-            Self::Access(AccessOp::SetRole { grants, .. }) => {
-                grants.iter().map(|grant| grant.permission.level_needed()).max().unwrap_or(0)
-            }
-            Self::Maintain(_)
-            | Self::Rules(_)
-            | Self::Numbers(_)
-            | Self::Session(_)
-            | Self::Lock(_)
-            | Self::Barrier(_)
-            | Self::Latch(_)
-            | Self::Task(_)
-            | Self::Access(_) => 0,
-        }
-    }
 }
 
 /// What an operator does about contained faults, see [`crate::keyspace::fault`].
@@ -362,9 +331,8 @@ pub struct Batch {
     pub clock: ClusterMillis,
     /// The proposer's wall clock. Apply uses `max(previous, this)`.
     pub wall: WallMillis,
-    /// Random bytes of the proposer, of which the machine makes what nobody may guess. None below
-    /// [`crate::level::HARDENED`]: older builds cannot read them.
-    pub seed: Option<Seed>,
+    /// Random bytes of the proposer, of which the machine makes what nobody may guess.
+    pub seed: Seed,
     /// The commands, each in the encoded form of [`crate::command_codec::encode_command`].
     pub commands: Vec<bytes::Bytes>,
 }
@@ -512,8 +480,7 @@ pub enum Rejection {
     Internal,
     /// A session of the id that was chosen lives.
     SessionExists(SessionId),
-    /// A release or a proclamation by a token of somebody else's session, from level [`crate::level::TENANTS`] on: tokens are shown to
-    /// everybody who may read the lock.
+    /// A release or a proclamation by a token of somebody else's session: tokens are shown to everybody who may read the lock.
     NotYours,
     /// Something about newcomers that cannot be.
     Members(MembersFault),

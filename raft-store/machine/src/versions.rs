@@ -2,11 +2,11 @@
 //!
 //! Owns the rule of upgrades, for everything that outlives a process or goes to another one: records, segments of the log, backups, the
 //! protocol between nodes. A build reads what the release before it wrote, and writes what that one reads until the cluster's feature
-//! level says that nobody needs it any more ([`crate::level`]); so a node may go forth and back between the two. 0.1.0 is the first
-//! release: what it writes, every later build reads.
+//! level says that nobody needs it any more ([`crate::level`]); so a node may go forth and back between the two. The first release
+//! writes version 1 of everything, and what it writes, every later build reads.
 //!
 //! To change a layout: the new one gets the next number and a file of its own, that of before moves to a file that is named by its
-//! number (`v6.rs`) and only reads, and the number joins `reads` at once but `writes` only from a feature level on. A number leaves
+//! number (`v1.rs`) and only reads, and the number joins `reads` at once but `writes` only from a feature level on. A number leaves
 //! `reads` never, as long as a release that wrote it is among the kept data of `cluster-tests/tests/fixtures`.
 
 use std::fmt;
@@ -55,7 +55,7 @@ impl Versions {
     }
 }
 
-/// "version 6", "versions 6 to 7".
+/// "version 1", "versions 1 to 2".
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.oldest == self.newest {

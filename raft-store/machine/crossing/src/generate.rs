@@ -136,13 +136,13 @@ impl Generator<'_> {
             return Some(Action::Maintain(Maintenance::Indexes { rows_max }));
         }
         if goes_on && self.picture.quota_state.has_work() {
-            return Some(Action::Maintain(Maintenance::Repair));
+            return Some(Action::Maintain(Maintenance::Count));
         }
         let (is_at_rest, looks) = (self.picture.groups == 0, self.chance.percent(10));
         if is_at_rest && looks {
             return Some(match self.chance.percent(75) {
                 true => Action::Faults(self.faults()),
-                false => Action::Maintain(Maintenance::Repair),
+                false => Action::Maintain(Maintenance::Count),
             });
         }
         let has_failed = has(|stage| matches!(stage, IndexStage::Failed(_)));
@@ -174,8 +174,6 @@ impl Generator<'_> {
             12 => Action::Access(self.access()),
             13 => Action::Maintain(self.maintenance()),
             14 => Action::Faults(self.faults()),
-            // Before the level nobody can read these, and they are not even looked at.
-            _ if self.picture.level() < level::TENANTS => Action::Faults(self.faults()),
             15 => Action::Members(self.members()),
             _ => Action::Quota(self.quota()),
         }
@@ -224,10 +222,6 @@ impl Generator<'_> {
             1 => AccessOp::RemoveUser(names::user(nth)),
             2 => {
                 let permission = *self.chance.pick(&PERMISSIONS);
-                let permission = match permission.level_needed() > self.picture.level() {
-                    true => Permission::Read,
-                    false => permission,
-                };
                 let grants = vec![Grant { permission, prefix: self.chance.pick(&names::PREFIXES).as_bytes().to_vec() }];
                 AccessOp::SetRole { name: names::role(nth), grants }
             }
@@ -262,8 +256,7 @@ impl Generator<'_> {
     }
 
     fn maintenance(&mut self) -> Maintenance {
-        let raises = if self.picture.level() < level::KNOWN { 14 } else { 4 };
-        match self.chance.weighted(&[25, 25, 42, 4, raises]) {
+        match self.chance.weighted(&[25, 25, 42, 4, 4]) {
             0 => Maintenance::ExpireDue { limit: *self.chance.pick(&[0, 1, 2, 100]) },
             1 => {
                 let newest = self.picture.vars.revision;
@@ -271,11 +264,8 @@ impl Generator<'_> {
                 Maintenance::Compact { revision, groups_max: *self.chance.pick(&[1, 3, 1_000]) }
             }
             2 => Maintenance::Indexes { rows_max: *self.chance.pick(&[1, 1, 2, 100]) },
-            3 => Maintenance::Repair,
-            _ => {
-                let last = if self.picture.level() == 0 { 1 } else { level::KNOWN };
-                Maintenance::RaiseLevel { level: *self.chance.pick(&[0, last, level::KNOWN]) }
-            }
+            3 => Maintenance::Count,
+            _ => Maintenance::RaiseLevel { level: *self.chance.pick(&[0, level::KNOWN]) },
         }
     }
 

@@ -121,7 +121,7 @@ pub const OTHERS: [(&str, Target); 55] = [
     ("maintain: compact", Target::Everything),
     ("maintain: indexes", Target::Everything),
     ("maintain: raise the level", Target::Everything),
-    ("maintain: repair", Target::Everything),
+    ("maintain: count", Target::Everything),
     ("new epoch", Target::Everything),
     ("members: invite", Target::Invitation),
     ("members: revoke", Target::Invitation),
@@ -182,7 +182,7 @@ pub fn of_other(action: &Action) -> Option<&'static str> {
             Maintenance::Compact { .. } => "maintain: compact",
             Maintenance::Indexes { .. } => "maintain: indexes",
             Maintenance::RaiseLevel { .. } => "maintain: raise the level",
-            Maintenance::Repair => "maintain: repair",
+            Maintenance::Count => "maintain: count",
         },
     })
 }

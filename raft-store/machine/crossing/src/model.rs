@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use quorate_machine::document::{Json, Subject};
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock;
-use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect,
@@ -128,9 +127,6 @@ pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) 
 /// its place.
 fn check_lock_keys(comes: &Comes, came: &mut Comes, after: &Picture) {
     let (Comes::Parts(comes), Comes::Parts(came)) = (comes, came) else { return };
-    if after.level() < HARDENED {
-        return;
-    }
     let is_alone = came.len() == 1;
     for (comes, came) in comes.iter().zip(came) {
         let (Ok(Some(comes)), Ok(Some(came))) = (comes, came) else { continue };
@@ -223,9 +219,7 @@ impl Model {
         };
         match op.change {
             Change::Extend(_) => None,
-            Change::Lock(_) | Change::Claim { .. } if self.now.level() >= HARDENED => {
-                self.now.lock_keys.insert(op.key.clone(), KEY_OF_NOW)
-            }
+            Change::Lock(_) | Change::Claim { .. } => self.now.lock_keys.insert(op.key.clone(), KEY_OF_NOW),
             _ => self.now.lock_keys.remove(&op.key),
         };
         self.now.entries.insert(op.key.clone(), Entry { meta, value });
@@ -278,17 +272,11 @@ impl Model {
         current: Option<&Entry>,
     ) -> Result<(), Refusal> {
         let document = current.filter(|entry| entry.value.kind == ContentKind::Json);
-        let document = document.and_then(|entry| self.stored(&entry.value.data));
+        let document = document.and_then(|entry| Json::parse_stored(&entry.value.data).ok());
         let is_locked = current.is_some_and(|entry| entry.meta.is_locked_at(self.clock()));
         let (meta, clock, wall) = (current.map(|entry| &entry.meta), self.clock(), self.now.vars.wall);
         let subject = Subject { key, meta, is_locked, document: document.as_ref(), clock, wall };
         if condition.is_empty() || condition.hold(&subject) { Ok(()) } else { Err(Refusal::ConditionNotMet) }
-    }
-
-    /// A value as JSON. Before the level, a number beyond every double made it none.
-    fn stored<'a>(&self, data: &'a [u8]) -> Option<Json<'a>> {
-        let read = if self.now.level() >= HARDENED { Json::parse_stored(data) } else { Json::parse(data) };
-        read.ok()
     }
 
     /// The value after the write; `None` for a removal.
@@ -298,7 +286,8 @@ impl Model {
             (Change::Remove, _) => Ok(None),
             (change, Some(entry)) => {
                 let Some(patch) = change.patch() else { return Ok(Some(entry.value.clone())) };
-                let document = self.stored(&entry.value.data).filter(|_| entry.value.kind == ContentKind::Json);
+                let document = Json::parse_stored(&entry.value.data).ok();
+                let document = document.filter(|_| entry.value.kind == ContentKind::Json);
                 let Some(document @ Json::Object(_)) = document else { return Err(Refusal::NotADocument) };
                 let data = patch.apply_to_text(document, self.now.vars.wall, "/patch");
                 let data = data.map_err(|_| Refusal::PatchFailed)?;

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use quorate_machine::keyspace::bucket;
 use quorate_machine::keyspace::request::{self, KeptReply};
-use quorate_machine::level::TENANTS;
 use quorate_machine::machine::View;
 use quorate_machine::types::{Action, Command, KeyRange, Step, WriteOp};
 
@@ -271,9 +270,8 @@ fn ways(store: &Store, command: &Command) -> Vec<&'static str> {
             .find_map(|bucket| store.view.get(&request::row_key(bucket, owner, &id.0)).expect("memory does not fail"));
         row.map(|row| quorate_machine::codec::decode(&row).expect("a kept reply can be read"))
     };
-    let owner = if store.vars.level >= TENANTS { &*command.principal } else { "" };
-    let shared = || kept("").filter(|kept| kept.principal == command.principal);
-    match kept(owner).or_else(shared) {
+    let owner = &*command.principal;
+    match kept(owner) {
         Some(kept) if kept.fingerprint == command.fingerprint() => vec!["replayed"],
         Some(_) => vec!["id used before"],
         None if owners().iter().any(|other| *other != owner && kept(other).is_some()) => vec!["another's id"],

@@ -12,7 +12,6 @@ use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow
 use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
 use quorate_machine::keyspace::task::{self, TaskRow};
 use quorate_machine::keyspace::{access, entry, family, gates, members, quota};
-use quorate_machine::level::Level;
 use quorate_machine::machine::Vars;
 use quorate_machine::rules::CollectionName;
 use quorate_machine::types::{
@@ -33,7 +32,7 @@ pub struct Picture {
     pub index: u64,
     /// Entries, those that are expired and not removed included.
     pub entries: BTreeMap<Key, Entry>,
-    /// What opens the locks on them, those that ended by themselves included; of locks of before feature level 2 it is the cas.
+    /// What opens the locks on them, those that ended by themselves included.
     pub lock_keys: BTreeMap<Key, u64>,
     /// Keys of which the history knows that they were removed.
     pub removed: BTreeSet<Key>,
@@ -169,11 +168,6 @@ impl Picture {
         }
     }
 
-    /// The feature level.
-    pub fn level(&self) -> Level {
-        self.vars.level
-    }
-
     /// The entry of a key, unless it is expired.
     pub fn live(&self, key: &Key) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| !entry.is_expired_at(self.vars.clock))
@@ -196,7 +190,7 @@ impl Picture {
         let own = self.quotas.get(subject).map(|row| row.bounds);
         match subject {
             QuotaSubject::Prefix(prefix) => own.filter(|_| self.prefix_uses[prefix].from.is_none()),
-            QuotaSubject::Principal(name) if !name.is_empty() && self.quota_state.sessions_from.is_none() => {
+            QuotaSubject::Principal(name) if !name.is_empty() => {
                 let usual = || self.quotas.get(&QuotaSubject::Default).map_or(QuotaBounds::USUAL, |row| row.bounds);
                 Some(own.unwrap_or_else(usual))
             }

@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::keyspace::lock;
-use quorate_machine::level::{Level, TENANTS};
 use quorate_machine::machine;
 use quorate_machine::types::{
-    Action, ClusterMillis, Command, Entry, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
+    Action, ClusterMillis, Command, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
 };
-use quorate_machine::{command_codec, level, limits};
+use quorate_machine::{command_codec, limits};
 
 use crate::chance::Chance;
 use crate::check::quotas;
@@ -81,9 +80,6 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
     };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
-            if nth == 0 {
-                run.begin(first);
-            }
             run.step(*seed, tell);
         }));
         if let Err(panic) = done {
@@ -111,7 +107,6 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 /// What was decided under a request id.
 struct Answered {
     fingerprint: u64,
-    principal: String,
     at: ClusterMillis,
 }
 
@@ -121,25 +116,13 @@ struct Run<'t> {
     met: Met,
     texts: &'t Texts,
     theme: Theme,
-    /// What was decided under each request id, by its owner: nobody in particular before ids belonged to principals.
+    /// What was decided under each request id, by its owner.
     answered: BTreeMap<(String, RequestId), Answered>,
     /// Who is a member.
     members: BTreeSet<NodeDisk>,
 }
 
 impl Run<'_> {
-    /// Most runs are of the newest level from the start; some begin below it, and raise it under way.
-    fn begin(&mut self, first: u64) {
-        let level = match first % 8 {
-            0 => 0,
-            1 => 1,
-            _ => level::KNOWN,
-        };
-        let raise = Command::unnamed(Action::Maintain(Maintenance::RaiseLevel { level }));
-        self.store.apply(&[batch(1, &[raise])]).expect("an empty state is raised");
-        self.store.has_counted_always = level >= level::TENANTS;
-    }
-
     fn step(&mut self, seed: u64, tell: &mut dyn FnMut(&Picture, &Step)) {
         let clock = generate::clock_step(seed, &Picture::of(&self.store));
         if clock > 0 {
@@ -182,11 +165,10 @@ impl Run<'_> {
         let applied = self.store.apply_membership(&from, &to);
         applied.unwrap_or_else(|fault| panic!("the members become {to:?}: {fault}"));
         let after = Picture::of(&self.store);
-        let is_noted = before.level() >= level::TENANTS;
-        let expected: BTreeSet<_> = before.removed_members.iter().copied().chain(goes.filter(|_| is_noted)).collect();
+        let expected: BTreeSet<_> = before.removed_members.iter().copied().chain(goes).collect();
         assert_eq!(after.removed_members, expected, "who was removed");
         let is_left = |node: NodeDisk| after.invitations.values().any(|row| row.used_by == Some(node));
-        assert!(!is_noted || !to.iter().any(|node| is_left(*node)), "an invitation outlives its use: {after:?}");
+        assert!(!to.iter().any(|node| is_left(*node)), "an invitation outlives its use: {after:?}");
         self.store.check();
     }
 
@@ -215,14 +197,10 @@ impl Run<'_> {
         if let ([command], [reply]) = (commands, &replies[..]) {
             self.judge(picture, command, reply);
         }
-        let mut level = picture.level();
         for (command, reply) in commands.iter().zip(replies) {
             assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
             assert_ne!(reply.outcome, Outcome::Deferred, "deferred: {command:?}");
-            self.check_once(level, command, reply);
-            if let Action::Maintain(Maintenance::RaiseLevel { level: raised }) = &command.action {
-                level = level.max(*raised);
-            }
+            self.check_once(command, reply);
             let encoded = command_codec::encode_command(command);
             assert_eq!(
                 command_codec::decode_command(&encoded).as_ref(),
@@ -233,14 +211,12 @@ impl Run<'_> {
     }
 
     /// What was decided under a request id is not decided again while that is remembered.
-    fn check_once(&mut self, level: Level, command: &Command, reply: &Reply) {
+    fn check_once(&mut self, command: &Command, reply: &Reply) {
         let Some(id) = &command.request_id else { return };
         let (clock, fingerprint) = (self.store.vars.clock, command.fingerprint());
-        let owner = if level >= TENANTS { command.principal.clone() } else { String::new() };
+        let owned = (command.principal.clone(), id.clone());
         let is_remembered = |known: &&Answered| clock - known.at <= limits::REQUEST_BUCKET_MS;
-        let of = |owner: &str| self.answered.get(&(owner.to_owned(), id.clone())).filter(is_remembered);
-        let shared = || of("").filter(|known| known.principal == command.principal);
-        if let Some(known) = of(&owner).or_else(shared) {
+        if let Some(known) = self.answered.get(&owned).filter(is_remembered) {
             let is_same = known.fingerprint == fingerprint;
             assert_eq!(reply.replayed, is_same, "something was decided under the request id of {command:?}: {reply:?}");
             return;
@@ -251,8 +227,7 @@ impl Run<'_> {
             outcome => !model::is_undecided(outcome) && !outcome.lacks_room(),
         };
         if is_decided && !reply.replayed {
-            let answered = Answered { fingerprint, principal: command.principal.clone(), at: clock };
-            self.answered.insert((owner, id.clone()), answered);
+            self.answered.insert(owned, Answered { fingerprint, at: clock });
         }
     }
 
@@ -282,23 +257,12 @@ impl Run<'_> {
         }
         for key in names::keys() {
             let was = before.entries.get(&key);
-            // Of a lock of before the level it is not remembered that it was there.
-            let knows_token = before.level() >= level::HARDENED;
-            let knows_lock = knows_token
-                && (before.lock_keys.contains_key(&key) || was.is_none_or(|was| was.meta.locked_until.is_none()));
-            let as_remembered = |entry: &Entry| {
-                let mut entry = entry.clone();
-                if !knows_lock {
-                    entry.meta.locked_until = None;
-                }
-                if !knows_token {
-                    entry.meta.cas = entry.meta.mod_revision;
-                }
-                entry
-            };
             let is = self.store.read_at(key.as_bytes(), revision);
-            let (was, is) = (was.map(as_remembered), is.as_ref().map(as_remembered));
-            assert_eq!(was, is, "{key} at revision {revision} as it was on the left, as it is remembered on the right");
+            assert_eq!(
+                was,
+                is.as_ref(),
+                "{key} at revision {revision} as it was on the left, as it is remembered on the right"
+            );
         }
     }
 

@@ -25,8 +25,6 @@ pub struct Store {
     pub vars: Vars,
     /// Log index of the last entry.
     pub index: u64,
-    /// Whether it was at the level from which buckets are counted before anything was written into one.
-    pub has_counted_always: bool,
 }
 
 impl Store {
@@ -156,5 +154,5 @@ pub fn assert_cuts_agree(batches: &[Batch]) {
 /// An entry of the log. Its randomness is always the same: which key a lock gets follows from where it is in the log.
 pub fn batch(clock: u64, commands: &[Command]) -> Batch {
     let commands = commands.iter().map(command_codec::encode_command).collect();
-    Batch { clock, wall: 1_000_000 + clock, seed: Some([7; 16]), commands }
+    Batch { clock, wall: 1_000_000 + clock, seed: [7; 16], commands }
 }

@@ -15,7 +15,7 @@ use quorate_machine::types::{
     LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionId, SessionOp, SessionReply, Value,
     WriteOp,
 };
-use quorate_machine::{codec, command_codec, level, mutants};
+use quorate_machine::{codec, command_codec, mutants};
 
 use crate::{Bounds, Request, Step};
 
@@ -115,7 +115,7 @@ impl World {
     pub fn new(bounds: Bounds) -> Self {
         let mut world = Self {
             rows: Arc::default(),
-            vars: Vars { level: level::KNOWN, ..Vars::default() },
+            vars: Vars::default(),
             index: 0,
             clock: 0,
             clients: Vec::new(),
@@ -347,7 +347,7 @@ impl World {
     /// Applies a batch at the leader's clock; its last answer.
     fn apply(&mut self, bounds: Bounds, commands: &[Command]) -> Option<Reply> {
         let commands = commands.iter().map(command_codec::encode_command).collect();
-        let seed = Some([7; 16]);
+        let seed = [7; 16];
         let batch = Batch { clock: self.clock, wall: self.clock, seed, commands };
         let applied = mutants::with(bounds.mutant, || {
             machine::catching(|| {

@@ -1,6 +1,6 @@
 //! A version of records after the one that is written, which only this test knows: what its layout changed is read as it was before.
 
-mod v6;
+mod v1;
 
 use bincode::de::Decoder;
 use bincode::error::DecodeError;
@@ -9,9 +9,9 @@ use bincode::{Decode, Encode};
 use super::*;
 
 /// What a build reads that comes after this one.
-const NEXT: Versions = Versions::new(6, 7, 7);
+const NEXT: Versions = Versions::new(1, 2, 2);
 
-/// Says since version 7 in which zone it is, and has its number last.
+/// Says since version 2 in which zone it is, and has its number last.
 #[derive(Debug, Clone, PartialEq, Eq, Encode)]
 struct Place {
     address: String,
@@ -22,7 +22,7 @@ struct Place {
 impl Decode<Written> for Place {
     fn decode<D: Decoder<Context = Written>>(decoder: &mut D) -> Result<Self, DecodeError> {
         match *decoder.context() {
-            Written(6) => v6::Place::decode(decoder).map(Self::from),
+            Written(1) => v1::Place::decode(decoder).map(Self::from),
             Written(_) => {
                 let (address, zone, number) = Decode::decode(decoder)?;
                 Ok(Self { address, zone, number })
@@ -50,19 +50,19 @@ fn encode_as(version: u8, record: &impl Encode) -> Vec<u8> {
 
 #[test]
 fn a_layout_that_changed_is_read_as_it_was_written() {
-    let before = v6::Map {
+    let before = v1::Map {
         name: "m".into(),
-        places: vec![v6::Place { number: 7, address: "a:1".into() }],
-        home: Some(v6::Place { number: 1 << 40, address: "b:2".into() }),
+        places: vec![v1::Place { number: 7, address: "a:1".into() }],
+        home: Some(v1::Place { number: 1 << 40, address: "b:2".into() }),
     };
     let place = |number, address: &str| Place { address: address.into(), zone: None, number };
     let expected = Map { name: "m".into(), places: vec![place(7, "a:1")], home: Some(place(1 << 40, "b:2")) };
-    assert_eq!(decode_of::<Map>(NEXT, &encode_as(6, &before)), Ok(expected.clone()));
+    assert_eq!(decode_of::<Map>(NEXT, &encode_as(1, &before)), Ok(expected.clone()));
     let now = Map { home: Some(Place { zone: Some("z".into()), ..place(9, "c:3") }), ..expected };
-    assert_eq!(decode_of::<Map>(NEXT, &encode_as(7, &now)), Ok(now.clone()));
+    assert_eq!(decode_of::<Map>(NEXT, &encode_as(2, &now)), Ok(now.clone()));
     // This build says which one it cannot read, and does not guess.
-    let refused = decode_of::<Map>(RECORDS, &encode_as(7, &now)).expect_err("it knows no version 7");
-    assert_eq!(refused, CodecError::UnknownVersion { found: 7 });
-    assert!(refused.to_string().contains("this build reads version 6"), "{refused}");
-    assert!(decode_of::<Map>(NEXT, &encode_as(7, &before)).is_err(), "the layouts do differ");
+    let refused = decode_of::<Map>(RECORDS, &encode_as(2, &now)).expect_err("it knows no version 2");
+    assert_eq!(refused, CodecError::UnknownVersion { found: 2 });
+    assert!(refused.to_string().contains("this build reads version 1"), "{refused}");
+    assert!(decode_of::<Map>(NEXT, &encode_as(2, &before)).is_err(), "the layouts do differ");
 }

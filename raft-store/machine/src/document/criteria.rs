@@ -14,7 +14,6 @@ use super::like::{self, LikeError};
 use super::number::Numeric;
 use super::path::{Field, MetaField};
 use super::time;
-use crate::level::{self, Level};
 use crate::limits::{CRITERIA_DEPTH_MAX, CRITERIA_LIST_MAX, CRITERIA_TERMS_MAX};
 
 /// Terms that must all hold. None: holds of everything.
@@ -161,12 +160,6 @@ impl Criteria {
     /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
-    }
-
-    /// The feature level from which on it may stand in the log: builds before it cannot read it.
-    pub fn level_needed(&self) -> Level {
-        let asks = |predicate: &Predicate| predicate.field == Field::Meta(MetaField::ExpiresAt);
-        if self.terms.iter().any(|term| term.any(&asks)) { level::TIMES } else { 0 }
     }
 
     /// Whether any term looks into the document, so that it must be parsed before they are evaluated.

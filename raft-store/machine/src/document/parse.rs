@@ -1,7 +1,7 @@
 //! JSON text to a tree.
 //!
 //! Owns the grammar (RFC 8259). Strict: no deeper than [`JSON_DEPTH_MAX`], numbers finite, strings without half surrogate
-//! pairs. What is stored may be read with less: older versions accepted some numbers that are not finite. serde_json would read
+//! pairs. What is stored is read with less: the API takes no number that is not finite, and apply asks no command for that. serde_json would read
 //! about the same texts, but turns numbers into doubles on the way, and not always into the nearest.
 
 use std::borrow::Cow;
@@ -47,8 +47,8 @@ impl<'a> Json<'a> {
         parse(text, Beyond::Refused)
     }
 
-    /// Reads what is stored: the same, but a number beyond the greatest double, which older versions accepted (those from
-    /// 1.79769313486231581e308 to 1.797693134862315995e308 and the like), is the furthest of its sign.
+    /// Reads what is stored: the same, but a number beyond the greatest double is the furthest of its sign, so that nothing that is
+    /// stored stops who reads it.
     pub fn parse_stored(text: &'a [u8]) -> Result<Self, JsonError> {
         parse(text, Beyond::Furthest)
     }

@@ -53,8 +53,7 @@ pub enum MetaField {
     Exists,
     /// `$locked`: a boolean, never missing.
     Locked,
-    /// `$expires_at`: when it expires if the clock goes on without a stop, a string in RFC 3339; missing where it does not. In the log
-    /// from feature level [`crate::level::TIMES`] on.
+    /// `$expires_at`: when it expires if the clock goes on without a stop, a string in RFC 3339; missing where it does not.
     ExpiresAt,
 }
 

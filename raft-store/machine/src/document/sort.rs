@@ -8,7 +8,6 @@ use bincode::{Decode, Encode};
 use super::evaluate::Subject;
 use super::order;
 use super::path::{Field, MetaField};
-use crate::level::{self, Level};
 
 /// An order of entries: by fields, then by key.
 ///
@@ -55,12 +54,6 @@ impl Order {
     /// The fields with whether they are descending; the last one is the key.
     pub fn fields(&self) -> impl Iterator<Item = (&Field, bool)> {
         self.fields.iter().map(|field| (&field.field, field.descending))
-    }
-
-    /// The feature level from which on it may stand in the log: builds before it cannot read it.
-    pub fn level_needed(&self) -> Level {
-        let has_expiry = self.fields.iter().any(|field| field.field == Field::Meta(MetaField::ExpiresAt));
-        if has_expiry { level::TIMES } else { 0 }
     }
 
     /// Whether it looks into values.

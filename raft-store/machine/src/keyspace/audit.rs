@@ -175,19 +175,18 @@ pub enum AuditEffect {
         /// Whether the key is gone since.
         removed: bool,
     },
-    /// It took the line's revision and changed only the lock: no version was superseded.
-    Relocked,
+    /// It took the line's revision and changed only the lock: no version was superseded. A row of [`super::relocked`] says what the
+    /// lock was.
+    Relocked {
+        /// The mark of that row.
+        row: RowMark,
+    },
     /// It had no effect.
     Refused(Refusal),
     /// It took the line's revision and changed no entry.
     Beside,
     /// It changed who leads an election: there is a row that says who. The key is [`crate::types::LockName::waker`].
     Elected {
-        /// The mark of that row.
-        row: RowMark,
-    },
-    /// [`Self::Relocked`] from feature level 2 on: a row of [`super::relocked`] says what the lock was.
-    RelockedFrom {
         /// The mark of that row.
         row: RowMark,
     },

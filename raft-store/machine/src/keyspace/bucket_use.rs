@@ -1,6 +1,6 @@
 //! Rows of what buckets hold: `0x41`, bucket → [`BucketUse`].
 //!
-//! Owns their bytes. They go with their bucket, so what they count goes with them. From feature level 5 on.
+//! Owns their bytes. They go with their bucket, so what they count goes with them.
 
 use bincode::{Decode, Encode};
 
@@ -8,8 +8,6 @@ use super::{family, split_u64, strip_family};
 use crate::codec::CodecError;
 
 /// How much the rows of a bucket take. Encode and decode with [`crate::codec`].
-///
-/// Invariant: of the rows that were written at or above the feature level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct BucketUse {
     /// Bytes of keys and values of kept outcomes.

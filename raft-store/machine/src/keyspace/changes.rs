@@ -85,7 +85,7 @@ pub fn append(group: AuditGroup, changes: &mut Vec<KeyChange>) {
                 clock,
                 wall,
             }),
-            AuditEffect::Relocked | AuditEffect::RelockedFrom { .. } => None,
+            AuditEffect::Relocked { .. } => None,
             AuditEffect::Refused(_) | AuditEffect::Beside | AuditEffect::Elected { .. } => continue,
         };
         changes.push(KeyChange { key, revision: line.revision, value });
@@ -134,6 +134,7 @@ fn cause(op: AuditOp, removed: bool) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digest::RowMark;
     use crate::keyspace::audit::{AuditLine, Refusal};
 
     fn line(revision: Revision, op: AuditOp, key: &str, effect: AuditEffect) -> AuditLine {
@@ -147,7 +148,7 @@ mod tests {
         let lines = vec![
             line(2, AuditOp::Upsert, "a", changed(false)),
             line(3, AuditOp::Upsert, "b", changed(false)),
-            line(3, AuditOp::Lock, "c", AuditEffect::Relocked),
+            line(3, AuditOp::Lock, "c", AuditEffect::Relocked { row: RowMark { hash: 1, bytes: 1 } }),
             line(3, AuditOp::Remove, "d", changed(true)),
             line(3, AuditOp::Upsert, "e", AuditEffect::Refused(Refusal::Locked)),
             line(4, AuditOp::Expire, "f", changed(true)),

@@ -6,10 +6,9 @@
 //! ```text
 //! byte 0      codec::FORMAT_VERSION
 //! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; bit 3: has a session;
-//!             bit 4: the lock has a key of its own; bit 5: its lock
-//!             was another before; the others 0
+//!             bit 4: its lock was another before; the others 0
 //! 8 bytes LE  create revision, mod revision, version, cas, deadline (only where bit 1 is set), end of the lock (bit 2),
-//!             session (bit 3), key of the lock (bit 4)
+//!             session (bit 3), key of the lock (bit 2)
 //! the rest    data
 //! ```
 
@@ -21,16 +20,15 @@ const BYTES_BIT: u8 = 1;
 const DEADLINE_BIT: u8 = 2;
 const LOCK_BIT: u8 = 4;
 const SESSION_BIT: u8 = 8;
-const KEY_BIT: u8 = 16;
-const RELOCKED_BIT: u8 = 32;
+const RELOCKED_BIT: u8 = 16;
 
 /// An entry row, decoded in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryRow<'a> {
     /// Sound: see [`EntryMeta`]'s invariant.
     pub meta: EntryMeta,
-    /// What opens the lock on it, see [`super::lock::key_of`]. `None` where there is no lock, or one of before feature level 2: its
-    /// key is the cas. Never part of an [`Entry`], so nothing that reads entries can show it.
+    /// What opens the lock on it, see [`super::lock::key_of`]. `None` where there is no lock, and where the entry is seen as it was:
+    /// nothing opens a lock of the past. Never part of an [`Entry`], so nothing that reads entries can show it.
     pub key: Option<u64>,
     /// Whether there may be rows of [`super::relocked`] of this version.
     pub is_relocked: bool,
@@ -84,7 +82,7 @@ pub fn decode_key(row_key: &[u8]) -> Result<&[u8], CodecError> {
     strip_family(row_key, family::ENTRY)
 }
 
-/// Encodes a row whose lock, if any, has no key of its own, in one allocation.
+/// Encodes a row without a lock, in one allocation.
 pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
     encode_row(&EntryRow { meta: *meta, key: None, is_relocked: false, kind, data })
 }
@@ -92,7 +90,7 @@ pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
 /// Encodes a row in one allocation.
 pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
     let EntryRow { meta, key, is_relocked, kind, data } = row;
-    assert!(key.is_none() || meta.locked_until.is_some(), "a key to no lock: {meta:?}");
+    assert_eq!(key.is_some(), meta.locked_until.is_some(), "a lock has a key, and nothing else has: {meta:?}");
     assert!(is_sound(meta), "an entry about to be written breaks create <= mod <= cas, version >= 1: {meta:?}");
     let mut flags = match kind {
         ContentKind::Json => 0,
@@ -106,9 +104,6 @@ pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
     }
     if meta.session.is_some() {
         flags |= SESSION_BIT;
-    }
-    if key.is_some() {
-        flags |= KEY_BIT;
     }
     if *is_relocked {
         flags |= RELOCKED_BIT;
@@ -132,7 +127,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
     if !RECORDS.reads(version.into()) {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | KEY_BIT | RELOCKED_BIT) != 0 {
+    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | RELOCKED_BIT) != 0 {
         return Err(CodecError::Malformed(format!("unknown entry flags {flags:#04x}")));
     }
     let mut word = || {
@@ -150,10 +145,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
         locked_until: if flags & LOCK_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None },
         session: if flags & SESSION_BIT != 0 { Some(SessionId(word().ok_or_else(cut_short)?)) } else { None },
     };
-    let key = if flags & KEY_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None };
-    if key.is_some() && meta.locked_until.is_none() {
-        return Err(CodecError::Malformed(format!("a key to no lock: {meta:?}")));
-    }
+    let key = if flags & LOCK_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None };
     if !is_sound(&meta) {
         return Err(CodecError::Malformed(format!("an entry that breaks its invariant: {meta:?}")));
     }

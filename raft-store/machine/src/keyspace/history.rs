@@ -42,17 +42,12 @@ pub fn decode_key(row_key: &[u8]) -> Result<(Vec<u8>, Revision), CodecError> {
     named::split_numbered(row_key, family::HISTORY)
 }
 
-/// Decodes the value of a row, with the lock that was on it at the end. Of one of before feature level 2 nobody knows since when
-/// it was there: it is left out.
+/// Decodes the value of a row, with the lock that was on it at the end.
 pub fn decode(row: &[u8]) -> Result<Version<'_>, CodecError> {
     if row == TOMBSTONE {
         return Ok(Version::Tombstone);
     }
-    let mut version = entry::decode(row)?;
-    if version.key.is_none() {
-        version.meta.locked_until = None;
-    }
-    Ok(Version::Entry(version))
+    entry::decode(row).map(Version::Entry)
 }
 
 /// The entry of `key` as it was at `revision`, which the caller checked not to be compacted. `current` is the entry

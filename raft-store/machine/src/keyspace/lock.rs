@@ -1,7 +1,7 @@
 //! Rows of pending ends of document locks: `0x51`, end, key → nothing; and the keys of such locks.
 //!
 //! Owns the order in which locks end by themselves. Kept in step with `locked_until` of the current entries, but for locks that
-//! ended by themselves: from feature level 2 on the entry keeps that, and the row goes. Owns how a key is made, too.
+//! ended by themselves: the entry keeps that, and the row goes. Owns how a key is made, too.
 
 use sha2::{Digest, Sha256};
 

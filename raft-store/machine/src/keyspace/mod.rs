@@ -13,7 +13,7 @@
 //! | `0x40` | [`request`] | bucket BE, request id, owner | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x41` | [`bucket_use`] | bucket BE | [`bucket_use::BucketUse`] | once something was written into the bucket, until it is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
-//! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
+//! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | while the entry of that key has that `locked_until`, until the lock has ended |
 //! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |
 //! | `0x61` | [`index`] | index id BE, values, key | nothing | for each entry that the index [holds](crate::types::IndexState::holds), and of one that failed or was dropped until it is cleared |
 //! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
@@ -40,9 +40,8 @@
 //! | `0xA0` | [`fault`] | log index BE, number (4 bytes BE) | [`fault::FaultRow`] | for the last commands that faulted, until an operator drops them |
 //! | `0xA1` | [`fault`] | the row key of the work | [`fault::ParkedRow`] | for work of the machine's own that faulted, until an operator has it retried or dropped |
 //! | `0xA2` | [`fault`] | nothing | [`fault::FaultCounts`] | once anything faulted |
-//! | `0xA8` | [`repair`] | nothing | a session | from the raise to feature level 2 until all sessions of before are counted anew |
 //! | `0xC0` | [`members`] | invitation id BE | [`crate::types::InvitationRow`] | until the node that used it is a member, or it is revoked; past its time until another is made |
-//! | `0xC1` | [`members`] | node id BE, incarnation (16 bytes BE) | [`crate::types::RemovedRow`] | for each node that was removed with this disk, from feature level 5 on |
+//! | `0xC1` | [`members`] | node id BE, incarnation (16 bytes BE) | [`crate::types::RemovedRow`] | for each node that was removed with this disk |
 //! | `0xB0` | [`quota`] | kind, name | [`crate::types::QuotaRow`] | until the quota is removed |
 //! | `0xB1` | [`quota`] | kind, name | [`crate::types::PrincipalUse`] or [`crate::types::PrefixUse`] | while a principal has something; exactly while the prefix has a quota |
 //! | `0xB2` | [`quota`] | nothing | [`crate::types::QuotaState`] | while there is a quota, or something is to be counted |
@@ -73,7 +72,6 @@ pub mod named;
 pub mod quota;
 pub mod refusals;
 pub mod relocked;
-pub mod repair;
 pub mod request;
 pub mod sequence;
 pub mod session;
@@ -157,8 +155,6 @@ pub mod family {
     pub const PARKED: u8 = 0xA1;
     /// How much faulted.
     pub const FAULT_COUNTS: u8 = 0xA2;
-    /// What is still to be healed.
-    pub const REPAIR: u8 = 0xA8;
     /// Invitations of newcomers.
     pub const INVITATION: u8 = 0xC0;
     /// Members of before.

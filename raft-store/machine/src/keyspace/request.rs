@@ -1,7 +1,7 @@
 //! Rows of kept answers: `0x40`, bucket, request id, and after a zero byte whose it is → [`KeptReply`].
 //!
-//! Owns the table that makes a retry safe. An id belongs to its principal. Nobody's in particular end with the id, and so do all those
-//! that were written before [`crate::level::TENANTS`], when all principals shared one space of ids. A lookup reads the live buckets, newest first: see [`super::bucket`]. Never
+//! Owns the table that makes a retry safe. An id belongs to its principal; the row key of nobody's in particular
+//! ends with the id. A lookup reads the live buckets, newest first: see [`super::bucket`]. Never
 //! holds a value: there is one row for each request, and thousands a second may be refused with the same large entry.
 
 use bincode::{Decode, Encode};
@@ -21,8 +21,6 @@ pub struct KeptReply {
     pub fingerprint: u64,
     /// Its answer, without the value of the entry that it shows.
     pub reply: Reply,
-    /// Who asked; empty where that was nobody in particular.
-    pub principal: String,
 }
 
 /// Of nearly all rows: numbers of at most 9 bytes, and no value.
@@ -70,7 +68,6 @@ pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str, &str), CodecError> {
 }
 
 /// Encodes the row of an answer as it was given; leaves the value out.
-pub fn encode(fingerprint: u64, reply: &Reply, principal: &str) -> Vec<u8> {
-    // As the row is, without a copy of the name.
-    codec::encode_sized(&(fingerprint, reply.to_bare(), principal), ROW_BYTES)
+pub fn encode(fingerprint: u64, reply: &Reply) -> Vec<u8> {
+    codec::encode_sized(&KeptReply { fingerprint, reply: reply.to_bare() }, ROW_BYTES)
 }

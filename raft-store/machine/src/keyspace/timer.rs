@@ -21,10 +21,9 @@ pub enum TimerKind {
     TaskLease = 4,
     /// The id of a completed task is given free. Its subject is the queue and the task.
     TaskKept = 5,
-    /// A lock admits who waits for it and was not given yet. Its subject is the name. From feature level 2 on.
+    /// A lock admits who waits for it and was not given yet. Its subject is the name.
     Grant = 6,
-    /// Tasks were claimed with a session that ended, and are not given back yet. Its subject is the session's id. From feature
-    /// level 2 on.
+    /// Tasks were claimed with a session that ended, and are not given back yet. Its subject is the session's id.
     SessionTasks = 7,
 }
 

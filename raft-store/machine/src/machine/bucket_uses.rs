@@ -8,7 +8,6 @@ use super::view::{Fault, View};
 use crate::codec;
 use crate::keyspace::bucket;
 use crate::keyspace::bucket_use::{self, BucketUse};
-use crate::level::TENANTS;
 
 /// Those that were asked for so far: two as a rule.
 #[derive(Debug, Clone, Default)]
@@ -49,9 +48,6 @@ impl<V: View> Applier<'_, V> {
 
     /// Counts in the bucket of now.
     pub(super) fn count_in_bucket(&mut self, count: impl FnOnce(&mut BucketUse)) -> Result<(), Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(());
-        }
         let counted = self.counted(bucket::at(self.vars.clock))?;
         count(&mut counted.held);
         counted.is_changed = true;

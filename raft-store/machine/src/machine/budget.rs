@@ -4,7 +4,6 @@
 
 use super::Applier;
 use super::view::View;
-use crate::level;
 use crate::limits;
 
 /// What a batch has taken so far; the same however batches are grouped into apply calls, so what the overlay happens to
@@ -25,9 +24,6 @@ impl<V: View> Applier<'_, V> {
     /// Begins to count what a batch takes.
     pub(super) fn begin_budget(&mut self) {
         self.budget = Budget { written_before: self.overlay.written_bytes(), ..Budget::default() };
-        if self.is_hardened() {
-            self.overlay.bound_rows();
-        }
     }
 
     /// Counts what a command reads or answers.
@@ -36,39 +32,16 @@ impl<V: View> Applier<'_, V> {
         self.taken_in_all = self.taken_in_all.saturating_add(count);
     }
 
-    /// Counts what is read, where that did not count before feature level 2.
-    pub(super) fn take_read(&mut self, bytes: usize) {
-        if self.is_hardened() {
-            self.take_bytes(bytes);
-        }
-    }
-
-    /// Counts a row that is written. From level 2 on the overlay counts each of them, with its key.
-    pub(super) fn take_row(&mut self, bytes: usize) {
-        self.taken_in_all = self.taken_in_all.saturating_add(bytes);
-        if !self.is_hardened() {
-            self.budget.counted = self.budget.counted.saturating_add(bytes);
-        }
-    }
-
     /// Counts a line of audit, in its encoded form.
     pub(super) fn take_line(&mut self, bytes: usize) {
         self.budget.lines = self.budget.lines.saturating_add(bytes);
         self.taken_in_all = self.taken_in_all.saturating_add(bytes);
     }
 
-    /// Whether the bounds of feature level 2 hold.
-    pub(super) fn is_hardened(&self) -> bool {
-        self.vars.level >= level::HARDENED
-    }
-
     /// What the batch has taken so far.
     pub(super) fn taken(&self) -> usize {
         let Budget { counted, lines, written_before, .. } = self.budget;
-        match self.is_hardened() {
-            false => counted,
-            true => counted.saturating_add(lines).saturating_add(self.overlay.written_bytes() - written_before),
-        }
+        counted.saturating_add(lines).saturating_add(self.overlay.written_bytes() - written_before)
     }
 
     /// From here on only a half is there, or all of it again.

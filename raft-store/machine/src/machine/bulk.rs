@@ -31,7 +31,7 @@ impl<V: View> Applier<'_, V> {
             Err(rejection) => ItemOutcome::Rejected(rejection),
         };
         self.take_bytes(outcome.value_bytes());
-        self.take_read(outcome.detail_bytes());
+        self.take_bytes(outcome.detail_bytes());
         Ok(outcome)
     }
 }

@@ -13,7 +13,6 @@ use crate::document::{Criteria, Json};
 use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
-use crate::level::Level;
 use crate::mutants;
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
 use crate::types::CollectionRow;
@@ -170,11 +169,9 @@ impl<V: View> Applier<'_, V> {
         }
         let (before, after) = (index_rows(collection, key, before)?, index_rows(collection, key, after)?);
         for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
-            self.take_row(row_key.len());
             self.overlay.take(row_key)?;
         }
         for row_key in after.into_iter().filter(|row_key| !before.contains(row_key)) {
-            self.take_row(row_key.len());
             self.overlay.insert_absent(row_key, Vec::new())?;
         }
         Ok(())
@@ -202,10 +199,9 @@ pub(super) fn understood<'c>(
     collection: Option<&CollectionRow>,
     criteria: &'c Criteria,
     wall: WallMillis,
-    level: Level,
 ) -> Cow<'c, Criteria> {
     match collection {
-        Some(collection) => collection.rules.converted(criteria, wall, level),
+        Some(collection) => collection.rules.converted(criteria, wall),
         None => Cow::Borrowed(criteria),
     }
 }

@@ -16,7 +16,6 @@ use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Refusal};
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::{family, family_range, task, timer};
-use crate::level;
 use crate::limits;
 use crate::types::{Action, Command, FaultsOp, Outcome, Rejection, Reply, Revision, TaskOp, TaskVerb};
 
@@ -143,7 +142,7 @@ impl<V: View> Applier<'_, V> {
     /// Keeps a faulted command for a report, its outcome under its request id, and a line of audit.
     fn note_faulted(&mut self, encoded: &[u8]) -> Result<(), Fault> {
         let Vars { revision, clock, wall, level, .. } = self.vars;
-        let command = catching(|| Ok(readable(encoded, level).ok()))?;
+        let command = catching(|| Ok(readable(encoded).ok()))?;
         let command = command.unwrap_or_else(|| Command::unnamed(Action::Faults(FaultsOp::Forget)));
         let kept = match encoded.len() <= limits::FAULT_COMMAND_BYTES_MAX {
             true => encoded.to_vec(),
@@ -269,10 +268,6 @@ impl<V: View> Applier<'_, V> {
 
     /// What an operator does about faults.
     pub(super) fn faults(&mut self, op: FaultsOp, caller: Caller) -> Result<Outcome, Fault> {
-        if self.vars.level < level::HARDENED {
-            // Word for word what a build says that does not know the command.
-            return Ok(self.refuse(None, caller, Rejection::Unsupported(super::UNREADABLE.into())).outcome);
-        }
         let work = match &op {
             FaultsOp::Retry(work) | FaultsOp::Drop(work) => Some(work),
             FaultsOp::Forget => None,
@@ -314,7 +309,6 @@ impl<V: View> Applier<'_, V> {
             }
             Some(&family::AUDIT) => self.work_on_row(work, |applier| applier.compact_parked(work))?,
             Some(&family::ATTACHED) => self.work_on_row(work, |applier| applier.take_parked(work))?,
-            Some(&family::SESSION) => self.work_on_row(work, |applier| applier.count_anew(work))?,
             Some(&family::LOCK_HEAD) => self.work_on_row(work, |applier| applier.grant_parked(work))?,
             _ => {}
         }

@@ -20,8 +20,7 @@ use crate::types::{EntryMeta, PrefixUse, QuotaState, QuotaSubject, Revision};
 /// did after the backup stays below; and ten thousand such jumps fit into a number of JSON.
 pub const EPOCH_REVISIONS: Revision = 1_000_000_000_000;
 
-/// Most sessions ended and locks forgotten in one step. From feature level 2 on a step takes what a batch may, and what the
-/// last of them takes beyond that; claims of tasks that are left are given back by the first batches of the new epoch.
+/// Most sessions ended and locks forgotten in one step. A step takes what a batch may, and what the last of them takes beyond that; claims of tasks that are left are given back by the first batches of the new epoch.
 const STEP: usize = 16;
 
 /// Whose name the lines of audit bear.
@@ -121,7 +120,7 @@ impl EpochStep {
             for (row_key, row) in &sessions {
                 applier.end_session_of_before(row_key, row)?;
                 self.sessions_from = [row_key.as_slice(), &[0]].concat();
-                if applier.is_hardened() && applier.has_taken_all() {
+                if applier.has_taken_all() {
                     break;
                 }
             }
@@ -136,7 +135,7 @@ impl EpochStep {
         for (row_key, _) in &locks {
             applier.end_lock(row_key)?;
             self.locks_from = [row_key.as_slice(), &[0]].concat();
-            if applier.is_hardened() && applier.has_taken_all() {
+            if applier.has_taken_all() {
                 break;
             }
         }
@@ -151,11 +150,8 @@ impl<V: View> Applier<'_, V> {
         let row: SessionRow = codec::decode(row).map_err(damaged)?;
         self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
         let caller = Caller { request_id: None, principal: PRINCIPAL.to_owned() };
-        match self.is_hardened() {
-            // Whoever waits is of before, too: nobody is granted anything.
-            true => self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ()),
-            false => self.end_session(id, AuditOp::SessionEnd, caller),
-        }
+        // Whoever waits is of before, too: nobody is granted anything.
+        self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ())
     }
 }
 

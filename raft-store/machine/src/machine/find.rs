@@ -176,17 +176,12 @@ impl<V: View> Applier<'_, V> {
         let collection = self.collection_of(&op.prefix)?;
         // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
         let may_walk_past = !caller.is_judged() || self.is_whole_collection(&op.prefix)?;
-        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall, self.vars.level);
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
         let usable = collection.as_ref().filter(|_| may_walk_past);
         let selected = usable.and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
         let comes_in_order = match &selected {
             Some((selection, ..)) => selection.in_order,
             None => op.order.by_key().is_some(),
-        };
-        // Before feature level 2 it counted once all was looked at.
-        let (weight, weight_after) = match (self.is_hardened(), weight_of(&op.criteria)) {
-            (true, weight) => (weight, 0),
-            (false, weight) => (0, weight),
         };
         let mut taker = Taker {
             op,
@@ -194,7 +189,7 @@ impl<V: View> Applier<'_, V> {
             refused,
             criteria: &criteria,
             ready: criteria.ready(),
-            weight,
+            weight: weight_of(&op.criteria),
             comes_in_order,
             best: BTreeMap::new(),
             keys: Vec::new(),
@@ -206,7 +201,7 @@ impl<V: View> Applier<'_, V> {
             None => self.walk_entries(&mut taker)?,
         };
         let (examined, bytes) = (taker.examined, taker.bytes);
-        self.take_bytes(bytes.saturating_add(examined as usize * (limits::LOOK_BYTES + weight_after)));
+        self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
         let more = !is_whole && taker.is_at_bound();
         if more && !comes_in_order {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
@@ -328,7 +323,7 @@ impl<V: View> Applier<'_, V> {
             start = start.max([entry::row_key(after.as_bytes()).as_slice(), &[0]].concat());
         }
         let collection = self.collection_of(&op.prefix)?;
-        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall, self.vars.level);
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
         let ready = criteria.ready();
         let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
@@ -402,7 +397,7 @@ impl<V: View> Applier<'_, V> {
         }
         if done.items.len() < limits::WHERE_ITEMS_MAX {
             self.take_bytes(why.value_bytes());
-            self.take_read(why.detail_bytes());
+            self.take_bytes(why.detail_bytes());
             done.items.push(WhereItem { n, key, why });
         }
         Ok(())

@@ -71,7 +71,7 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok((cleared, true)) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, _) in page {
-                if cleared > 0 && self.is_hardened() && self.has_taken_all() {
+                if cleared > 0 && self.has_taken_all() {
                     return Ok((cleared, false));
                 }
                 self.overlay.take(&row_key)?;

@@ -14,9 +14,7 @@ use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
 use crate::mutants;
-use crate::types::{
-    Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, Waker, WriteOp,
-};
+use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Shown, Waker, WriteOp};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
 pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
@@ -75,14 +73,6 @@ pub(super) fn shown_to_holder(row: &EntryRow<'_>) -> Shown {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// Of what the key of the lock is made that a write begins, if it begins one. None below the feature level; none either where
-    /// the batch has no seed, so that the cas is the key as it was before: in the few batches that were proposed before the
-    /// level was reached and are applied after it.
-    pub(super) fn lock_seed(&self, op: &WriteOp) -> Option<Seed> {
-        let locks = matches!(op.change, Change::Lock(_) | Change::Claim { .. });
-        self.seed.filter(|_| locks && self.is_hardened())
-    }
-
     /// Puts a row in place of the current one, which `before` is the meta of and which it differs from in the lock only.
     pub(super) fn relock(
         &mut self,
@@ -92,7 +82,6 @@ impl<V: View> Applier<'_, V> {
         row: Option<Vec<u8>>,
         after: Option<&EntryMeta>,
     ) -> Result<(), Fault> {
-        self.take_row(row.as_ref().map_or(0, Vec::len));
         let new_bytes = row.as_ref().map_or(0, Vec::len);
         let replaced = self.overlay.replace(row_key, row)?;
         let (Some(before), Some(after), Some(replaced)) = (before, after, replaced) else {
@@ -100,26 +89,26 @@ impl<V: View> Applier<'_, V> {
         };
         let amount = |bytes| Amount::of_entry(key.as_bytes(), Some(bytes));
         self.count_in_prefixes(row_key, key.as_bytes(), amount(replaced.len()), amount(new_bytes))?;
-        // Below that level it was left out, and nodes must agree.
-        let counts = self.is_hardened() && !mutants::is("locks have no bytes");
-        if let Some(session) = before.session.filter(|_| counts) {
+        if let Some(session) = before.session.filter(|_| !mutants::is("locks have no bytes")) {
             self.count_session_bytes(session, replaced.len(), new_bytes)?;
         }
         self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
     }
 
     /// Keeps what the lock on an entry was until the revision just taken, for who reads it as of before.
-    pub(super) fn remember_lock(&mut self, key: &Key, before: Option<&EntryMeta>) -> Result<AuditEffect, Fault> {
-        let keeps = self.is_hardened() && !mutants::is("locks change the past");
-        let Some(before) = before.filter(|_| keeps) else { return Ok(AuditEffect::Relocked) };
-        let row = codec::encode(&LockBefore::of(before));
-        self.take_row(row.len());
-        let row = self.overlay.insert_new(relocked::row_key(key.as_bytes(), self.vars.revision), row)?;
-        Ok(AuditEffect::RelockedFrom { row })
+    pub(super) fn remember_lock(&mut self, key: &Key, before: &EntryMeta) -> Result<AuditEffect, Fault> {
+        let mut lock = LockBefore::of(before);
+        if mutants::is("locks change the past") {
+            // It is of no version, so nobody reads it.
+            lock.version = 0;
+        }
+        let row_key = relocked::row_key(key.as_bytes(), self.vars.revision);
+        let row = self.overlay.insert_new(row_key, codec::encode(&lock))?;
+        Ok(AuditEffect::Relocked { row })
     }
 
-    /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. From feature level 2 on it may be gone
-    /// already where the lock ended by itself, which the entry does not tell.
+    /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. It may be gone already where the lock
+    /// ended by itself, which the entry does not tell.
     pub(super) fn move_lock(
         &mut self,
         key: &[u8],
@@ -129,7 +118,7 @@ impl<V: View> Applier<'_, V> {
         if before.is_some() && before != after {
             self.wake_lock(key)?;
         }
-        let ended = before.filter(|until| self.is_hardened() && *until <= self.vars.clock);
+        let ended = before.filter(|until| *until <= self.vars.clock);
         let Some(until) = ended else {
             return self.move_row(key, before, after, lock::row_key);
         };
@@ -139,12 +128,9 @@ impl<V: View> Applier<'_, V> {
         self.move_row(key, None, after, lock::row_key)
     }
 
-    /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision. From feature
-    /// level 2 on the entry stays as it is: when its lock ended it says by itself, also to who reads it as of a moment before.
+    /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision. The entry stays
+    /// as it is: when its lock ended it says by itself, also to who reads it as of a moment before.
     pub(super) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
-        if !self.is_hardened() {
-            return self.end_lock(lock_key);
-        }
         let (_, key) = lock::decode_key(lock_key).map_err(|error| Fault::row(lock_key, error))?;
         self.wake_lock(key)?;
         self.take_work(lock_key)

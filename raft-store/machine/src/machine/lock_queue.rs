@@ -101,9 +101,7 @@ impl<V: View> Applier<'_, V> {
         };
         match at {
             // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
-            PartyAt::Holding(token) if self.is_hardened() && request.lock.space == LockSpace::Election => {
-                Ok(Ok(LockReply::Held { token }))
-            }
+            PartyAt::Holding(token) if request.lock.space == LockSpace::Election => Ok(Ok(LockReply::Held { token })),
             PartyAt::Holding(token) => Ok(match is_same(&self.holder(&request.lock, token)?) {
                 true => Ok(LockReply::Held { token }),
                 false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
@@ -323,7 +321,7 @@ impl<V: View> Applier<'_, V> {
                 return Ok(());
             }
             // Whoever waits is given it as soon as a batch has room for that, in the same order.
-            if self.is_hardened() && self.has_taken_its_part() {
+            if self.has_taken_its_part() {
                 return self.go_on_later(TimerKind::Grant, &lock.to_bytes());
             }
             let start = lock_queue::waiter_key(lock, head.first_place);
@@ -339,7 +337,7 @@ impl<V: View> Applier<'_, V> {
             self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
             self.overlay.take(&row_key)?;
             (head.waiters, head.first_place) = (head.waiters - 1, place);
-            self.take_read(limits::GRANT_BYTES);
+            self.take_bytes(limits::GRANT_BYTES);
             party.since = self.vars.wall;
             self.hold(lock, head, party, AuditOp::Grant, Caller::default())?;
         }
@@ -416,7 +414,6 @@ impl<V: View> Applier<'_, V> {
 
     fn put_holder(&mut self, lock: &LockName, token: Revision, party: &HolderRow) -> Result<(), Fault> {
         let row = codec::encode(party);
-        self.take_row(row.len());
         self.overlay.insert_new(lock_queue::holder_key(lock, token), row).map(|_| ())
     }
 
@@ -452,7 +449,6 @@ impl<V: View> Applier<'_, V> {
             }
         };
         let row = codec::encode(&elected);
-        self.take_row(row.len());
         let row = self.overlay.insert_new(lock_queue::elected_key(&lock.name, self.vars.revision), row)?;
         Ok(AuditEffect::Elected { row })
     }

@@ -14,7 +14,7 @@ use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
 use crate::mutants;
-use crate::types::{Key, Maintenance, Outcome, QuotaState, Revision, SessionId, Waker};
+use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
 const GROUPS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
@@ -30,22 +30,14 @@ impl<V: View> Applier<'_, V> {
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
             Maintenance::Indexes { rows_max } => self.index_step(rows_max as usize),
             Maintenance::RaiseLevel { level } => self.raise_level(level),
-            Maintenance::Repair => self.repair_step(),
+            Maintenance::Count => self.count_step(),
         }
     }
 
     /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
     fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
         level::check(level)?;
-        let (was_hardened, had_quotas) = (self.is_hardened(), self.vars.level >= level::TENANTS);
         self.vars.level = self.vars.level.max(level);
-        if self.is_hardened() && !was_hardened && !mutants::is("sums are not healed") {
-            self.begin_repair()?;
-        }
-        if self.vars.level >= level::TENANTS && !had_quotas && self.vars.sessions > 0 {
-            let state = self.quota_state()?;
-            self.put_quota_state(QuotaState { sessions_from: Some(SessionId(0)), ..state })?;
-        }
         Ok(maintained(0, false))
     }
 
@@ -126,10 +118,10 @@ impl<V: View> Applier<'_, V> {
             }
             for (row_key, row) in page {
                 let is_full = groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX;
-                if is_full || (groups > 0 && self.is_hardened() && self.has_taken_all()) {
+                if is_full || (groups > 0 && self.has_taken_all()) {
                     return Ok(maintained(groups, true));
                 }
-                self.take_read(row.len());
+                self.take_bytes(row.len());
                 rows += self.compact_next(&row_key, &row)?;
                 groups += 1;
                 start = row_key;
@@ -173,12 +165,12 @@ impl<V: View> Applier<'_, V> {
                     rows += 1;
                     continue;
                 }
-                AuditEffect::RelockedFrom { row } => {
+                AuditEffect::Relocked { row } => {
                     self.overlay.delete_known(relocked::row_key(key.as_bytes(), line.revision), row)?;
                     rows += 1;
                     continue;
                 }
-                AuditEffect::Relocked | AuditEffect::Beside | AuditEffect::Refused(_) => continue,
+                AuditEffect::Beside | AuditEffect::Refused(_) => continue,
             };
             if let Some(previous) = previous {
                 self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row)?;

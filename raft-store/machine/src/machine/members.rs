@@ -8,7 +8,6 @@ use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::{family, family_range, members};
-use crate::level;
 use crate::limits;
 use crate::types::{
     Bounded, InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, Outcome, Rejection,
@@ -48,15 +47,10 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// A membership entry is applied: from feature level 5 on, who was a member with a disk and is not any more never comes back with
-    /// it, and who became one has no more use for its invitation. Both lists are in order.
+    /// A membership entry is applied: who was a member with a disk and is not any more never comes back with it, and who became one has no more use for its invitation. Both lists are in order.
     pub fn apply_membership(&mut self, index: u64, before: &[NodeDisk], after: &[NodeDisk]) -> Result<(), Fault> {
         assert!(index > self.index || self.index == 0, "log index {index} applied after {}", self.index);
-        if self.vars.level < level::TENANTS {
-            return Ok(());
-        }
         self.index = index;
-        self.seed = None;
         self.batch_start = self.vars.revision;
         self.begin_budget();
         for node in before.iter().filter(|node| !after.contains(node)) {

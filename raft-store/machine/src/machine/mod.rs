@@ -28,7 +28,6 @@ mod quota_counts;
 mod quota_walk;
 mod quotas;
 mod ranges;
-mod repair;
 mod requests;
 mod rules;
 mod sessions;
@@ -54,7 +53,6 @@ use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
 use crate::keyspace::{bucket, refusals};
-use crate::level::{Level, TIMES};
 use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
@@ -75,7 +73,7 @@ pub struct Applier<'v, V: View> {
     batch_start: Revision,
     /// What the commands of the batch being applied have taken so far.
     budget: Budget,
-    /// Bytes that all batches so far have taken.
+    /// Bytes that all batches so far have taken, but for those of rows that are written.
     taken_in_all: usize,
     /// While writes share one revision: that, once the first of them took it.
     joint: Option<Option<Revision>>,
@@ -93,7 +91,7 @@ pub struct Applier<'v, V: View> {
     /// Number in its batch of the command being applied.
     nth: u32,
     /// Randomness of the batch being applied.
-    seed: Option<Seed>,
+    seed: Seed,
     /// Whether faults are contained: until then the first ends everything.
     is_containing: bool,
     contained: Vec<Contained>,
@@ -150,7 +148,7 @@ impl<'v, V: View> Applier<'v, V> {
             woken: BTreeSet::new(),
             fired: 0,
             nth: 0,
-            seed: None,
+            seed: Seed::default(),
             is_containing: false,
             contained: Vec::new(),
         }
@@ -158,7 +156,7 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// One whose writes are thrown away. Its randomness is that of no batch: keys of locks are as long as real ones, and open none.
     fn rehearsing(view: &'v V, vars: &Vars, index: u64) -> Self {
-        Self { index, seed: Some(Seed::default()), ..Self::new(view, vars.clone()) }
+        Self { index, ..Self::new(view, vars.clone()) }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -185,7 +183,7 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// Bytes that the batches so far read, write and answer: what [`Self::finish`] gives takes about as much memory.
     pub fn taken_bytes(&self) -> usize {
-        self.taken_in_all
+        self.taken_in_all.saturating_add(self.overlay.written_bytes())
     }
 
     /// The writes of everything applied so far.
@@ -204,7 +202,7 @@ impl<'v, V: View> Applier<'v, V> {
             Err(fault) => self.faulted(encoded, fault)?,
         };
         self.take_bytes(reply.outcome.value_bytes());
-        self.take_read(reply.outcome.detail_bytes());
+        self.take_bytes(reply.outcome.detail_bytes());
         Ok(reply)
     }
 
@@ -225,7 +223,7 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
-        let command = match readable(encoded, self.vars.level) {
+        let command = match readable(encoded) {
             Ok(command) => command,
             Err(reason) => return Ok(self.refuse(None, Caller::default(), Rejection::Unsupported(reason))),
         };
@@ -238,10 +236,7 @@ impl<'v, V: View> Applier<'v, V> {
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
         match self.kept_reply(&id, &command.principal)? {
-            // The hash alone is not enough: one can be made that is like another's.
-            Some(kept) if kept.fingerprint == fingerprint && kept.principal == command.principal => {
-                self.replay(&command.action, kept.reply)
-            }
+            Some(kept) if kept.fingerprint == fingerprint => self.replay(&command.action, kept.reply),
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),
@@ -394,7 +389,7 @@ pub fn rehearse<V: View>(
     while let Some(command) = next(reply.take()) {
         applier.batch_start = applier.vars.revision;
         applier.begin_budget();
-        let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
+        let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_bytes() as u64);
         reply = Some(match actual > limit {
             true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
             false => catching(|| applier.rehearsed(&command))?,
@@ -424,30 +419,17 @@ fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
 }
 
-/// Whether a command has something in it that builds cannot decode which know no more than this level. What was so before the level of
-/// times is judged where it is executed.
-fn reads_more_than(action: &Action, level: Level) -> bool {
-    let needed = action.level_needed();
-    needed >= TIMES && needed > level
-}
-
-/// What is told of a command that this build cannot decode.
-const UNREADABLE: &str = "a command that this build cannot decode";
-
-/// Decodes a command; says what is wrong with one that this build cannot read, or that members cannot who know no more than this
-/// level: all answer the same.
-fn readable(encoded: &[u8], level: Level) -> Result<Command, String> {
+/// Decodes a command; says what is wrong with one that this build cannot read. A build of a later level says the same, word for word,
+/// of what this one cannot decode, until that level is reached.
+fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
         return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
     }
     let command = command_codec::decode_command(encoded).map_err(|error| match error {
         // bincode's words name Rust types as the compiler at hand spells them.
-        CodecError::Malformed(_) => UNREADABLE.to_owned(),
+        CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
     })?;
-    if reads_more_than(&command.action, level) {
-        return Err(UNREADABLE.to_owned());
-    }
     if !command.request_id.as_ref().is_none_or(RequestId::is_valid) {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }

@@ -20,8 +20,6 @@ pub(super) struct Overlay<'v, V: View> {
     hasher: RowHasher,
     /// Bytes of all keys and rows written so far, however often the same one.
     written: usize,
-    /// Most bytes of one row.
-    row_bytes_max: usize,
     /// For each [`Self::begin`], the slots changed since as they were then; `None` where there was none. Innermost last.
     before: Vec<BTreeMap<Vec<u8>, Option<Slot>>>,
 }
@@ -50,12 +48,7 @@ enum SlotState {
 impl<'v, V: View> Overlay<'v, V> {
     pub(super) fn new(view: &'v V) -> Self {
         let (slots, dropped, hasher) = (BTreeMap::new(), Vec::new(), RowHasher::default());
-        Self { view, slots, dropped, hasher, written: 0, row_bytes_max: usize::MAX, before: Vec::new() }
-    }
-
-    /// From now on no row is written that has more than [`limits::ROW_BYTES_MAX`].
-    pub(super) fn bound_rows(&mut self) {
-        self.row_bytes_max = limits::ROW_BYTES_MAX;
+        Self { view, slots, dropped, hasher, written: 0, before: Vec::new() }
     }
 
     /// Bytes of all keys and rows written so far, however often the same one, and however it came to be known before.
@@ -67,7 +60,7 @@ impl<'v, V: View> Overlay<'v, V> {
     fn count(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<(), Fault> {
         let bytes = row.map_or(0, <[u8]>::len);
         self.count_bytes(key.len().saturating_add(bytes));
-        match bytes > self.row_bytes_max {
+        match bytes > limits::ROW_BYTES_MAX {
             true => Err(Fault::Invariant(format!("row {} would have {bytes} bytes", key.escape_ascii()))),
             false => Ok(()),
         }

@@ -9,12 +9,10 @@ use super::view::{Fault, Most, View};
 use super::{Applier, quota_walk};
 use crate::codec;
 use crate::keyspace::quota;
-use crate::level::TENANTS;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
     BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Rejection,
-    SessionId,
 };
 
 /// A prefix with a quota, and what that allows.
@@ -71,11 +69,8 @@ impl PrefixUse {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// What holds for all quotas together; nothing below the feature level.
+    /// What holds for all quotas together.
     pub(super) fn quota_state(&mut self) -> Result<QuotaState, Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(QuotaState::default());
-        }
         if let Some(state) = self.known_quotas.state {
             return Ok(state);
         }
@@ -100,7 +95,7 @@ impl<V: View> Applier<'_, V> {
         if let Some((_, around)) = self.known_quotas.last.as_ref().filter(|(known, _)| known == name) {
             return Ok(Arc::clone(around));
         }
-        self.take_read(limits::LOOK_BYTES);
+        self.take_bytes(limits::LOOK_BYTES);
         let (start, end) = quota::prefixes_up_to(name);
         let last = self.overlay.scan_page(&start, &end, true, Most::rows(1))?;
         let mut next = last.into_iter().next().map(|(row_key, _)| row_key);
@@ -184,7 +179,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether a principal may have one more of this. Without authentication there is nobody to bound.
     pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Result<Result<(), Rejection>, Fault> {
-        if principal.is_empty() || self.vars.level < TENANTS || self.quota_state()?.sessions_from.is_some() {
+        if principal.is_empty() {
             return Ok(Ok(()));
         }
         let subject = QuotaSubject::Principal(principal.to_owned());
@@ -205,12 +200,11 @@ impl<V: View> Applier<'_, V> {
     /// Counts for the principal of a session that this changes: how many sessions and places in locks it had, and has now.
     pub(super) fn count_for_principal(
         &mut self,
-        session: SessionId,
         principal: &str,
         before: PrincipalUse,
         after: PrincipalUse,
     ) -> Result<(), Fault> {
-        if principal.is_empty() || self.vars.level < TENANTS || !self.quota_state()?.counts(session) {
+        if principal.is_empty() {
             return Ok(());
         }
         let row_key = quota::use_key(&QuotaSubject::Principal(principal.to_owned()));
@@ -225,11 +219,9 @@ impl<V: View> Applier<'_, V> {
 
     /// Goes on with the counting of what was there before it was counted; nothing where that is done.
     pub(super) fn count_step(&mut self) -> Result<crate::types::Outcome, Fault> {
-        let state = self.quota_state()?;
-        match (state.sessions_from, state.counting) {
-            (Some(from), _) => quota_walk::count_sessions(self, from),
-            (None, 0) => Ok(super::maintain::maintained(0, false)),
-            (None, _) => quota_walk::count_prefix(self),
+        match self.quota_state()?.counting {
+            0 => Ok(super::maintain::maintained(0, false)),
+            _ => quota_walk::count_prefix(self),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Counting what was there before it was counted: sessions of before the feature level, and what a prefix had before its quota.
+//! Counting what was there before it was counted: what a prefix had before its quota.
 //!
-//! Owns the walks, a few rows a step as the leader proposes them. What is before the place that a walk has come to counts as if it
+//! Owns the walk, a few rows a step as the leader proposes them. What is before the place that a walk has come to counts as if it
 //! had always been counted; what is behind it does not yet. Never refuses anything.
 
 use super::Applier;
@@ -9,57 +9,15 @@ use super::quota_counts::Amount;
 use super::view::{Fault, Most, View};
 use crate::codec;
 use crate::keyspace::quota;
-use crate::keyspace::session::{self, AttachedKind, SessionRow};
+use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::task::TaskRow;
-use crate::keyspace::{entry, family, family_range, task};
+use crate::keyspace::{entry, family, task};
 use crate::limits;
 use crate::mutants;
-use crate::types::{Outcome, PrefixUse, PrincipalUse, QuotaState, QuotaSubject, SessionId, TaskState};
-
-/// Sessions that are counted in one step.
-const SESSIONS: usize = 64;
+use crate::types::{Outcome, PrefixUse, QuotaState, QuotaSubject, TaskState};
 
 /// Rows of a prefix that are counted in one step.
 const ROWS: Most = Most { rows: 1_024, bytes: limits::PAGE_BYTES };
-
-/// Counts the next sessions for their principals.
-pub(super) fn count_sessions<V: View>(applier: &mut Applier<'_, V>, from: SessionId) -> Result<Outcome, Fault> {
-    let (_, end) = family_range(family::SESSION);
-    let sessions = applier.overlay.scan(&session::row_key(from), &end, SESSIONS)?;
-    let mut counted = 0;
-    for (row_key, row) in &sessions {
-        if counted > 0 && applier.has_taken_all() {
-            break;
-        }
-        let id = session::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
-        // From here on it is one that is counted.
-        let next = Some(SessionId(id.0.saturating_add(1)));
-        let state = QuotaState { sessions_from: next, ..applier.quota_state()? };
-        applier.put_quota_state(state)?;
-        match applier.at_savepoint(|applier| count_session(applier, id, row))? {
-            Ok(()) => {}
-            Err(fault) => applier.note_contained(row_key, fault),
-        }
-        // What was taken back was not that it is its turn no more.
-        applier.put_quota_state(state)?;
-        counted += 1;
-    }
-    let is_done = counted == sessions.len() && counted < SESSIONS;
-    if is_done {
-        let state = applier.quota_state()?;
-        applier.put_quota_state(QuotaState { sessions_from: None, ..state })?;
-    }
-    Ok(maintained(counted, !is_done))
-}
-
-fn count_session<V: View>(applier: &mut Applier<'_, V>, id: SessionId, row: &[u8]) -> Result<(), Fault> {
-    let row: SessionRow = codec::decode(row).map_err(|error| Fault::row(&session::row_key(id), error))?;
-    let (start, end) = session::attached_to(id);
-    let attached = applier.overlay.scan(&start, &end, usize::MAX)?;
-    applier.take_bytes(attached.iter().map(|(row_key, value)| row_key.len() + value.len()).sum());
-    let locks = locks_among(attached.iter().map(|(row_key, _)| row_key.as_slice()));
-    applier.count_for_principal(id, &row.principal, PrincipalUse::default(), PrincipalUse { sessions: 1, locks })
-}
 
 /// How many of the things that hang on a session are places in locks.
 pub(super) fn locks_among<'a>(attached: impl Iterator<Item = &'a [u8]>) -> u64 {

@@ -10,7 +10,6 @@ use crate::command_codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
-use crate::level::TENANTS;
 use crate::limits;
 use crate::types::{
     Action, Bounded, ClusterMillis, Command, Entry, Key, Listed, Outcome, Rejection, Removed, Reply, RequestId,
@@ -32,28 +31,15 @@ pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// What was kept for an id of this principal, if anything. Up to the level of tenants that is whatever was kept for the id, since
-    /// all shared one space of ids; and what was kept then is still found by its own principal.
+    /// What was kept for an id of this principal, if anything.
     pub(super) fn kept_reply(&self, id: &RequestId, principal: &str) -> Result<Option<KeptReply>, Fault> {
-        let (clock, owner) = (self.vars.clock, self.owner_in_keys(principal));
+        let clock = self.vars.clock;
         for bucket in (bucket::oldest_live(clock)..=bucket::at(clock)).rev() {
-            if let found @ Some(_) = self.decoded(&request::row_key(bucket, owner, &id.0))? {
+            if let found @ Some(_) = self.decoded(&request::row_key(bucket, principal, &id.0))? {
                 return Ok(found);
-            }
-            if owner.is_empty() {
-                continue;
-            }
-            let shared: Option<KeptReply> = self.decoded(&request::row_key(bucket, "", &id.0))?;
-            if let Some(kept) = shared.filter(|kept| kept.principal == principal) {
-                return Ok(Some(kept));
             }
         }
         Ok(None)
-    }
-
-    /// Whom the key of a row names for this principal.
-    fn owner_in_keys<'a>(&self, principal: &'a str) -> &'a str {
-        if self.vars.level >= TENANTS { principal } else { "" }
     }
 
     /// The kept answer of a command that came again, with the values of the entries that it shows as long as those
@@ -114,21 +100,17 @@ impl<V: View> Applier<'_, V> {
         principal: &str,
     ) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
-        let row_key = request::row_key(bucket::at(self.vars.clock), self.owner_in_keys(principal), id);
-        let row = match self.is_hardened() && reply.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
-            true => request::encode(fingerprint, &reply.without_details(), principal),
-            false => request::encode(fingerprint, reply, principal),
+        let row_key = request::row_key(bucket::at(self.vars.clock), principal, id);
+        let row = match reply.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
+            true => request::encode(fingerprint, &reply.without_details()),
+            false => request::encode(fingerprint, reply),
         };
-        self.take_row(row.len());
         self.count_in_bucket(|held| held.requests += (row_key.len() + row.len()) as u64)?;
         self.overlay.insert_absent(row_key, row)
     }
 
     /// Whether one more outcome may be kept: where the table is full no new id is decided, since none may be forgotten early.
     pub(super) fn check_request_table(&mut self) -> Result<Result<(), Rejection>, Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(Ok(()));
-        }
         let (now, limit) = (self.vars.clock, limits::REQUEST_TABLE_BYTES_MAX);
         let mut held = 0;
         for bucket in bucket::oldest_live(now)..=bucket::at(now) {
@@ -234,7 +216,7 @@ mod tests {
     #[test]
     fn a_full_table_decides_no_new_id_and_a_full_bucket_records_no_refusal() {
         let bucket = 40;
-        let vars = Vars { level: TENANTS, clock: bucket * limits::REQUEST_BUCKET_MS, ..Vars::default() };
+        let vars = Vars { clock: bucket * limits::REQUEST_BUCKET_MS, ..Vars::default() };
         let full = |requests, refusals| {
             let held = BucketUse { requests, refusals, dropped: 0 };
             MemoryView(
@@ -262,7 +244,7 @@ mod tests {
             let view = full(0, held);
             let mut applier = super::super::Applier::new(&view, vars.clone());
             let commands = vec![command_codec::encode_command(&refusal)];
-            let batch = crate::types::Batch { clock: vars.clock, wall: 0, seed: Some([0; 16]), commands };
+            let batch = crate::types::Batch { clock: vars.clock, wall: 0, seed: [0; 16], commands };
             applier.apply_batch(3, &batch).unwrap();
             let writes = applier.finish().writes;
             let is_refusal = |write: &super::super::Write| matches!(write, super::super::Write::Put { key, .. } if key[0] == crate::keyspace::family::REFUSALS);
@@ -289,13 +271,15 @@ mod tests {
         };
         let outcome = Outcome::Written(Written { meta: None, previous: None });
         let kept = Reply { index: 1, revision: 2, clock: 0, replayed: false, outcome };
-        let answered_after = |principal: &str| {
-            let row = request::encode(command.fingerprint(), &kept, principal);
-            let view = MemoryView([(request::row_key(bucket::at(0), "", "cancel-42"), row)].into());
+        let answered_after = |owner: &str| {
+            let row = request::encode(command.fingerprint(), &kept);
+            let view = MemoryView([(request::row_key(bucket::at(0), owner, "cancel-42"), row)].into());
             evaluate(&view, &Vars { revision: 2, ..Vars::default() }, 3, &command).unwrap()
         };
         assert!(answered_after("app").replayed);
-        let foreign = answered_after("mallory");
-        assert!(!foreign.replayed && foreign.outcome == Outcome::Rejected(Rejection::RequestIdReused), "{foreign:?}");
+        for owner in ["mallory", "", "ap", "app2"] {
+            let foreign = answered_after(owner);
+            assert!(!foreign.replayed && foreign.outcome != kept.outcome, "{owner}: {foreign:?}");
+        }
     }
 }

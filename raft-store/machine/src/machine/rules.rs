@@ -38,7 +38,6 @@ impl<V: View> Applier<'_, V> {
         self.vars.collections -= u64::from(current.is_some());
         self.known_collections.clear();
         let encoded = row.as_ref().map(codec::encode);
-        self.take_row(encoded.as_ref().map_or(0, Vec::len));
         self.overlay.replace(&row_key, encoded)?;
         self.record(AuditOp::Rules, None, caller, AuditEffect::Beside);
         Ok(Outcome::RulesSet(row.map(Box::new)))

@@ -13,7 +13,6 @@ use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{entry, gates, lock_queue};
-use crate::level::TENANTS;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
@@ -82,7 +81,7 @@ impl<V: View> Applier<'_, V> {
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;
         let one = PrincipalUse { sessions: 1, locks: 0 };
-        self.count_for_principal(id, &caller.principal, PrincipalUse::default(), one)?;
+        self.count_for_principal(&caller.principal, PrincipalUse::default(), one)?;
         self.record(AuditOp::SessionCreate, Some(waker(id)), caller, AuditEffect::Beside);
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
     }
@@ -117,9 +116,7 @@ impl<V: View> Applier<'_, V> {
 
     pub(super) fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
         assert!(row.armed_at <= row.expires_at, "the timer of session {id} would be late: {row:?}");
-        let row = codec::encode(row);
-        self.take_row(row.len());
-        self.overlay.replace(&session::row_key(id), Some(row)).map(|_| ())
+        self.overlay.replace(&session::row_key(id), Some(codec::encode(row))).map(|_| ())
     }
 
     /// Whether one more thing may hang on a session.
@@ -153,7 +150,7 @@ impl<V: View> Applier<'_, V> {
         row.attached += 1;
         if kind == AttachedKind::Lock {
             let place = PrincipalUse { sessions: 0, locks: 1 };
-            self.count_for_principal(id, &row.principal, PrincipalUse::default(), place)?;
+            self.count_for_principal(&row.principal, PrincipalUse::default(), place)?;
         }
         self.put_session(id, &row)
     }
@@ -168,7 +165,7 @@ impl<V: View> Applier<'_, V> {
                 row.attached = counted.ok_or_else(|| Fault::Invariant(format!("nothing hung on session {id}")))?;
                 if kind == AttachedKind::Lock {
                     let place = PrincipalUse { sessions: 0, locks: 1 };
-                    self.count_for_principal(id, &row.principal, place, PrincipalUse::default())?;
+                    self.count_for_principal(&row.principal, place, PrincipalUse::default())?;
                 }
                 self.put_session(id, &row)
             }
@@ -191,10 +188,10 @@ impl<V: View> Applier<'_, V> {
     /// Counts the bytes of an entry that goes with a session, which may be about to end.
     pub(super) fn count_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Result<(), Fault> {
         let Some(mut row) = self.session_row(id)? else { return Ok(()) };
-        if row.bytes < before as u64 && !self.may_have_drifted(id)? {
+        let Some(others) = row.bytes.checked_sub(before as u64) else {
             return Err(Fault::Invariant(format!("session {id} has fewer bytes than an entry: {row:?}")));
-        }
-        row.bytes = row.bytes.saturating_sub(before as u64) + after as u64;
+        };
+        row.bytes = others + after as u64;
         self.put_session(id, &row)
     }
 
@@ -255,13 +252,10 @@ impl<V: View> Applier<'_, V> {
 
     /// A session that ends counts for its principal no more, nor do its places in locks.
     fn uncount_session(&mut self, id: SessionId, row: &[u8], attached: &[Row]) -> Result<(), Fault> {
-        if self.vars.level < TENANTS {
-            return Ok(());
-        }
         let row: SessionRow = codec::decode(row).map_err(|error| Fault::row(&session::row_key(id), error))?;
         let locks = locks_among(attached.iter().map(|(row_key, _)| row_key.as_slice()));
         let had = PrincipalUse { sessions: 1, locks };
-        self.count_for_principal(id, &row.principal, had, PrincipalUse::default())
+        self.count_for_principal(&row.principal, had, PrincipalUse::default())
     }
 
     /// Takes one thing away with its session.
@@ -276,7 +270,7 @@ impl<V: View> Applier<'_, V> {
                 self.drop_party(&lock, at, op, caller.clone())?;
                 return Ok(Taken::Lock(lock));
             }
-            AttachedKind::Task if self.is_hardened() && self.has_taken_its_part() => return Ok(Taken::Later),
+            AttachedKind::Task if self.has_taken_its_part() => return Ok(Taken::Later),
             AttachedKind::Task => self.task_session_over(subject, caller)?,
             AttachedKind::Barrier if mutants::is("ended sessions stay in barriers") => {}
             AttachedKind::Barrier => self.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?,

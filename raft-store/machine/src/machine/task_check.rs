@@ -15,6 +15,7 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
         TaskVerb::Schedule(tasks) => {
             within("tasks at once", tasks.len() as u64, 1..=limits::TASKS_SCHEDULED_MAX as u64)
                 .or_else(|| tasks.iter().find_map(fault_of_task))
+                .or_else(|| twice(tasks))
         }
         TaskVerb::Claim { limit, lease_ms, worker, session: _ } => {
             within("tasks at once", u64::from(*limit), 1..=u64::from(limits::CLAIM_LIMIT_MAX))
@@ -36,8 +37,7 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
 }
 
 /// That two tasks to be scheduled have one id, if they have: they would take one revision.
-pub(super) fn twice(op: &TaskOp) -> Option<String> {
-    let TaskVerb::Schedule(tasks) = &op.verb else { return None };
+fn twice(tasks: &[NewTask]) -> Option<String> {
     let mut ids = BTreeSet::new();
     let again = tasks.iter().filter_map(|task| task.id.as_ref()).find(|id| !ids.insert(*id));
     again.map(|id| format!("the task {id} twice at once"))

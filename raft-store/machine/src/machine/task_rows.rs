@@ -120,7 +120,6 @@ impl<V: View> Applier<'_, V> {
         *count_of(queue, &after.head.state) += 1;
         self.enter_state(queue, id, &mut after.head)?;
         let row = codec::encode_sized(&after, 256 + after.payload.data.len());
-        self.take_row(row.len());
         let has = amount_of_task(id.as_str(), Some((&after.head.state, row.len())));
         let replaced = self.overlay.replace(&row_key, Some(row))?;
         let had = before.zip(replaced).map(|(head, row)| (&head.state, row.len()));

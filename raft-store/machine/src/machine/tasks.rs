@@ -40,9 +40,7 @@ impl<V: View> Applier<'_, V> {
     /// Carries out what is asked about tasks, or says why not.
     pub(super) fn task(&mut self, op: TaskOp, caller: Caller) -> Result<Outcome, Fault> {
         let act = act_of(&op.verb);
-        // Below that level the second of two tasks with one id was taken or not, by whether it says `replace`.
-        let twice = super::task_check::twice(&op).filter(|_| self.is_hardened());
-        let decided = match super::task_check::fault(&op).or(twice) {
+        let decided = match super::task_check::fault(&op) {
             Some(why) => Err(Rejection::Unsupported(why)),
             None => self.sharing_revision(|applier| applier.task_verb(op, &caller))?,
         };
@@ -100,9 +98,6 @@ impl<V: View> Applier<'_, V> {
     /// Whether the tasks that have the ids of new ones are few or small enough to be looked at: all of it is one revision, so
     /// it cannot be cut.
     fn check_tasks_there(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Result<Result<(), Rejection>, Fault> {
-        if !self.is_hardened() {
-            return Ok(Ok(()));
-        }
         let (limit, mut actual) = (limits::TXN_EFFECT_BYTES_MAX, 0);
         for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
             let row = self.overlay.peek(&task::row_key(queue, id))?;

@@ -82,10 +82,8 @@ impl<V: View> Applier<'_, V> {
                 drop(row);
                 self.expire(key.clone(), &row_key, &meta)?;
             }
-            self.take_read(bytes);
-            if self.is_hardened()
-                && let Some(rejected) = self.beyond_bound(taken_before)
-            {
+            self.take_bytes(bytes);
+            if let Some(rejected) = self.beyond_bound(taken_before) {
                 let is_less = self.vars.revision > revision_before;
                 return Ok(Some(if is_less { Outcome::Deferred } else { self.refuse_txn(rejected, caller.clone()) }));
             }
@@ -243,12 +241,12 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether a check holds.
     fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
-        let Vars { clock, wall, level, .. } = self.vars;
+        let Vars { clock, wall, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
-        let condition = understood(collection.as_deref(), &check.condition, wall, level);
+        let condition = understood(collection.as_deref(), &check.condition, wall);
         let (judged, passes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
-                let document = document(&condition, false, row, level);
+                let document = document(&condition, false, row);
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);
                 let subject = Subject { key, meta, is_locked, document: document.as_ref(), clock, wall };

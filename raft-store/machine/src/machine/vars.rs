@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::digest::{self, RowMark};
 use crate::keyspace::{bucket, family};
-use crate::level::Level;
+use crate::level::{self, Level};
 use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
@@ -84,7 +84,7 @@ impl Default for Vars {
             lasting_digest: 0,
             buckets: Vec::new(),
             sizes: Sizes::default(),
-            level: 0,
+            level: level::FIRST,
             epoch: 0,
             epoch_revision: 0,
             access: 0,

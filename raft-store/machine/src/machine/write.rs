@@ -16,7 +16,6 @@ use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
-use crate::level::{HARDENED, Level};
 use crate::limits;
 use crate::mutants;
 use crate::rules::RuleFault;
@@ -31,7 +30,7 @@ struct Planned {
     /// The row after it; `None` removes the key.
     row: Option<Vec<u8>>,
     meta: Option<EntryMeta>,
-    /// The key of the lock on it, if it has one of its own.
+    /// The key of the lock on it, if there is one.
     key: Option<u64>,
     previous: Option<Shown>,
 }
@@ -47,7 +46,6 @@ impl Planned {
 struct Guide<'c> {
     collection: Option<&'c CollectionRow>,
     draws: Draws,
-    level: Level,
     /// The key that a lock gets by this write.
     lock_key: Option<u64>,
 }
@@ -79,18 +77,17 @@ impl<V: View> Applier<'_, V> {
         }
         let row_key = entry::row_key(op.key.as_bytes());
         let collection = self.collection_of(op.key.as_bytes())?;
-        let level = self.vars.level;
         let mut guide = match &collection {
-            None => Guide { level, ..Guide::default() },
+            None => Guide::default(),
             Some(collection) => match self.draws(collection)? {
-                Ok(draws) => Guide { collection: Some(collection), draws, level, ..Guide::default() },
+                Ok(draws) => Guide { collection: Some(collection), draws, ..Guide::default() },
                 Err(rejection) => {
                     self.record_refusal(op, caller, &rejection);
                     return Ok(Err(rejection));
                 }
             },
         };
-        let (clock, index, seed) = (self.vars.clock, self.index, self.lock_seed(&op));
+        let clock = self.vars.clock;
         let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
             None => (None, 0),
@@ -102,7 +99,8 @@ impl<V: View> Applier<'_, V> {
         let before = current.map(|row| row.meta);
         // An expired entry that is written over is removed first, in a revision of its own.
         let revision = if expired.is_some() { successor(next)? } else { next };
-        guide.lock_key = seed.map(|seed| keyspace::lock::key_of(&seed, index, revision, op.key.as_bytes()));
+        guide.lock_key = matches!(op.change, Change::Lock(_) | Change::Claim { .. })
+            .then(|| keyspace::lock::key_of(&self.seed, self.index, revision, op.key.as_bytes()));
         let mut planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall, &mut guide)?;
         self.take_bytes(read.saturating_mul(passes(&op)));
         if let (Ok(Planned { row: Some(row), .. }), Some(collection)) = (&planned, &collection)
@@ -113,7 +111,7 @@ impl<V: View> Applier<'_, V> {
         }
         if let Ok(Planned { row: Some(row), meta: Some(EntryMeta { session: Some(id), .. }), .. }) = &planned {
             // What is expired and not removed yet makes room, too.
-            let replaced = before.or(expired.filter(|_| self.is_hardened()));
+            let replaced = before.or(expired);
             let had = replaced.and_then(|meta| meta.session) == Some(*id);
             if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
                 planned = Err(rejection);
@@ -140,7 +138,9 @@ impl<V: View> Applier<'_, V> {
         let effect = if op.change.is_of_lock() {
             self.take_revision()?;
             self.relock(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
-            self.remember_lock(&op.key, before.as_ref())?
+            let before = before
+                .ok_or_else(|| Fault::Invariant(format!("the lock of {} changed, which is not there", op.key)))?;
+            self.remember_lock(&op.key, &before)?
         } else {
             let removed = planned.meta.is_none();
             let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
@@ -203,7 +203,6 @@ impl<V: View> Applier<'_, V> {
         let removed = row.is_none();
         let (counted_after, new_bytes) =
             (Amount::of_entry(key, row.as_ref().map(Vec::len)), row.as_ref().map_or(0, Vec::len));
-        self.take_row(new_bytes);
         let old_row = self.overlay.replace(row_key, row)?;
         let (counted_before, old_bytes) =
             (Amount::of_entry(key, old_row.as_ref().map(Vec::len)), old_row.as_ref().map_or(0, Vec::len));
@@ -212,7 +211,6 @@ impl<V: View> Applier<'_, V> {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
                 let revision = before.mod_revision;
-                self.take_row(old_row.len());
                 let row = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
                 Some(Superseded { revision, row })
             }
@@ -277,16 +275,16 @@ impl Guide<'_> {
         if !rules.needs_documents() && rules.indexes().is_empty() {
             return Ok(value);
         }
-        let document = Some(data).filter(|_| *kind == ContentKind::Json).and_then(|data| stored(data, self.level));
+        let document = Some(data).filter(|_| *kind == ContentKind::Json).and_then(|data| stored(data));
         let Some(document) = document else {
             let fault = RuleFault::not_an_object();
             return if rules.needs_documents() { Err(Rejection::RulesBroken([fault].into())) } else { Ok(value) };
         };
         let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
-        let before = before.and_then(|row| stored(row.data, self.level));
+        let before = before.and_then(|row| stored(row.data));
         let draws = &mut self.draws;
         let conformed = rules
-            .conform(before.as_ref(), document, (wall, self.level), &mut |name| draws.next(name))
+            .conform(before.as_ref(), document, wall, &mut |name| draws.next(name))
             .map_err(|faults| Rejection::RulesBroken(faults.into()))?;
         for rule in rules.indexes() {
             rule.key_of(Some(&conformed.document)).map_err(|fault| Rejection::RulesBroken([fault].into()))?;
@@ -324,8 +322,8 @@ fn plan(
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current, clock)?;
-        let condition = understood(guide.collection, &op.condition, wall, guide.level);
-        let document = document(&condition, op.change.patch().is_some(), current, guide.level);
+        let condition = understood(guide.collection, &op.condition, wall);
+        let document = document(&condition, op.change.patch().is_some(), current);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
@@ -346,8 +344,7 @@ fn plan(
     };
     if let (true, Some(row)) = (op.change.is_of_lock(), current) {
         let (meta, key) = lock::relocked(&op.change, row, revision, clock, guide.lock_key);
-        let is_relocked = row.is_relocked || guide.level >= HARDENED;
-        return Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked, kind, data: &data }, previous)));
+        return Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked: true, kind, data: &data }, previous)));
     }
     let meta = EntryMeta {
         create_revision: current.map_or(revision, |row| row.meta.create_revision),
@@ -475,21 +472,15 @@ pub(super) fn check_expect(
 }
 
 /// The value as JSON, where a condition or a patch looks into it and it is JSON. Parsed once for both.
-pub(super) fn document<'a>(
-    condition: &Criteria,
-    is_patched: bool,
-    current: Option<&EntryRow<'a>>,
-    level: Level,
-) -> Option<Json<'a>> {
+pub(super) fn document<'a>(condition: &Criteria, is_patched: bool, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
     let is_needed = is_patched || condition.needs_document();
     let row = current.filter(|row| is_needed && row.kind == ContentKind::Json)?;
-    stored(row.data, level)
+    stored(row.data)
 }
 
-/// A value as JSON. Before the level, one with a number beyond the greatest double was none, and writes were decided by that.
-fn stored(data: &[u8], level: Level) -> Option<Json<'_>> {
-    let read = if level >= HARDENED { Json::parse_stored(data) } else { Json::parse(data) };
-    read.ok()
+/// A value as JSON, numbers beyond the greatest double included: none is taken, but whatever is stored is read.
+fn stored(data: &[u8]) -> Option<Json<'_>> {
+    Json::parse_stored(data).ok()
 }
 
 /// Whether criteria hold.

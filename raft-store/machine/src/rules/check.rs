@@ -11,7 +11,6 @@ use super::index::IndexRule;
 use super::write::field_text;
 use crate::document::path::{Path, array_index, escape};
 use crate::document::{Fault, Faults, Json};
-use crate::level;
 use crate::limits::{INDEXES_MAX, JSON_DEPTH_MAX, RULE_FIELDS_MAX, RULES_BYTES_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 
 /// Rules before they are checked.
@@ -190,7 +189,7 @@ const AUTOMATIC: &str = "the field always has a value of its own: a number of th
 
 fn check_default(path: &Path, rule: &FieldRule, given: Json<'static>) -> Result<Json<'static>, String> {
     let kind = rule.kind;
-    let converted = convert(kind, &given, level::KNOWN).map_err(|_| format!("not of type {}", kind.name()))?;
+    let converted = convert(kind, &given).map_err(|_| format!("not of type {}", kind.name()))?;
     let default = converted.unwrap_or(given);
     if default == Json::Null {
         return Err("a default is a value other than null".to_owned());

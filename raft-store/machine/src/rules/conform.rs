@@ -13,7 +13,6 @@ use super::field::{FieldKind, FieldRule};
 use super::name::SequenceName;
 use crate::document::path::{Path, array_index};
 use crate::document::{Json, Number, Object, order};
-use crate::level::Level;
 use crate::limits::{INDEX_TEXT_BYTES_MAX, RULE_FAULTS_MAX};
 use crate::types::WallMillis;
 
@@ -75,7 +74,7 @@ impl Rules {
         &'a self,
         old: Option<&Json<'_>>,
         new: Json<'a>,
-        (wall, level): (WallMillis, Level),
+        wall: WallMillis,
         next: &mut dyn FnMut(&SequenceName) -> u64,
     ) -> Result<Conformed<'a>, Vec<RuleFault>> {
         if !self.needs_documents() {
@@ -86,7 +85,7 @@ impl Rules {
         }
         let mut work = Work { document: new, is_changed: false, drawn: Vec::new(), faults: Vec::new() };
         for (path, rule) in &self.fields {
-            work.visit(path, rule, old.and_then(|old| path.find(old)), (wall, level));
+            work.visit(path, rule, old.and_then(|old| path.find(old)), wall);
         }
         for path in &self.required {
             if matches!(path.find(&work.document), None | Some(Json::Null)) && !work.has_fault_at(path) {
@@ -107,15 +106,9 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn visit(
-        &mut self,
-        path: &'a Path,
-        rule: &'a FieldRule,
-        old: Option<&Json<'_>>,
-        (wall, level): (WallMillis, Level),
-    ) {
+    fn visit(&mut self, path: &'a Path, rule: &'a FieldRule, old: Option<&Json<'_>>, wall: WallMillis) {
         let found = path.find(&self.document);
-        let Ok(converted) = found.map_or(Ok(None), |found| convert(rule.kind, found, level)) else {
+        let Ok(converted) = found.map_or(Ok(None), |found| convert(rule.kind, found)) else {
             return self.refuse(path, RuleFaultKind::Type(rule.kind));
         };
         let value = converted.as_ref().or(found);

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 
 use super::field::FieldKind;
 use crate::document::{Json, time};
-use crate::level::{self, Level};
 use crate::types::WallMillis;
 
 /// A value that has no form of the type.
@@ -26,8 +25,8 @@ pub(super) struct Unfit;
 /// | datetime | RFC 3339 in UTC with milliseconds | RFC 3339 otherwise; whole numbers, as Unix milliseconds; fourteen digits in a string, as UTC |
 /// | object, array | their own kind | |
 ///
-/// Null is of every type. The fourteen digits are a time from feature level [`level::TIMES`] on.
-pub(super) fn convert(kind: FieldKind, value: &Json<'_>, level: Level) -> Result<Option<Json<'static>>, Unfit> {
+/// Null is of every type.
+pub(super) fn convert(kind: FieldKind, value: &Json<'_>) -> Result<Option<Json<'static>>, Unfit> {
     match (kind, value) {
         (_, Json::Null)
         | (FieldKind::Any, _)
@@ -42,7 +41,7 @@ pub(super) fn convert(kind: FieldKind, value: &Json<'_>, level: Level) -> Result
         (FieldKind::Double, Json::String(text)) => number(text).map(Some),
         (FieldKind::Varchar, Json::Number(number)) => Ok(Some(string(number.as_str().to_owned()))),
         (FieldKind::Varchar, Json::Bool(value)) => Ok(Some(string(value.to_string()))),
-        (FieldKind::Datetime, Json::String(text)) => to_datetime(text, level),
+        (FieldKind::Datetime, Json::String(text)) => to_datetime(text),
         (FieldKind::Datetime, Json::Number(number)) => unix_ms(number.as_str()).map(Some),
         _ => Err(Unfit),
     }
@@ -90,9 +89,8 @@ fn number(text: &str) -> Result<Json<'static>, Unfit> {
     }
 }
 
-fn to_datetime(text: &str, level: Level) -> Result<Option<Json<'static>>, Unfit> {
-    let compact = || if level >= level::TIMES { time::parse_compact(text) } else { None };
-    let nanos = time::parse(text).or_else(compact).ok_or(Unfit)?;
+fn to_datetime(text: &str) -> Result<Option<Json<'static>>, Unfit> {
+    let nanos = time::parse(text).or_else(|| time::parse_compact(text)).ok_or(Unfit)?;
     let formatted = time::from_unix_nanos(nanos).ok_or(Unfit)?;
     Ok((formatted != text).then(|| string(formatted)))
 }

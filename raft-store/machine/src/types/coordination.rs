@@ -24,8 +24,7 @@ pub enum SessionOp {
     Renew(Vec<SessionId>),
     /// Ends one, with all that hangs on it.
     End(SessionId),
-    /// Begins one under an id of its maker's choice, of which none may live. From feature level
-    /// [`RANGES`](crate::level::RANGES) on.
+    /// Begins one under an id of its maker's choice, of which none may live.
     CreateAs {
         /// That of a lease, see [`SessionId::chosen`].
         id: SessionId,

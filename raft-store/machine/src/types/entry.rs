@@ -46,8 +46,8 @@ pub struct EntryMeta {
     pub cas: u64,
     /// Cluster clock at which the entry expires, if ever: expired once `clock >= expires_at`.
     pub expires_at: Option<ClusterMillis>,
-    /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Then `cas` is shown to nobody:
-    /// where the lock is of before feature level 2 it is the key. Who locks an entry is answered with the key in place of `cas`.
+    /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Who locks an entry
+    /// is answered with the key of the lock in place of `cas`.
     pub locked_until: Option<ClusterMillis>,
     /// The session that it goes with, if any.
     pub session: Option<SessionId>,

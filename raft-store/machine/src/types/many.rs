@@ -13,7 +13,6 @@ use super::{
     Written,
 };
 use crate::document::Criteria;
-use crate::level::{self, Level};
 use crate::limits;
 
 /// What came of one item of a bulk.
@@ -117,7 +116,7 @@ pub enum Step {
     Write(WriteOp),
     /// Decides again.
     Txn(Txn),
-    /// Reads a range. From feature level [`level::RANGES`] on, as all that follows.
+    /// Reads a range.
     List(ListStep),
     /// Removes a range; where one of its entries cannot be removed, the whole transaction is rejected.
     Remove(RemoveStep),
@@ -188,18 +187,6 @@ impl Txn {
         let mut writes = Vec::new();
         collect_writes(self.then.iter().chain(&self.otherwise), &mut writes);
         writes.into_iter()
-    }
-
-    /// The feature level that its conditions need, see [`super::Action::level_needed`].
-    pub(super) fn level_needed(&self) -> Level {
-        let of_checks = self.checks.iter().map(|check| check.condition.level_needed());
-        let of_steps = self.then.iter().chain(&self.otherwise).map(|step| match step {
-            Step::Get(_) => 0,
-            Step::Write(op) => op.condition.level_needed(),
-            Step::Txn(txn) => txn.level_needed(),
-            Step::List(_) | Step::Remove(_) | Step::Branch(_) => level::RANGES,
-        });
-        of_checks.chain(of_steps).max().unwrap_or(0)
     }
 }
 

@@ -16,7 +16,7 @@ pub struct NodeDisk {
     pub incarnation: u128,
 }
 
-/// What is asked about newcomers. Only from [`crate::level::TENANTS`] on.
+/// What is asked about newcomers.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum MembersOp {
     /// Makes an invitation. Those whose time is over are removed on the occasion.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use bincode::{Decode, Encode};
 
-use super::{Key, Revision, SessionId, Waker, WallMillis};
+use super::{Key, Revision, Waker, WallMillis};
 use crate::limits;
 
 /// Whose quota it is.
@@ -68,7 +68,7 @@ impl QuotaBounds {
     }
 }
 
-/// What is asked about quotas. From feature level [`TENANTS`](crate::level::TENANTS) on.
+/// What is asked about quotas.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum QuotaOp {
     /// Sets a quota, or gives it other bounds. What is beyond them already stays. The same again changes nothing.
@@ -167,19 +167,12 @@ pub struct QuotaState {
     pub counting: u32,
     /// How many principals have one of their own.
     pub principals: u32,
-    /// The first session that is still to be counted: it began before the feature level was reached.
-    pub sessions_from: Option<SessionId>,
 }
 
 impl QuotaState {
-    /// Whether a session is counted for its principal.
-    pub fn counts(&self, id: SessionId) -> bool {
-        self.sessions_from.is_none_or(|from| id < from)
-    }
-
     /// Whether something is still to be counted.
     pub fn has_work(&self) -> bool {
-        self.counting > 0 || self.sessions_from.is_some()
+        self.counting > 0
     }
 }
 

@@ -1,6 +1,6 @@
 //! Steps of transactions over ranges of keys, and comparisons with what is in a range.
 //!
-//! Owns their form in the log, from feature level [`RANGES`](crate::level::RANGES) on. What they do is `machine/ranges`'s; the branches that
+//! Owns their form in the log. What they do is `machine/ranges`'s; the branches that
 //! comparisons decide stand with the steps in `many`.
 
 use std::cmp::Ordering;

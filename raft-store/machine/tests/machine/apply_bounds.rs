@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::machine_support::bounds::{hardened, keep, put};
+use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
 use quorate_crossing::memory::most_during;
 use quorate_machine::access::{Grant, Permission};
@@ -94,7 +94,7 @@ fn begin_session(store: &mut Store, clock: u64) -> SessionId {
 
 #[test]
 fn sessions_of_entries_with_long_keys_that_end_at_once_make_no_batch_beyond_the_bound() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for nth in 0..3 {
         let session = begin_session(&mut store, 1);
         for part in 0..8 {
@@ -136,7 +136,7 @@ fn an_audit_group_of_any_size_can_be_read_again() {
 
 /// Entries of 1 MiB each, under keys that begin with `d/`.
 fn with_large_entries(count: usize) -> Store {
-    let mut store = hardened();
+    let mut store = Store::default();
     for nth in 0..count {
         measured(&mut store, &batch(1, &[put(format!("d/{nth:03}"), vec![b'x'; 1 << 20], None)]));
     }
@@ -202,7 +202,7 @@ fn a_step_of_building_an_index_holds_only_a_few_large_entries_at_once() {
 
 #[test]
 fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let declare = |store: &mut Store, text: &str| {
         let rules = Json::parse(text.as_bytes()).unwrap();
         let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
@@ -255,7 +255,7 @@ fn with_many_index_rows(session: SessionId, store: &mut Store, count: usize) {
 #[test]
 fn a_session_takes_only_so_many_index_rows_with_it() {
     const ENTRIES: usize = 490;
-    let mut store = hardened();
+    let mut store = Store::default();
     let session = begin_session(&mut store, 2);
     with_many_index_rows(session, &mut store, ENTRIES);
     let rows = store.rows(family::INDEX).len();
@@ -272,7 +272,7 @@ fn a_session_takes_only_so_many_index_rows_with_it() {
 
 #[test]
 fn a_step_of_compaction_reads_and_drops_only_so_many_long_lines() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for part in 0..40 {
         let puts: Vec<_> = (0..256).map(|at| put(long_key(&format!("{part}/{at}")), Vec::new(), None)).collect();
         measured(&mut store, &batch(1, &puts));
@@ -288,7 +288,7 @@ fn a_step_of_compaction_reads_and_drops_only_so_many_long_lines() {
 
 #[test]
 fn a_transaction_buries_only_so_much_before_it_comes_again() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for nth in 0..40 {
         let mut command = put(format!("d/{nth:03}"), vec![b'x'; 1 << 20], None);
         if let Action::Write(op) = &mut command.action {
@@ -338,7 +338,7 @@ fn schedule(ids: std::ops::Range<usize>, payload: usize) -> Command {
 
 #[test]
 fn scheduling_ids_that_are_in_use_does_not_load_all_that_is_there() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for nth in 0..40 {
         measured(&mut store, &batch(1, &[schedule(nth..nth + 1, 1 << 20)]));
     }
@@ -362,7 +362,7 @@ fn long_lists(lists: usize) -> Criteria {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test may look at the clock; the machine does not")]
 fn criteria_of_long_lists_are_weighed_before_they_are_looked_through() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for part in 0..4 {
         let documents: Vec<_> = (0..1_000).map(|nth| document(&format!("d/{part}/{nth}"), r#"{"a":1000}"#)).collect();
         measured(&mut store, &batch(1, &documents));
@@ -386,7 +386,7 @@ fn criteria_of_long_lists_are_weighed_before_they_are_looked_through() {
 
 #[test]
 fn refusals_that_say_much_keep_little_under_their_request_id() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let name = |nth: usize| format!("\"{nth}{}\"", "f".repeat(limits::PATH_BYTES_MAX - 8));
     let names: Vec<_> = (0..limits::RULE_FAULTS_MAX).map(name).collect();
     let rules = format!(r#"{{"required":[{}]}}"#, names.join(","));
@@ -535,14 +535,14 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         many_tasks(),
         Action::Task(TaskOp { queue, verb: TaskVerb::Requeue(Requeue::Oldest(limits::TASKS_REQUEUED_MAX)) }),
         Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants }),
-        Action::Maintain(Maintenance::Repair),
+        Action::Maintain(Maintenance::Count),
         Action::Faults(FaultsOp::Forget),
         Action::Members(MembersOp::Revoke(TokenId(1))),
         Action::Quota(QuotaOp::Set {
             subject: QuotaSubject::Prefix(vec![b'k'; limits::KEY_BYTES_MAX]),
             bounds: QuotaBounds { bytes: Some(u64::MAX), ..QuotaBounds::default() },
         }),
-        Action::Maintain(Maintenance::Repair),
+        Action::Maintain(Maintenance::Count),
     ]
 }
 

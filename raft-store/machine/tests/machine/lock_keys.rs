@@ -8,20 +8,14 @@ use quorate_crossing::picture::Picture;
 use quorate_crossing::run;
 use quorate_crossing::store::{Store, batch};
 use quorate_machine::document::Criteria;
-use quorate_machine::keyspace::entry::{self, EntryRow};
-use quorate_machine::keyspace::{audit, family, history, lock};
-use quorate_machine::level::HARDENED;
-use quorate_machine::machine::{self, Vars};
+use quorate_machine::keyspace::{audit, entry, family, history, lock};
+use quorate_machine::machine;
 use quorate_machine::types::{
     Action, Change, Command, ContentKind, Expect, Expiry, Key, Outcome, Reply, Shown, Step, Txn, Value, WriteOp,
 };
 
 /// Runs of random commands.
 const RUNS: u64 = 10;
-
-fn hardened() -> Store {
-    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
-}
 
 /// All numbers in a thing, whatever their fields.
 fn numbers(thing: &impl std::fmt::Debug, numbers: &mut BTreeSet<u64>) {
@@ -35,11 +29,10 @@ fn held(store: &Store) -> BTreeSet<u64> {
     let rows = rows.iter().map(|(_, row)| entry::decode(row).unwrap());
     let held: Vec<_> = rows.filter(|row| row.meta.is_locked_at(store.vars.clock)).collect();
     for row in &held {
-        let key = row.key.unwrap_or(row.meta.cas);
-        assert!(row.has_token(key, store.vars.clock));
-        assert!(row.key.is_none() || !row.has_token(row.meta.cas, store.vars.clock), "the cas opens the lock: {row:?}");
+        assert!(row.has_token(row.key.expect("a lock has a key"), store.vars.clock));
+        assert!(!row.has_token(row.meta.cas, store.vars.clock), "the cas opens the lock: {row:?}");
     }
-    held.into_iter().map(|row| row.key.unwrap_or(row.meta.cas)).collect()
+    held.into_iter().filter_map(|row| row.key).collect()
 }
 
 /// Everything that whoever may read can be shown: entries as they are and were, the audit trail, and the store's own numbers.
@@ -86,7 +79,7 @@ fn locks(action: &Action) -> bool {
 fn nothing_that_is_shown_is_the_key_of_a_lock_that_holds() {
     let (mut locked, mut answers) = (0, 0);
     for seed in 0..RUNS {
-        let (mut store, mut sent, texts) = (hardened(), Sent::new(), Texts::new());
+        let (mut store, mut sent, texts) = (Store::default(), Sent::new(), Texts::new());
         for seed in run::seeds(seed) {
             let clock = generate::clock_step(seed, &Picture::of(&store));
             store.apply(&[batch(store.vars.clock + clock, &[])]).unwrap();
@@ -154,7 +147,7 @@ fn row_of(store: &Store) -> Vec<u8> {
 #[test]
 fn only_the_key_opens_a_lock_and_ends_with_it() {
     for claims in [false, true] {
-        let mut store = hardened();
+        let mut store = Store::default();
         let made = token(&apply(&mut store, 1, write(Change::Insert(value(r#"{"n":1}"#)), Expect::Any))).unwrap();
         let change = if claims { Change::Claim { ms: 100, patch: None } } else { Change::Lock(100) };
         let key = token(&apply(&mut store, 1, write(change, Expect::Cas(made)))).unwrap();
@@ -179,7 +172,7 @@ fn only_the_key_opens_a_lock_and_ends_with_it() {
 #[test]
 fn after_a_lock_that_ended_by_itself_its_key_is_good_until_something_changes() {
     for forgets in [false, true] {
-        let mut store = hardened();
+        let mut store = Store::default();
         apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
         let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::Any))).unwrap();
         let row = row_of(&store);
@@ -216,7 +209,7 @@ fn keys_differ_between_entries_times_and_seeds_and_a_dry_run_shows_none_that_ope
     assert_eq!(BTreeSet::from(keys).len(), keys.len(), "{keys:?}");
     // Nodes must agree, builds of later as well.
     assert_eq!(keys[0], KEY_OF_ONES);
-    let mut store = hardened();
+    let mut store = Store::default();
     apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
     let locks = write(Change::Lock(100), Expect::Any);
     let dry = machine::evaluate(&store.view, &store.vars, store.index + 1, &locks).unwrap();
@@ -231,7 +224,7 @@ const KEY_OF_ONES: u64 = 16_929_863_837_585_759_063;
 
 #[test]
 fn a_check_of_a_transaction_knows_the_key_too() {
-    let mut store = hardened();
+    let mut store = Store::default();
     apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
     let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::Any))).unwrap();
     let cas = entry::decode(&row_of(&store)).unwrap().meta.cas;
@@ -246,20 +239,4 @@ fn a_check_of_a_transaction_knows_the_key_too() {
     };
     assert!(holds(Expect::Cas(key)) && holds(Expect::NoneOf(vec![cas])));
     assert!(!holds(Expect::Cas(cas)) && !holds(Expect::NoneOf(vec![key])));
-}
-
-#[test]
-fn a_lock_of_before_the_level_goes_on_with_its_cas_as_the_key() {
-    let mut store = Store::default();
-    apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
-    let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::Any))).unwrap();
-    let row = row_of(&store);
-    assert_eq!(entry::decode(&row).unwrap().meta.cas, key);
-    let EntryRow { key: own, .. } = entry::decode(&row).unwrap();
-    assert_eq!(own, None, "builds of before could not read it");
-    let raise = quorate_machine::types::Maintenance::RaiseLevel { level: HARDENED };
-    apply(&mut store, 1, Command::unnamed(Action::Maintain(raise)));
-    assert_eq!(token(&apply(&mut store, 1, write(Change::Extend(200), Expect::Cas(key)))), Ok(key));
-    let put = write(Change::Upsert(value("2")), Expect::Cas(key));
-    assert_eq!(token(&apply(&mut store, 2, put)), Ok(store.vars.revision));
 }

@@ -182,7 +182,7 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
     let criteria = match row {
         Some((_, row)) => {
             let row: quorate_machine::types::CollectionRow = quorate_machine::codec::decode(&row).unwrap();
-            row.rules.converted(&op.criteria, wall, store.vars.level).into_owned()
+            row.rules.converted(&op.criteria, wall).into_owned()
         }
         None => op.criteria.clone(),
     };

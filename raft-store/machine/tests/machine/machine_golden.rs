@@ -26,7 +26,7 @@
 //! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
 //! indexes ROWS              Indexes
 //! level N                   RaiseLevel
-//! repair                    Repair
+//! count_rows                Count
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! epoch                     goes on in another cluster, after the commands of the block
@@ -122,7 +122,7 @@ fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
 
 /// The batch of a block.
 fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
-    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, seed: Some([7; 16]), commands: Vec::new() };
+    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, seed: [7; 16], commands: Vec::new() };
     for line in commands {
         if let Some(moved) = line.strip_prefix('@') {
             *clock = moved.parse().unwrap();
@@ -297,7 +297,7 @@ fn unstamped(words: &[&str]) -> Command {
             plain(Maintenance::Compact { revision, groups_max })
         }
         "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
-        "repair" => plain(Maintenance::Repair),
+        "count_rows" => plain(Maintenance::Count),
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
         | "unlatch" => coordination::command(words),

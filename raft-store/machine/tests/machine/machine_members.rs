@@ -4,19 +4,11 @@ use crate::machine_support::{Store, batch};
 use quorate_machine::codec;
 use quorate_machine::keyspace::audit::{self, AuditOp};
 use quorate_machine::keyspace::{family, members};
-use quorate_machine::level::{KNOWN, TENANTS};
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Action, Bounded, Command, InvitationRow, Maintenance, MembersFault, MembersOp, MembersReply, NewInvitation,
-    NodeDisk, Outcome, Rejection, SecretHash, TokenId,
+    Action, Bounded, Command, InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, Outcome,
+    Rejection, SecretHash, TokenId,
 };
-
-fn store(level: u32) -> Store {
-    let mut store = Store::default();
-    let raise = Command::unnamed(Action::Maintain(Maintenance::RaiseLevel { level }));
-    store.apply(&[batch(1, &[raise])]).expect("the level is known");
-    store
-}
 
 fn ask(store: &mut Store, clock: u64, op: MembersOp) -> Outcome {
     let (mut replies, _) = store.apply(&[batch(clock, &[Command::unnamed(Action::Members(op))])]).expect("no fault");
@@ -50,7 +42,7 @@ fn invite(store: &mut Store, clock: u64, invitation: NewInvitation) {
 
 #[test]
 fn an_invitation_lets_in_one_node_with_one_disk_and_in_time() {
-    let mut store = store(KNOWN);
+    let mut store = Store::default();
     invite(&mut store, 10, invitation(1));
     let wrong = MembersOp::Admit {
         invitation: TokenId(1),
@@ -74,7 +66,7 @@ fn an_invitation_lets_in_one_node_with_one_disk_and_in_time() {
 
 #[test]
 fn an_invitation_names_whom_it_is_for() {
-    let mut store = store(KNOWN);
+    let mut store = Store::default();
     invite(&mut store, 10, NewInvitation { node_id: Some(4), is_standby: true, ..invitation(1) });
     assert_eq!(ask(&mut store, 10, admit(1, node(5, 55))), refused(MembersFault::InvitationOfAnother(4)));
     assert_eq!(ask(&mut store, 10, admit(1, node(4, 44))), refused(MembersFault::OnlyStandby));
@@ -88,7 +80,7 @@ fn an_invitation_names_whom_it_is_for() {
 
 #[test]
 fn who_was_removed_comes_back_with_another_disk_only_and_only_by_its_id() {
-    let mut store = store(KNOWN);
+    let mut store = Store::default();
     let all = [node(1, 11), node(2, 22), node(3, 33)];
     store.apply_membership(&[], &all).expect("a founding");
     assert_eq!(store.rows(family::REMOVED_MEMBER), [], "nobody was removed");
@@ -116,7 +108,7 @@ fn who_was_removed_comes_back_with_another_disk_only_and_only_by_its_id() {
 
 #[test]
 fn a_member_that_comes_with_another_disk_leaves_the_old_one_behind() {
-    let mut store = store(KNOWN);
+    let mut store = Store::default();
     store.apply_membership(&[node(1, 11)], &[node(1, 12)]).expect("an exchange");
     store.check();
     let rows = store.rows(family::REMOVED_MEMBER);
@@ -124,20 +116,8 @@ fn a_member_that_comes_with_another_disk_leaves_the_old_one_behind() {
 }
 
 #[test]
-fn nothing_of_it_is_known_below_its_level() {
-    let mut store = store(TENANTS - 1);
-    let (replies, _) = store
-        .apply(&[batch(10, &[Command::unnamed(Action::Members(MembersOp::Invite(invitation(1))))])])
-        .expect("no fault");
-    assert!(matches!(&replies[0][0].outcome, Outcome::Rejected(Rejection::Unsupported(_))), "{replies:?}");
-    let before = store.view.clone();
-    store.apply_membership(&[node(1, 11)], &[]).expect("a removal");
-    assert_eq!(store.view, before);
-}
-
-#[test]
 fn there_are_only_so_many_invitations_and_for_so_long() {
-    let mut store = store(KNOWN);
+    let mut store = Store::default();
     for for_ms in [0, limits::INVITATION_MS_MAX + 1] {
         let op = MembersOp::Invite(NewInvitation { for_ms, ..invitation(1) });
         assert!(matches!(ask(&mut store, 1, op), Outcome::Rejected(Rejection::Unsupported(_))));

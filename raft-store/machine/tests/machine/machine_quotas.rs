@@ -4,16 +4,9 @@ use crate::machine_support::{Store, batch};
 use quorate_machine::codec;
 use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::quota;
-use quorate_machine::level::{KNOWN, RANGES, TENANTS};
 use quorate_machine::limits;
 use quorate_machine::machine::View;
 use quorate_machine::types::*;
-
-fn at_level(level: u32) -> Store {
-    let mut store = Store::default();
-    apply(&mut store, Action::Maintain(Maintenance::RaiseLevel { level }));
-    store
-}
 
 /// What came of a command.
 fn apply(store: &mut Store, action: Action) -> Outcome {
@@ -52,7 +45,7 @@ fn set(store: &mut Store, subject: QuotaSubject, bounds: QuotaBounds) -> Outcome
 /// Counts until nothing is left; gives how many steps that took.
 fn count(store: &mut Store) -> usize {
     let mut steps = 1;
-    while let Outcome::Maintained { more: true, .. } = apply(store, Action::Maintain(Maintenance::Repair)) {
+    while let Outcome::Maintained { more: true, .. } = apply(store, Action::Maintain(Maintenance::Count)) {
         steps += 1;
         assert!(steps < 1_000, "it does not end");
     }
@@ -75,7 +68,7 @@ const ENTRIES: QuotaBounds = QuotaBounds { entries: Some(3), sessions: None, loc
 
 #[test]
 fn each_prefix_around_a_key_counts_it_and_refuses_what_is_beyond() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     set(&mut store, prefix("t/a/"), ENTRIES);
     set(&mut store, prefix("t/"), QuotaBounds { entries: Some(4), ..ENTRIES });
     set(&mut store, prefix("u"), ENTRIES);
@@ -99,7 +92,7 @@ fn each_prefix_around_a_key_counts_it_and_refuses_what_is_beyond() {
 
 #[test]
 fn bytes_are_those_that_are_stored() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     set(&mut store, prefix("t/"), QuotaBounds { bytes: Some(300), ..QuotaBounds::default() });
     count(&mut store);
     apply(&mut store, put("t/a", 100));
@@ -114,7 +107,7 @@ fn bytes_are_those_that_are_stored() {
 
 #[test]
 fn what_was_there_before_is_counted_in_steps_and_nothing_is_refused_until_it_is() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     for nth in 0..2_500 {
         let action = put(&format!("t/{nth:05}"), 4);
         store.apply(&[batch(1, &[Command::unnamed(action)])]).unwrap();
@@ -122,7 +115,7 @@ fn what_was_there_before_is_counted_in_steps_and_nothing_is_refused_until_it_is(
     set(&mut store, prefix("t/"), ENTRIES);
     assert!(used(&store, "t/").from.is_some());
     assert!(matches!(apply(&mut store, put("t/a", 4)), Outcome::Written(_)), "it is not counted yet");
-    apply(&mut store, Action::Maintain(Maintenance::Repair));
+    apply(&mut store, Action::Maintain(Maintenance::Count));
     // Before the place that was reached, and behind it.
     apply(&mut store, Action::Write(WriteOp::removal(Key::new("t/00001").unwrap(), false)));
     apply(&mut store, Action::Write(WriteOp::removal(Key::new("t/02400").unwrap(), false)));
@@ -153,7 +146,7 @@ fn lock(store: &mut Store, name: &str, session: SessionId) -> Outcome {
 
 #[test]
 fn a_principal_has_its_own_quota_or_that_of_all_and_nobody_in_particular_has_none() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     let two = QuotaBounds { sessions: Some(2), locks: Some(2), ..QuotaBounds::default() };
     set(&mut store, QuotaSubject::Default, two);
     let ann = begin(&mut store, "ann").unwrap();
@@ -183,26 +176,8 @@ fn a_principal_has_its_own_quota_or_that_of_all_and_nobody_in_particular_has_non
 }
 
 #[test]
-fn sessions_of_before_the_level_are_counted_once_it_is_reached() {
-    let mut store = at_level(RANGES);
-    let session = begin(&mut store, "ann").unwrap();
-    lock(&mut store, "l", session);
-    for _ in 0..199 {
-        begin(&mut store, "ann").unwrap();
-    }
-    apply(&mut store, Action::Maintain(Maintenance::RaiseLevel { level: TENANTS }));
-    let subject = QuotaSubject::Principal("ann".into());
-    set(&mut store, subject.clone(), QuotaBounds { sessions: Some(1), ..QuotaBounds::default() });
-    begin(&mut store, "ann").unwrap();
-    assert!(count(&mut store) >= 3);
-    let row = store.view.get(&quota::use_key(&subject)).unwrap().expect("it is counted");
-    assert_eq!(codec::decode(&row), Ok(PrincipalUse { sessions: 201, locks: 1 }));
-    assert_eq!(beyond(&begin(&mut store, "ann").unwrap_err()), Some((subject, Counted::Sessions, 1, 201)));
-}
-
-#[test]
 fn quotas_have_bounds_themselves() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     let deep = |depth: usize| prefix(&"a".repeat(depth));
     for depth in 1..=limits::NESTED_QUOTAS_MAX {
         assert!(matches!(set(&mut store, deep(depth), ENTRIES), Outcome::Quota(Some(_))), "{depth}");
@@ -227,15 +202,8 @@ fn quotas_have_bounds_themselves() {
 }
 
 #[test]
-fn no_log_of_before_the_level_sets_a_quota() {
-    let mut store = at_level(RANGES);
-    let refused = set(&mut store, prefix("a"), ENTRIES);
-    assert!(matches!(refused, Outcome::Rejected(Rejection::Unsupported(_))), "{refused:?}");
-}
-
-#[test]
 fn tasks_of_queues_below_a_prefix_count_until_they_are_done() {
-    let mut store = at_level(KNOWN);
+    let mut store = Store::default();
     set(&mut store, prefix("mail"), QuotaBounds { tasks: Some(2), ..QuotaBounds::default() });
     count(&mut store);
     let schedule = |store: &mut Store, ids: &[&str]| {

@@ -5,7 +5,6 @@
 use crate::document_support::{json, objects, texts};
 use proptest::prelude::*;
 use quorate_machine::document::{Criteria, Json, Subject, time};
-use quorate_machine::level::{HARDENED, KNOWN};
 use quorate_machine::rules::{FieldKind, RuleFault, RuleFaultKind, Rules, SequenceName};
 use quorate_machine::types::Key;
 use quorate_machine::{codec, limits};
@@ -26,7 +25,7 @@ fn run(rules: &Rules, old: Option<&str>, new: &str) -> (Result<String, Vec<RuleF
         drawn.push(name.as_str().to_owned());
         99 + drawn.len() as u64
     };
-    let outcome = rules.conform(old.as_ref(), new.clone(), (WALL, KNOWN), &mut next).map(|conformed| {
+    let outcome = rules.conform(old.as_ref(), new.clone(), WALL, &mut next).map(|conformed| {
         assert_eq!(conformed.is_changed, conformed.document != new, "{conformed:?} of {new:?}");
         conformed.document.to_text()
     });
@@ -372,9 +371,9 @@ fn criteria_compare_with_what_the_field_holds() {
         let key = Key::new("k").unwrap();
         let document = Some(&document);
         let subject = Subject { key: &key, meta: None, is_locked: false, document, clock: 0, wall: WALL };
-        let converted = rules.converted(&criteria, WALL, KNOWN);
+        let converted = rules.converted(&criteria, WALL);
         assert_eq!((criteria.hold(&subject), converted.hold(&subject)), (plain, typed), "{criterion}: {converted:?}");
-        assert_eq!(*rules.converted(&converted, WALL, KNOWN), *converted, "a second time");
+        assert_eq!(*rules.converted(&converted, WALL), *converted, "a second time");
     }
 }
 
@@ -460,16 +459,5 @@ proptest! {
             };
             prop_assert_eq!(kept(before), kept(after));
         }
-    }
-}
-
-#[test]
-fn before_the_level_a_time_of_digits_is_none() {
-    let rules = rules(r#"{"fields":{"t":{"type":"datetime"}}}"#);
-    let criteria = Criteria::read(&json(r#"[{"field":"t","op":"eq","value":"20261121010600"}]"#), "/if").unwrap();
-    for (level, is_taken) in [(HARDENED, false), (KNOWN, true)] {
-        let document = json(r#"{"t":"20261121010600"}"#);
-        assert_eq!(rules.conform(None, document, (WALL, level), &mut |_| 0).is_ok(), is_taken);
-        assert_eq!(*rules.converted(&criteria, WALL, level) != criteria, is_taken);
     }
 }

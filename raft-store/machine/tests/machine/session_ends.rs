@@ -1,6 +1,6 @@
 //! Bounds of the end of a session: what one apply grants, gives back and removes, and that all of it comes in the end.
 
-use crate::machine_support::bounds::{hardened, keep, put};
+use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
 use quorate_crossing::memory::most_during;
 use quorate_machine::codec;
@@ -94,7 +94,7 @@ fn settle(store: &mut Store, mut check: impl FnMut(&Store)) -> usize {
 
 #[test]
 fn locks_of_a_session_that_ends_are_granted_to_a_crowd_over_some_batches_and_in_order() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let (session, waiting) = with_a_crowd_behind_one(&mut store, 8, 500);
     let granted = |store: &Store| (0..8).map(|lock| holders(store, &lock_of(lock)).len()).sum::<usize>();
     let mut before = 0;
@@ -115,7 +115,7 @@ fn locks_of_a_session_that_ends_are_granted_to_a_crowd_over_some_batches_and_in_
 
 #[test]
 fn who_comes_while_grants_are_under_way_waits_behind_the_crowd() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let (session, _) = with_a_crowd_behind_one(&mut store, 8, 500);
     let late = begin_sessions(&mut store, 1)[0];
     let last = lock_of(7);
@@ -132,7 +132,7 @@ fn who_comes_while_grants_are_under_way_waits_behind_the_crowd() {
 
 #[test]
 fn places_that_are_given_up_while_grants_are_under_way_leave_nothing_behind() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let (session, waiting) = with_a_crowd_behind_one(&mut store, 8, 500);
     let ends: Vec<_> = [session].into_iter().chain(waiting).map(end).collect();
     let mut ends = ends.as_slice();
@@ -185,7 +185,7 @@ fn claimed_tasks(store: &Store) -> usize {
 
 #[test]
 fn tasks_claimed_with_a_session_that_ends_are_given_back_over_some_batches() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let (session, ticket) = with_claimed_tasks(&mut store, 24);
     let (_, bytes) = measured(&mut store, &batch(1, &[end(session)]));
     assert!(bytes < 2 * limits::BATCH_EFFECT_BYTES_MAX, "{bytes} bytes are written by the end of a session");
@@ -209,7 +209,7 @@ fn tasks_claimed_with_a_session_that_ends_are_given_back_over_some_batches() {
 
 #[test]
 fn what_is_set_aside_of_a_session_that_ended_keeps_no_task_claimed() {
-    let mut store = hardened();
+    let mut store = Store::default();
     let (session, _) = with_claimed_tasks(&mut store, 24);
     measured(&mut store, &batch(1, &[put("k", Vec::new(), Some(session))]));
     store.view.0.insert(entry::row_key(b"k"), vec![0xFF]);
@@ -225,7 +225,7 @@ fn what_is_set_aside_of_a_session_that_ended_keeps_no_task_claimed() {
 
 #[test]
 fn a_step_into_a_new_epoch_ends_only_a_few_sessions_of_large_entries() {
-    let mut store = hardened();
+    let mut store = Store::default();
     for session in begin_sessions(&mut store, 12) {
         for part in 0..3 {
             let key = format!("{session}/{part}");

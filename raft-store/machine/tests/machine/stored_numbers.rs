@@ -1,12 +1,10 @@
-//! Numbers beyond the greatest double that are stored: older versions accepted some, and everything that reads an entry has to go on.
+//! Numbers beyond the greatest double that are stored: the API takes none, and whatever reads an entry goes on with one all the same.
 //!
-//! Here the values come past the API, as commands of a log that such a build has written.
+//! Here the values come past the API, as commands of a log.
 
 use crate::machine_support::{Store, batch};
 use quorate_machine::document::{Criteria, Json, Order, Patch};
 use quorate_machine::keyspace::family;
-use quorate_machine::level::HARDENED;
-use quorate_machine::machine::Vars;
 use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::*;
 
@@ -24,10 +22,6 @@ fn criteria(text: &str) -> Criteria {
 
 fn patch(text: &str) -> Patch {
     Patch::read(&json(text), "/patch").unwrap()
-}
-
-fn store_at(level: u32) -> Store {
-    Store { vars: Vars { level, ..Vars::default() }, ..Store::default() }
 }
 
 fn write(key: &str, change: Change, condition: &str) -> Action {
@@ -83,18 +77,16 @@ fn value(store: &Store, key: &str) -> Option<String> {
     store.read_at(key.as_bytes(), store.vars.revision).map(|entry| String::from_utf8(entry.value.data).unwrap())
 }
 
-fn stored(level: u32, number: &str) -> Store {
-    let mut store = store_at(level);
+fn stored(number: &str) -> Store {
+    let mut store = Store::default();
     apply(&mut store, put("c/1", &format!(r#"{{"a":{number},"b":1}}"#)));
     assert!(value(&store, "c/1").unwrap().contains(number));
     store
 }
 
 fn each(test: impl Fn(Store, &str)) {
-    for level in [0, HARDENED] {
-        for number in NUMBERS {
-            test(stored(level, number), number);
-        }
+    for number in NUMBERS {
+        test(stored(number), number);
     }
 }
 
@@ -117,16 +109,14 @@ fn a_claim_with_a_patch_goes_on() {
 }
 
 #[test]
-fn changes_by_criteria_go_on_and_from_the_level_on_the_number_is_one() {
+fn changes_by_criteria_go_on_and_the_number_is_one() {
     each(|mut store, number| {
         let patch = patch(r#"{"b":2}"#);
         let change = WhereChange::Patch { patch, expiry: Expiry::Keep };
         apply(&mut store, found(r#"[{"field":"b","op":"eq","value":1}]"#, change));
-        if store.vars.level >= HARDENED {
-            let sign = if number.starts_with('-') { "-" } else { "" };
-            let expected = format!(r#"{{"a":{sign}1.7976931348623157e308,"b":2}}"#);
-            assert_eq!(value(&store, "c/1"), Some(expected));
-        }
+        let sign = if number.starts_with('-') { "-" } else { "" };
+        let expected = format!(r#"{{"a":{sign}1.7976931348623157e308,"b":2}}"#);
+        assert_eq!(value(&store, "c/1"), Some(expected));
     });
     each(|mut store, _| {
         apply(&mut store, found(r#"[{"field":"b","op":"eq","value":1}]"#, WhereChange::Remove));
@@ -149,29 +139,24 @@ fn an_index_over_it_is_built_kept_and_dropped() {
 }
 
 #[test]
-fn rules_that_ask_for_documents_read_it_from_the_level_on() {
-    for (level, is_taken) in [(0, false), (HARDENED, true)] {
-        let mut store = stored(level, NUMBERS[0]);
-        apply(&mut store, rules(r#"{"required":["b"]}"#));
-        let outcome = apply(&mut store, put("c/1", r#"{"a":1e999,"b":2}"#));
-        assert_eq!(matches!(outcome, Outcome::Written(_)), is_taken, "{outcome:?}");
-    }
+fn rules_that_ask_for_documents_read_it() {
+    let mut store = stored(NUMBERS[0]);
+    apply(&mut store, rules(r#"{"required":["b"]}"#));
+    let outcome = apply(&mut store, put("c/1", r#"{"a":1e999,"b":2}"#));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
 }
 
 #[test]
-fn before_the_level_writes_and_checks_decide_as_they_did() {
-    for (level, is_read) in [(0, false), (HARDENED, true)] {
-        let condition = r#"[{"field":"b","op":"eq","value":1}]"#;
-        let mut store = stored(level, NUMBERS[0]);
-        let outcome = apply(&mut store, write("c/1", Change::Touch, condition));
-        assert_eq!(matches!(outcome, Outcome::Written(_)), is_read, "{outcome:?}");
-        let outcome = apply(&mut store, write("c/1", Change::Patch(patch(r#"{"b":2}"#)), "[]"));
-        assert_eq!(matches!(outcome, Outcome::Written(_)), is_read, "{outcome:?}");
-        let mut store = stored(level, NUMBERS[0]);
-        let check = Check { key: Key::new("c/1").unwrap(), expect: Expect::Any, condition: criteria(condition) };
-        let outcome = apply(&mut store, Action::Txn(Txn { checks: vec![check], ..Txn::default() }));
-        assert_eq!(matches!(&outcome, Outcome::Txn(done) if done.succeeded()), is_read, "{outcome:?}");
-    }
+fn writes_and_checks_read_it() {
+    let condition = r#"[{"field":"b","op":"eq","value":1}]"#;
+    let mut store = stored(NUMBERS[0]);
+    let check = Check { key: Key::new("c/1").unwrap(), expect: Expect::Any, condition: criteria(condition) };
+    let outcome = apply(&mut store, Action::Txn(Txn { checks: vec![check], ..Txn::default() }));
+    assert!(matches!(&outcome, Outcome::Txn(done) if done.succeeded()), "{outcome:?}");
+    let outcome = apply(&mut store, write("c/1", Change::Touch, condition));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    let outcome = apply(&mut store, write("c/1", Change::Patch(patch(r#"{"b":2}"#)), "[]"));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
 }
 
 #[test]

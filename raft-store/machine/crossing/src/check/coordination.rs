@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorate_machine::codec;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use quorate_machine::keyspace::task::TaskRow;
 use quorate_machine::keyspace::timer::{self, TimerKind};
 use quorate_machine::keyspace::{entry, family, gates};
 use quorate_machine::types::{BarrierRow, LockMode, LockName, SessionId, TaskState};
-use quorate_machine::{codec, level};
 
 use crate::store::Store;
 
@@ -56,8 +56,7 @@ fn check_sessions(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Ve
         assert!(row.armed_at <= row.expires_at, "{row:?}");
         assert_eq!(row.attached, counts.remove(&id).unwrap_or(0), "{row:?}");
         let sum = bytes.remove(&id).unwrap_or(0);
-        let is_exact = store.vars.level >= level::HARDENED && store.rows(family::REPAIR).is_empty();
-        assert!(!is_exact || row.bytes == sum, "the entries have {sum} bytes: {row:?}");
+        assert_eq!(row.bytes, sum, "what the entries have on the right: {row:?}");
         timers.insert(timer::row_key(row.armed_at, TimerKind::Session, &id.0.to_be_bytes()));
     }
     for (row_key, _) in &attached {

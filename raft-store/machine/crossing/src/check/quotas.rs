@@ -6,7 +6,6 @@ use quorate_machine::codec;
 use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
 use quorate_machine::keyspace::task::{self, TaskRow};
 use quorate_machine::keyspace::{entry, family};
-use quorate_machine::level::TENANTS;
 use quorate_machine::types::{
     Action, BeyondQuota, Counted, Outcome, PrefixUse, PrincipalUse, QuotaBounds, QuotaState, QuotaSubject, Rejection,
     SessionId, TaskState,
@@ -19,7 +18,6 @@ use crate::store::Store;
 pub fn check(store: &Store) {
     let picture = Picture::of(store);
     let Picture { quotas, prefix_uses, principal_uses, quota_state, .. } = &picture;
-    assert!(store.vars.level >= TENANTS || (quotas.is_empty() && principal_uses.is_empty()), "{quotas:?}");
     let prefixes: BTreeSet<_> = quotas.keys().filter_map(prefix_of).collect();
     assert!(prefixes.iter().eq(prefix_uses.keys()), "what is counted on the left: {prefix_uses:?}, quotas {quotas:?}");
     for (subject, row) in quotas {
@@ -35,14 +33,16 @@ pub fn check(store: &Store) {
         prefixes: of(&|subject| prefix_of(subject).is_some()),
         principals: of(&|subject| matches!(subject, QuotaSubject::Principal(_))),
         counting: prefix_uses.values().filter(|used| used.from.is_some()).count() as u32,
-        sessions_from: quota_state.sessions_from,
     };
     assert_eq!(*quota_state, expected, "what is said of quotas on the left, what there is on the right");
     for (prefix, used) in prefix_uses {
         assert_eq!(*used, recount(store, prefix, used), "counted for {} on the left", prefix.escape_ascii());
     }
-    let recounted = if store.vars.level < TENANTS { BTreeMap::new() } else { principals(store, quota_state) };
-    assert_eq!(*principal_uses, recounted, "what is counted for principals on the left, what they have on the right");
+    assert_eq!(
+        *principal_uses,
+        principals(store),
+        "what is counted for principals on the left, what they have on the right"
+    );
 }
 
 fn prefix_of(subject: &QuotaSubject) -> Option<Vec<u8>> {
@@ -74,8 +74,8 @@ fn recount(store: &Store, prefix: &[u8], used: &PrefixUse) -> PrefixUse {
     recounted
 }
 
-/// What all principals have, of the sessions that are counted.
-fn principals(store: &Store, state: &QuotaState) -> BTreeMap<String, PrincipalUse> {
+/// What all principals have.
+fn principals(store: &Store) -> BTreeMap<String, PrincipalUse> {
     let mut of_sessions: BTreeMap<SessionId, u64> = BTreeMap::new();
     for (row_key, _) in store.rows(family::ATTACHED) {
         let (id, kind, _) = session::decode_attached(&row_key).unwrap();
@@ -84,7 +84,7 @@ fn principals(store: &Store, state: &QuotaState) -> BTreeMap<String, PrincipalUs
     let mut recounted: BTreeMap<String, PrincipalUse> = BTreeMap::new();
     for (row_key, row) in store.rows(family::SESSION) {
         let (id, row) = (session::decode_key(&row_key).unwrap(), codec::decode::<SessionRow>(&row).unwrap());
-        if !row.principal.is_empty() && state.sessions_from.is_none_or(|from| id < from) {
+        if !row.principal.is_empty() {
             let used = recounted.entry(row.principal).or_default();
             used.sessions += 1;
             used.locks += of_sessions.get(&id).copied().unwrap_or(0);

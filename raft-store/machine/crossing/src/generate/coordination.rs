@@ -1,9 +1,9 @@
 //! Sessions, locks, elections, barriers and latches.
 
+use quorate_machine::limits;
 use quorate_machine::types::{
     Acquire, BarrierOp, LatchOp, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
 };
-use quorate_machine::{level, limits};
 
 use super::Generator;
 use crate::names;
@@ -27,7 +27,7 @@ impl Generator<'_> {
         let short = *self.chance.pick(&[1_000, 1_000, 1_000, 1_000, limits::SESSION_TTL_MS_MIN, 5]);
         let ttl_ms = if self.chance.percent(self.theme.long_sessions()) { 60_000 } else { short };
         let (owner, labels) = ("o".into(), Vec::new());
-        if self.picture.level() < level::RANGES || self.chance.percent(70) {
+        if self.chance.percent(70) {
             return SessionOp::Create { ttl_ms, owner, labels };
         }
         // Of few, so that some are taken; and now and then one that nobody may choose.

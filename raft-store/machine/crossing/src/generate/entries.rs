@@ -2,12 +2,12 @@
 
 use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::after_prefix;
+use quorate_machine::limits;
 use quorate_machine::types::{
     Branch, Change, Check, ClaimOp, Compared, Comparison, ComparisonOperator, ContentKind, Entry, Expect, Expiry,
     Guard, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, LockSpace, RemoveStep, RevisionFilter,
     SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
-use quorate_machine::{level, limits};
 
 use super::{Generator, Theme};
 use crate::names;
@@ -92,11 +92,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Criteria that all members can read.
     fn criteria(&mut self) -> Criteria {
-        let level = self.picture.level();
-        let known: Vec<_> = self.texts.criteria.iter().filter(|criteria| criteria.level_needed() <= level).collect();
-        (*self.chance.pick(&known)).clone()
+        self.chance.pick(&self.texts.criteria).clone()
     }
 
     /// A session that lives, or one that is over or never was.
@@ -198,7 +195,7 @@ impl Generator<'_> {
         let mut written: Vec<Key> = Vec::new();
         for _ in 0..self.chance.weighted(&[6, 60, 26, 8]) {
             let key = self.key();
-            if self.picture.level() >= level::RANGES && self.chance.percent(30) {
+            if self.chance.percent(30) {
                 steps.push(self.range_step(depth));
                 continue;
             }

@@ -1,9 +1,9 @@
 //! Timed tasks of one queue.
 
+use quorate_machine::limits;
 use quorate_machine::types::{
     AfterFailure, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, Start, TaskId, TaskOp, TaskState, TaskVerb, Ticket,
 };
-use quorate_machine::{level, limits};
 
 use super::Generator;
 use crate::{names, states};
@@ -13,18 +13,8 @@ impl Generator<'_> {
     pub(super) fn task(&mut self) -> TaskOp {
         let verb = match self.chance.weighted(&[24, 22, 8, 12, 14, 6, 6, 4, 8]) {
             0 => {
-                let mut tasks: Vec<NewTask> = Vec::new();
-                for _ in 0..self.chance.between(1, 2) {
-                    let task = self.new_task();
-                    // Twice the same is refused from that level on; before, one revision stood for two changes of a task.
-                    if self.picture.vars.level >= level::HARDENED
-                        || task.id.is_none()
-                        || tasks.iter().all(|before| before.id != task.id)
-                    {
-                        tasks.push(task);
-                    }
-                }
-                TaskVerb::Schedule(tasks)
+                // Now and then twice the same, which is refused.
+                TaskVerb::Schedule((0..self.chance.between(1, 2)).map(|_| self.new_task()).collect())
             }
             1 => {
                 let session = self.chance.percent(50).then(|| self.some_session());

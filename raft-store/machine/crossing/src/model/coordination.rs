@@ -4,10 +4,10 @@ use quorate_machine::access::Permission;
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
+use quorate_machine::limits;
 use quorate_machine::types::{
     Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
 };
-use quorate_machine::{level, limits};
 
 use super::Model;
 
@@ -145,7 +145,7 @@ impl Model {
     /// Whether a token holds a lock, and the caller may act for who holds it.
     fn check_theirs(&self, lock: &LockName, token: u64) -> Applied {
         let holder = self.now.holders.get(&(lock.clone(), token)).ok_or(Refusal::NotHolder)?;
-        if self.now.level() < level::TENANTS || self.principal.is_empty() {
+        if self.principal.is_empty() {
             return Ok(());
         }
         let is_theirs = self.now.sessions[&holder.session].principal == self.principal;
@@ -197,9 +197,8 @@ impl Model {
         };
         let (clock, index) = (self.clock(), self.now.index + 1);
         if let Some((_, row)) = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == *session) {
-            // Who leads goes on to, whatever it said of itself since: from that level on.
-            let leads_on = is_election && self.now.level() >= level::HARDENED;
-            return if leads_on || is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
+            // Who leads goes on to, whatever it said of itself since.
+            return if is_election || is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
         }
         let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == *session);
         if let Some((_, row)) = waiter {

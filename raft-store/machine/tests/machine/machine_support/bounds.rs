@@ -1,16 +1,10 @@
-//! What the tests of bounds share: a store with bounds, writes to it, and what a batch came to.
+//! What the tests of bounds share: writes, and what a batch came to.
 
 use quorate_machine::document::Criteria;
-use quorate_machine::level::HARDENED;
-use quorate_machine::machine::{Applied, Vars, Write};
+use quorate_machine::machine::{Applied, Write};
 use quorate_machine::types::*;
 
 use super::Store;
-
-/// An empty store at the level at which everything is bounded.
-pub fn hardened() -> Store {
-    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
-}
 
 /// Keeps what a batch came to, and gives the bytes of keys and values that it writes.
 pub fn keep(store: &mut Store, applied: Applied) -> usize {

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
+use quorate_machine::keyspace::lock;
+use quorate_machine::limits;
 use quorate_machine::types::*;
-use quorate_machine::{level, limits};
 
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -17,11 +18,14 @@ pub struct Model {
     clock: u64,
     /// Versions of each key with the revision they came at; `None` is a removal.
     versions: BTreeMap<Vec<u8>, Vec<(Revision, Option<Entry>)>>,
+    /// What opens the lock on the newest version of a key, also one that ended by itself.
+    lock_keys: BTreeMap<Vec<u8>, u64>,
     /// Bucket, command, reply.
-    /// With the level of then: from that of tenants on an id is its principal's.
-    requests: Vec<(u64, level::Level, Command, Reply)>,
+    requests: Vec<(u64, Command, Reply)>,
     changed: Vec<(Key, Revision)>,
-    level: level::Level,
+    /// Log index and randomness of the batch at hand.
+    index: u64,
+    seed: Seed,
     /// Locks that ended by themselves and were forgotten, by their ends and keys.
     forgotten: BTreeSet<(u64, Vec<u8>)>,
     compaction: Compaction,
@@ -38,14 +42,15 @@ struct Compaction {
 impl Default for Model {
     fn default() -> Self {
         let compaction = Compaction { oldest: 1, ..Compaction::default() };
-        let (versions, requests, changed, level, forgotten) = Default::default();
-        Self { revision: 1, shared: None, clock: 0, versions, requests, changed, level, forgotten, compaction }
+        let (versions, lock_keys, requests, changed, forgotten) = Default::default();
+        let (revision, shared, clock, index, seed) = (1, None, 0, 0, Seed::default());
+        Self { revision, shared, clock, versions, lock_keys, requests, changed, index, seed, forgotten, compaction }
     }
 }
 
 impl Model {
-    pub fn apply(&mut self, index: u64, clock: u64, commands: &[Command]) -> Vec<Reply> {
-        self.clock = self.clock.max(clock);
+    pub fn apply(&mut self, index: u64, (clock, seed): (u64, Seed), commands: &[Command]) -> Vec<Reply> {
+        (self.clock, self.index, self.seed) = (self.clock.max(clock), index, seed);
         let before = self.revision;
         let replies = commands.iter().map(|command| self.command(index, before, command)).collect();
         if self.revision > before {
@@ -68,19 +73,11 @@ impl Model {
     }
 
     fn command(&mut self, index: u64, batch_start: Revision, command: &Command) -> Reply {
-        let needed = command.action.level_needed();
-        if needed >= level::TIMES && needed > self.level {
-            let why = "a command that this build cannot decode".to_owned();
-            return self.reply(index, Outcome::Rejected(Rejection::Unsupported(why)));
-        }
         let bucket = self.clock / limits::REQUEST_BUCKET_MS;
         if let Some(id) = &command.request_id {
-            let is_meant = |at: level::Level, kept: &Command| {
-                let is_shared = self.level < level::TENANTS || at < level::TENANTS && command.principal.is_empty();
-                kept.request_id.as_ref() == Some(id) && (is_shared || kept.principal == command.principal)
-            };
-            let kept = self.requests.iter().rev().find(|(_, at, kept, _)| is_meant(*at, kept));
-            if let Some((kept_in, _, kept, reply)) = kept
+            let is_meant = |kept: &Command| kept.request_id.as_ref() == Some(id) && kept.principal == command.principal;
+            let kept = self.requests.iter().rev().find(|(_, kept, _)| is_meant(kept));
+            if let Some((kept_in, kept, reply)) = kept
                 && kept_in + 1 >= bucket
             {
                 if kept == command {
@@ -100,15 +97,12 @@ impl Model {
             Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
                 self.compact((*revision).min(batch_start), *groups_max as usize)
             }
-            Action::Maintain(Maintenance::RaiseLevel { level }) => {
-                self.level = self.level.max(*level);
-                Outcome::Maintained { removed: 0, more: false }
-            }
+            Action::Maintain(Maintenance::RaiseLevel { .. }) => Outcome::Maintained { removed: 0, more: false },
             other => panic!("the model knows no {other:?}"),
         };
         let reply = self.reply(index, outcome);
         if command.request_id.is_some() {
-            self.requests.push((bucket, self.level, command.clone(), reply.clone()));
+            self.requests.push((bucket, command.clone(), reply.clone()));
         }
         reply
     }
@@ -288,7 +282,9 @@ impl Model {
         match (check.expect.clone(), &current) {
             (Expect::Absent, Some(_)) => return Some(Rejection::AlreadyExists { current: shown.unwrap() }),
             (Expect::Present, None) => return Some(Rejection::NotFound),
-            (Expect::Cas(cas), current) if current.as_ref().is_none_or(|entry| entry.meta.cas != cas) => {
+            (Expect::Cas(cas), current)
+                if current.as_ref().is_none_or(|entry| !self.tokens(&check.key, entry).contains(&cas)) =>
+            {
                 return Some(Rejection::CasMismatch { expected: Some(cas), current: shown });
             }
             _ => {}
@@ -298,6 +294,24 @@ impl Model {
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let unmet = unmet(&op, current.as_ref())?;
         Some(Rejection::ConditionNotMet { unmet: [unmet].into(), current: shown })
+    }
+
+    /// What a write may name to mean the entry as it is.
+    fn tokens(&self, key: &Key, entry: &Entry) -> Vec<u64> {
+        let (key, cas) = (self.lock_keys.get(key.as_bytes()).copied(), entry.meta.cas);
+        match key {
+            Some(key) if entry.meta.is_locked_at(self.clock) => vec![key],
+            key => key.into_iter().chain([cas]).collect(),
+        }
+    }
+
+    /// What opens the locks that hold, by their cas.
+    pub fn keys_by_cas(&self) -> BTreeMap<u64, u64> {
+        let held = |(key, lock_key): (&Vec<u8>, &u64)| {
+            let entry = self.read_at(key, self.revision)?;
+            entry.meta.is_locked_at(self.clock).then_some((entry.meta.cas, *lock_key))
+        };
+        self.lock_keys.iter().filter_map(held).collect()
     }
 
     fn take_revision(&mut self) {
@@ -317,9 +331,7 @@ impl Model {
     fn push(&mut self, key: &Key, entry: impl FnOnce(Revision) -> Option<Entry>) {
         self.take_revision();
         let entry = entry(self.revision);
-        if let Some((_, Some(superseded))) = self.versions.get_mut(key.as_bytes()).and_then(|list| list.last_mut()) {
-            superseded.meta.locked_until = None;
-        }
+        self.lock_keys.remove(key.as_bytes());
         self.versions.entry(key.as_bytes().to_vec()).or_default().push((self.revision, entry));
         self.changed.push((key.clone(), self.revision));
     }
@@ -345,10 +357,11 @@ impl Model {
         {
             return Err(Rejection::Unsupported(format!("a lock for {ms} ms; the longest is 30000 ms")));
         }
-        if let Some(refusal) = current.as_ref().and_then(|entry| lock_refusal(op, entry, self.clock)) {
+        let tokens = current.as_ref().map_or_else(Vec::new, |entry| self.tokens(&op.key, entry));
+        if let Some(refusal) = current.as_ref().and_then(|entry| lock_refusal(op, entry, &tokens, self.clock)) {
             return Err(refusal);
         }
-        let value = changed_value(op, current.as_ref());
+        let value = changed_value(op, current.as_ref(), &tokens);
         // A condition is looked at once it is known that there is something to look at.
         let reachable = !matches!(&value, Err(why) if !matches!(why, Rejection::NotADocument { .. }));
         if let Some(unmet) = unmet(op, current.as_ref()).filter(|_| reachable) {
@@ -388,11 +401,19 @@ impl Model {
         self.take_revision();
         self.changed.push((op.key.clone(), self.revision));
         let (revision, clock) = (self.revision, self.clock);
-        // From level 2 on who reads it as of before sees the lock of then.
-        if self.level >= level::HARDENED {
-            let versions = self.versions.get_mut(op.key.as_bytes()).unwrap();
-            versions.push((revision, versions.last().unwrap().1.clone()));
+        // Who reads it as of before sees the lock of then.
+        let versions = self.versions.get_mut(op.key.as_bytes()).unwrap();
+        versions.push((revision, versions.last().unwrap().1.clone()));
+        let key = op.key.as_bytes();
+        match op.change {
+            Change::Lock(_) => {
+                let lock_key = lock::key_of(&self.seed, self.index, revision, key);
+                self.lock_keys.insert(key.to_vec(), lock_key);
+            }
+            Change::Unlock => _ = self.lock_keys.remove(key),
+            _ => {}
         }
+        let lock_key = self.lock_keys.get(key).copied();
         let meta = &mut self.current_mut(op.key.as_bytes()).meta;
         meta.locked_until = match op.change {
             Change::Lock(ms) | Change::Extend(ms) => Some(clock + ms),
@@ -401,7 +422,9 @@ impl Model {
         if let Change::Lock(_) = op.change {
             meta.cas = revision;
         }
-        Written { meta: Some(*meta), previous: op.return_previous.then_some(Shown::Whole(before)) }
+        // Who locks it is told the key in place of the token.
+        let meta = EntryMeta { cas: lock_key.unwrap_or(meta.cas), ..*meta };
+        Written { meta: Some(meta), previous: op.return_previous.then_some(Shown::Whole(before)) }
     }
 
     fn current_mut(&mut self, key: &[u8]) -> &mut Entry {
@@ -421,11 +444,8 @@ impl Model {
         }
         ended.sort();
         for (until, key) in ended.iter().take(limit) {
-            // From level 2 on the entry says it by itself, and is not touched.
-            match self.level >= level::HARDENED {
-                true => drop(self.forgotten.insert((*until, key.clone()))),
-                false => self.current_mut(key).meta.locked_until = None,
-            }
+            // The entry says it by itself, and is not touched.
+            self.forgotten.insert((*until, key.clone()));
         }
         (ended.len().min(limit), ended.len())
     }
@@ -465,12 +485,12 @@ impl Model {
 }
 
 /// The table of locks, row for row.
-fn lock_refusal(op: &WriteOp, entry: &Entry, clock: u64) -> Option<Rejection> {
+fn lock_refusal(op: &WriteOp, entry: &Entry, own: &[u64], clock: u64) -> Option<Rejection> {
     let current = Shown::Whole(entry.clone());
     let locked = entry.meta.locked_until.is_some_and(|until| clock < until);
     let key = match &op.expect {
-        Expect::Cas(cas) => *cas == entry.meta.cas,
-        Expect::AnyOf(tokens) => tokens.contains(&entry.meta.cas),
+        Expect::Cas(cas) => own.contains(cas),
+        Expect::AnyOf(tokens) => tokens.iter().any(|token| own.contains(token)),
         _ => false,
     };
     let given = if let Expect::Cas(cas) = op.expect { Some(cas) } else { None };
@@ -511,8 +531,8 @@ fn judge(predicate: &Predicate, current: Option<&Entry>) -> (Option<String>, boo
     }
 }
 
-/// The value after the write; `None` for a removal.
-fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
+/// The value after the write; `None` for a removal. `own` are the tokens that mean the entry as it is.
+fn changed_value(op: &WriteOp, current: Option<&Entry>, own: &[u64]) -> Result<Option<Value>, Rejection> {
     use Change::*;
     match (current, &op.expect, &op.change) {
         (None, &Expect::Cas(expected), Insert(_) | Upsert(_)) => {
@@ -526,13 +546,13 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         }
         (None, _, _) => Err(Rejection::NotFound),
         (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(entry), Expect::AnyOf(tokens), _) if !tokens.contains(&entry.meta.cas) => {
+        (Some(entry), Expect::AnyOf(tokens), _) if !tokens.iter().any(|token| own.contains(token)) => {
             Err(Rejection::CasMismatch { expected: None, current: Some(Shown::Whole(entry.clone())) })
         }
-        (Some(entry), Expect::NoneOf(tokens), _) if tokens.contains(&entry.meta.cas) => {
+        (Some(entry), Expect::NoneOf(tokens), _) if tokens.iter().any(|token| own.contains(token)) => {
             Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) })
         }
-        (Some(entry), &Expect::Cas(expected), _) if expected != entry.meta.cas => {
+        (Some(entry), &Expect::Cas(expected), _) if !own.contains(&expected) => {
             Err(Rejection::CasMismatch { expected: Some(expected), current: Some(Shown::Whole(entry.clone())) })
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),

@@ -17,7 +17,7 @@ use quorate_machine::rules::field_text;
 use quorate_machine::types::CollectionRow;
 use quorate_machine::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, PrefixUse, PrincipalUse, QuotaRow, QuotaState, QuotaSubject,
-    Rejection, Reply, SessionId, Shown, StepRejected, StepReply, TxnReply, WhereReply, Written,
+    Rejection, Reply, Shown, StepRejected, StepReply, TxnReply, WhereReply, Written,
 };
 
 use super::tasks;
@@ -243,10 +243,8 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         family::REQUEST => {
             let (bucket, owner, id) = request::decode_key(row_key).unwrap();
             let kept: KeptReply = codec::decode(value).unwrap();
-            let by = if kept.principal.is_empty() { String::new() } else { format!(" by={}", kept.principal) };
-            assert!(owner.is_empty() || owner == kept.principal, "an id of {owner} was used{by}");
             let of = if owner.is_empty() { String::new() } else { format!(" of {owner}") };
-            format!("request b{bucket} {id}{of} = {:016x}{by} {}", kept.fingerprint, reply(&kept.reply))
+            format!("request b{bucket} {id}{of} = {:016x} {}", kept.fingerprint, reply(&kept.reply))
         }
         family::BUCKET_USE => {
             let held: BucketUse = codec::decode(value).unwrap();
@@ -284,7 +282,6 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             subject => format!("used by {subject} = {:?}", codec::decode::<PrincipalUse>(value).unwrap()),
         },
         family::QUOTA_STATE => format!("quotas = {:?}", codec::decode::<QuotaState>(value).unwrap()),
-        family::REPAIR => format!("repair from session {}", codec::decode::<SessionId>(value).unwrap()),
         _ => coordination::row(row_key, value),
     }
 }
@@ -304,7 +301,7 @@ fn group(value: &[u8]) -> String {
         }
         match line.effect {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
-            AuditEffect::Relocked | AuditEffect::RelockedFrom { .. } => text.push_str(" relocked"),
+            AuditEffect::Relocked { .. } => text.push_str(" relocked"),
             AuditEffect::Beside => text.push_str(" beside"),
             AuditEffect::Elected { row } => write!(text, " elected {:032x}", row.hash).unwrap(),
             AuditEffect::Changed { previous, removed } => {

@@ -1,4 +1,4 @@
-//! The layout of version 6.
+//! The layout of version 1.
 
 use bincode::{Decode, Encode};
 
