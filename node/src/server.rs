@@ -59,7 +59,7 @@ use crate::millis::millis;
 use crate::net::{Listener, Network, Tcp};
 use crate::node_tls::NodeTls;
 use crate::peer::gate::{Gate, Halt};
-use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
+use crate::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
 use crate::tls::reload::{self, TlsSamples};
@@ -426,7 +426,6 @@ impl Node {
             join: config.join.clone(),
             app: OnceLock::new(),
         });
-        let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
         let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
         let judged = Arc::clone(&integrity);
         let local = LocalPeer {
@@ -437,7 +436,7 @@ impl Node {
             levels: levels_of(&state),
             trusts_state: Arc::new(move || !judged.is_quarantined()),
         };
-        let net = PeerNet::over(network, local, timings, tls.peers.clone());
+        let net = PeerNet::over(network, local, config.peer_timings(), tls.peers.clone());
 
         let request = machine.snapshot_request();
         let halt = Halt::default();
