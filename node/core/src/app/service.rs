@@ -200,6 +200,8 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             PeerResponse::Digests { points: app.state().digests().into_iter().collect(), is_trusted }
         }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
+        // Whoever led once may not have heard yet that it does not: this node would take no entries of the one that leads.
+        PeerRequest::BeginRepair if app.inner.view.now().leader != Some(from.node_id) => members::not_leader(app),
         PeerRequest::BeginRepair => app.begin_repair(from.node_id).await,
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
