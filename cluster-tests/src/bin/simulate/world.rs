@@ -13,7 +13,7 @@ use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
-use quorate_store::quarantine::{self, Quarantine};
+use quorate_store::quarantine::{self, Cause, Quarantine};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
@@ -265,7 +265,7 @@ impl World {
     /// A node restarts and does not trust its state from then on, which is in truth that of the others.
     pub fn distrust(&mut self, id: HostId) {
         let start = self.crash(id, false);
-        let mark = Quarantine { index: 1, reason: "a scenario wants it so".into() };
+        let mark = Quarantine { index: 1, cause: Cause::Contradicted, reason: "a scenario wants it so".into() };
         let dir = self.dir.join(format!("node-{id}"));
         quarantine::write(&dir, &mark).expect("the mark can be written");
         self.heal(start);

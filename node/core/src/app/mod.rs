@@ -396,9 +396,9 @@ impl App {
         }
     }
 
-    /// Why this node does not trust its state, if so.
+    /// Why this node does not trust its state, or waits to know whether it may, if so: it serves nobody then.
     pub fn quarantine(&self) -> Option<String> {
-        self.integrity().quarantine().map(|found| found.reason.clone())
+        self.integrity().why_not_served()
     }
 
     /// Whether and when it stands for election.

@@ -166,6 +166,11 @@ fn integrity_samples(integrity: &Integrity, out: &mut Vec<Sample>) {
             "Other nodes whose state is not that of the majority",
             now.diverged_nodes,
         ),
+        Sample::gauge(
+            "digest_split_nodes",
+            "Other nodes whose state differs from this node's while no majority says who is right",
+            now.split_nodes,
+        ),
     ]);
 }
 

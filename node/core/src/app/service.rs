@@ -196,8 +196,8 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
         PeerRequest::Digests => {
-            let is_trusted = !app.integrity().is_quarantined();
-            PeerResponse::Digests { points: app.state().digests().into_iter().collect(), is_trusted }
+            let trust = app.integrity().trust();
+            PeerResponse::Digests { points: app.state().digests().into_iter().collect(), trust }
         }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
         // Whoever led once may not have heard yet that it does not: this node would take no entries of the one that leads.

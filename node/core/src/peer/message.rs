@@ -141,7 +141,7 @@ pub enum PeerResponse {
         /// Log index and digest there, of late.
         points: Vec<(u64, u128)>,
         /// Whether the node trusts its state.
-        is_trusted: bool,
+        trust: StateTrust,
     },
     /// To [`PeerRequest::BeginRepair`].
     RepairBegun {
@@ -204,6 +204,17 @@ pub enum PeerResponse {
     },
     /// To [`PeerRequest::Room`].
     Room(DiskRoom),
+}
+
+/// What a node thinks of its own state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum StateTrust {
+    /// It serves it.
+    Trusted,
+    /// Others hold something else, and no majority has said who is right.
+    Undecided,
+    /// A majority holds something else.
+    Contradicted,
 }
 
 /// How much room a data disk has.
