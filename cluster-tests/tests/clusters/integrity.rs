@@ -7,7 +7,7 @@ use std::time::Duration;
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::Load;
 use cluster_tests::{Cluster, Request, eventually};
-use quorate_client::{Client, Scrape, Value, Watched};
+use quorate_client::{Client, Scrape, Value};
 use quorate_store::codec;
 use quorate_store::digest::RowHasher;
 use quorate_store::keyspace::entry;

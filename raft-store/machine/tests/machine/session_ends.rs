@@ -6,7 +6,7 @@ use quorate_crossing::memory::most_during;
 use quorate_machine::codec;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow};
 use quorate_machine::keyspace::task::TaskRow;
-use quorate_machine::keyspace::{entry, family, fault, lock, session};
+use quorate_machine::keyspace::{entry, family, fault, session};
 use quorate_machine::limits;
 use quorate_machine::machine::{Applier, EpochStep, View};
 use quorate_machine::types::*;
@@ -263,8 +263,13 @@ fn a_session_whose_end_faults_keeps_no_state_from_a_new_epoch() {
         ("an entry of it cannot be read", |store, _| {
             store.view.0.insert(entry::row_key(b"of it"), vec![0xFF]);
         }),
-        ("a lock of an entry has another end than the entry says", |store, _| {
-            store.view.0.insert(lock::row_key(77, b"of it"), Vec::new());
+        ("a locked entry cannot be read", |store, _| {
+            let put = put("locked", b"x".to_vec(), None);
+            let Action::Write(op) = put.action.clone() else { unreachable!() };
+            let lock = Command::unnamed(Action::Write(WriteOp { change: Change::Lock(5_000), ..op }));
+            measured(store, &batch(1, &[put, lock]));
+            assert_eq!(store.rows(family::LOCK).len(), 1);
+            store.view.0.insert(entry::row_key(b"locked"), vec![0xFF]);
         }),
     ];
     for (what, damage) in damages {
