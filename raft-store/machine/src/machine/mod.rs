@@ -39,12 +39,14 @@ mod timers;
 mod txn;
 mod vars;
 mod view;
+mod wall;
 mod write;
 
 pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
 pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Most, Row, View, Write};
+pub use wall::{WALL_BACK_MAX_MS, is_of_before, wall_after};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -171,7 +173,7 @@ impl<'v, V: View> Applier<'v, V> {
         self.begin_budget();
         let clock_before = self.vars.clock;
         self.vars.clock = clock_before.max(batch.clock);
-        self.vars.wall = self.vars.wall.max(batch.wall);
+        self.vars.wall = wall_after(self.vars.wall, batch.wall);
         self.drop_old_buckets(clock_before);
         self.fired = self.fire_due()?;
         let mut replies = Vec::with_capacity(batch.commands.len());
