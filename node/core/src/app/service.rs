@@ -22,7 +22,7 @@ use super::integrity::Repaired;
 use super::last_room::Verdict;
 use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};
-use super::{App, AppError, Awake, Turn, members};
+use super::{App, AppError, Awake, Turn, members, wall_now};
 use crate::peer::message::{Forwarded, HelloAnswer, Lack, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{MembershipStatus, PeerInfo, PeerService};
 use crate::slow;
@@ -211,6 +211,8 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             PeerResponse::Done
         }
         PeerRequest::Room => PeerResponse::Room(app.disk_room()),
+        // This machine's own, right or wrong: where a majority is, whoever asks finds out.
+        PeerRequest::Wall => PeerResponse::Wall { wall: wall_now() },
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }
