@@ -65,6 +65,7 @@ pub struct World {
     pub torn: u64,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
+    wrong_clock: Option<HostId>,
     sizes: Sizes,
     dir: PathBuf,
     dice: StdRng,
@@ -89,6 +90,7 @@ impl World {
             torn: 0,
             hosts: BTreeMap::new(),
             founders: founders.clone(),
+            wrong_clock: None,
             sizes,
             dir,
             dice: StdRng::seed_from_u64(dice.random()),
@@ -386,6 +388,16 @@ impl World {
     pub fn fail_disk(&mut self, id: HostId) -> Cure {
         self.hosts[&id].disk.fail_next();
         Cure::Disk(id)
+    }
+
+    /// From now on only one wall clock jumps: those of a majority are right.
+    pub fn keep_clocks_of_a_majority(&mut self) {
+        self.wrong_clock = self.founders.first().copied();
+    }
+
+    /// Whose wall clock alone may jump, if it is so.
+    pub fn wrong_clock(&self) -> Option<HostId> {
+        self.wrong_clock
     }
 
     /// Its wall clock jumps by so many nanoseconds.
