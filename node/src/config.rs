@@ -43,6 +43,8 @@ use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::versions::EtcdVersion;
 use crate::limits;
 use crate::logging::LogFormat;
+use crate::millis::millis;
+use crate::peer::PeerTimings;
 use crate::tls::{Port, TlsFiles};
 use crate::traces::TraceParents;
 
@@ -268,6 +270,11 @@ impl Config {
         let least_wait = self.election_min.saturating_sub(self.election_max / 2);
         let least_wait = least_wait.max(self.heartbeat + Duration::from_millis(1));
         self.election_min - least_wait
+    }
+
+    /// The times of the connections between nodes.
+    pub fn peer_timings(&self) -> PeerTimings {
+        PeerTimings::new(millis(self.heartbeat), millis(self.lease()), millis(self.election_min))
     }
 
     /// What this node comes with when it asks to be taken in.

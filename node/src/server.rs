@@ -40,6 +40,7 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::room::{self, Room};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
+use crate::app::wall::{self, WallClocks};
 use crate::app::{
     App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
     View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, wall_now,
@@ -59,7 +60,7 @@ use crate::millis::millis;
 use crate::net::{Listener, Network, Tcp};
 use crate::node_tls::NodeTls;
 use crate::peer::gate::{Gate, Halt};
-use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
+use crate::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
 use crate::tls::reload::{self, TlsSamples};
@@ -316,6 +317,7 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, log: &LogSt
     tasks.spawn(integrity::run(app.clone()));
     tasks.spawn(levels::run(parts.clone(), config.feature_level_max));
     tasks.spawn(room::run(app.clone()));
+    tasks.spawn(wall::run(app.clone()));
     tasks.spawn(maintenance::run(parts.clone(), retention));
     tasks.spawn(members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {
@@ -426,7 +428,6 @@ impl Node {
             join: config.join.clone(),
             app: OnceLock::new(),
         });
-        let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
         let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
         let judged = Arc::clone(&integrity);
         let local = LocalPeer {
@@ -437,7 +438,7 @@ impl Node {
             levels: levels_of(&state),
             trusts_state: Arc::new(move || !judged.is_quarantined()),
         };
-        let net = PeerNet::over(network, local, timings, tls.peers.clone());
+        let net = PeerNet::over(network, local, config.peer_timings(), tls.peers.clone());
 
         let request = machine.snapshot_request();
         let halt = Halt::default();
@@ -453,11 +454,13 @@ impl Node {
             state: state.clone(),
             view: view.clone(),
             clock: Clock::new(config.lease()),
+            wall_clocks: Arc::new(WallClocks::new(config.node_id)),
             peers: peers.clone(),
             self_id: config.node_id,
             metrics: metrics.clone(),
             awake,
         });
+        let wall_clocks = parts.wall_clocks.clone();
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
         let (renewals, renewal_queue) = Renewals::new();
@@ -480,6 +483,7 @@ impl Node {
             lock_queues: lock_queues.clone(),
             view: view.clone(),
             integrity: integrity.clone(),
+            wall_clocks: wall_clocks.clone(),
         });
         if let Some(log) = logging::current() {
             metrics.add_source(log);
@@ -507,6 +511,7 @@ impl Node {
             candidacy: candidacy.clone(),
             halt: halt.clone(),
             room: Room::default(),
+            wall_clocks,
             snapshot_request: request,
             archive,
             backups,

@@ -1,7 +1,7 @@
 //! The mark of a state that is not trusted: the file `quarantine` in the data directory.
 //!
-//! Owns the file. It is there from when a node finds its state to differ from that of a majority until the state was replaced:
-//! a restart must not make the node trust what it did not trust before.
+//! Owns the file. It is there from when a node finds its state to differ from that of a majority until the state was replaced, or from
+//! when it stopped for a split until a majority agrees with it: a restart must not make the node trust what it did not trust before.
 
 use std::io;
 use std::path::Path;
@@ -18,8 +18,19 @@ const FILE: &str = "quarantine";
 pub struct Quarantine {
     /// Log index at which it was seen.
     pub index: u64,
+    /// What takes it away.
+    pub cause: Cause,
     /// A sentence for people.
     pub reason: String,
+}
+
+/// Why a node stopped trusting its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Cause {
+    /// A majority holds something else: only another state takes it away.
+    Contradicted,
+    /// Another node holds something else, and there is no majority: one that agrees takes it away, too.
+    Split,
 }
 
 /// The mark of a data directory, if it has one.
@@ -46,7 +57,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(read(dir.path()).unwrap(), None);
         lift(dir.path()).unwrap();
-        let mark = Quarantine { index: 7, reason: "differs".into() };
+        let mark = Quarantine { index: 7, cause: Cause::Split, reason: "differs".into() };
         write(dir.path(), &mark).unwrap();
         assert_eq!(read(dir.path()).unwrap(), Some(mark));
         let path = dir.path().join(FILE);

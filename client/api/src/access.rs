@@ -104,7 +104,7 @@ pub struct UserAnswer {
     pub user: String,
     /// Its roles, in order of names.
     pub roles: Vec<String>,
-    /// When it was made, by the wall clock of the leader of that moment.
+    /// When it was made, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub created: String,
     /// Revision at which its roles were last set.
@@ -229,7 +229,7 @@ pub struct RoleAnswer {
     pub role: String,
     /// What those who have it may do.
     pub grants: Vec<Grant>,
-    /// When it was made, by the wall clock of the leader of that moment.
+    /// When it was made, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub created: String,
     /// Revision at which its grants were last set.
@@ -423,7 +423,7 @@ pub struct TokenView {
     pub user: String,
     /// What it is for; empty where nobody said.
     pub note: String,
-    /// When it was made, by the wall clock of the leader of that moment.
+    /// When it was made, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub created: String,
     /// From when on it is good for nothing any more.

@@ -67,7 +67,7 @@ pub struct AuditView {
     pub revision: u64,
     /// Log index that decided it.
     pub index: u64,
-    /// When, by the wall clock of the leader of that moment.
+    /// When, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub time: String,
     /// What was asked, like `upsert` or `session_expire`.

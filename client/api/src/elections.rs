@@ -262,7 +262,7 @@ pub struct LeaderView {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
-    /// When it was elected, by the wall clock of the cluster's leader of that moment.
+    /// When it was elected, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub since: String,
     /// Milliseconds since it was elected.
@@ -395,7 +395,7 @@ pub struct LeaderEvent {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
-    /// When it was elected, by the wall clock of the cluster's leader of that moment.
+    /// When it was elected, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub since: String,
 }

@@ -130,7 +130,7 @@ pub struct QuotaAnswer {
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
     pub set_revision: Option<u64>,
-    /// When it was first set, by the wall clock of the leader of that moment.
+    /// When it was first set, by the cluster's wall clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub created: Option<String>,

@@ -304,7 +304,7 @@ pub struct SessionView {
     pub ttl_ms: u64,
     /// Milliseconds left to it unless it is renewed.
     pub expires_in_ms: u64,
-    /// When it was created, by the wall clock of the leader of that moment.
+    /// When it was created, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub created: String,
     /// Milliseconds since it was created.

@@ -11,7 +11,7 @@ use bincode::{Decode, Encode};
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use quorate_store::identity;
-use quorate_store::quarantine::{self, Quarantine};
+use quorate_store::quarantine::{self, Cause, Quarantine};
 use quorate_store::raft::wire::VoteRecord;
 use quorate_store::raft::{LogId, TypeConfig};
 use rand::rngs::StdRng;
@@ -331,7 +331,7 @@ impl Life {
     fn change_trust(&mut self) -> Result<(), Fault> {
         let take = self.promised.trust != Trust::Taken;
         self.say(Note::Quarantining(take));
-        let mark = Quarantine { index: self.next, reason: "it differs".into() };
+        let mark = Quarantine { index: self.next, cause: Cause::Contradicted, reason: "it differs".into() };
         let done = if take { quarantine::write(&self.dir, &mark) } else { quarantine::lift(&self.dir) };
         done.map_err(|error| format!("the mark of quarantine: {error}"))?;
         self.say(Note::Quarantined(take));

@@ -13,7 +13,7 @@ use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, TransferLeader
 use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use quorate_node::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
-use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
+use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome, StateTrust};
 use quorate_node::peer::raft_codec::{
     AppendAnswer, AppendOutcome, AppendPieces, RaftAnswer, SnapshotBegin, TransferAnswer, TransferAsk, VoteGrant,
     VoteQuery, decode_append,
@@ -238,7 +238,10 @@ pub fn samples() -> Vec<Vec<u8>> {
         whole(FrameKind::Call, codec::encode(&PeerRequest::Forward { commands, is_urgent: false })),
         whole(FrameKind::Call, codec::encode(&PeerRequest::Join { node_id: 4, member: member(), as_standby: true })),
         whole(FrameKind::Answer, codec::encode(&PeerResponse::Forwarded { outcomes })),
-        whole(FrameKind::Answer, codec::encode(&PeerResponse::Digests { points: vec![(7, 9)], is_trusted: true })),
+        whole(
+            FrameKind::Answer,
+            codec::encode(&PeerResponse::Digests { points: vec![(7, 9)], trust: StateTrust::Trusted }),
+        ),
         whole(FrameKind::Vote, codec::encode(&VoteQuery { vote, last: Some(id(9)), transfer: true })),
         whole(FrameKind::Transfer, codec::encode(&TransferAsk { from: vote, to: 2, last: None })),
         whole(FrameKind::RaftAnswer, codec::encode(&grant)),

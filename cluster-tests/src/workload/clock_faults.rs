@@ -1,7 +1,7 @@
 //! Faults of wall clocks: one that is wrong, and such as jump about.
 //!
-//! Owns the jumps. Needs a cluster that was started with [`crate::Settings::hosted`]. Tasks are due by the wall clock of the
-//! leader, so no workload of tasks belongs beside these.
+//! Owns the jumps. Needs a cluster that was started with [`crate::Settings::hosted`]. Tasks are due by the wall clock of a
+//! majority, so no workload of tasks belongs beside clocks that all jump.
 
 use std::time::Duration;
 

@@ -46,6 +46,11 @@ async fn locks_and_sessions_hold_while_wall_clocks_jump_and_leaders_change() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_come_when_they_are_due_while_one_wall_clock_is_wrong() {
+    run("wrong-clock").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_while_nodes_come_go_and_start_from_snapshots() {
     run("churn").await;
 }

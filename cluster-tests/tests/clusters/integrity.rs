@@ -7,7 +7,7 @@ use std::time::Duration;
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::Load;
 use cluster_tests::{Cluster, Request, eventually};
-use quorate_client::{Client, Scrape, Value, Watched};
+use quorate_client::{Client, Scrape, Value};
 use quorate_store::codec;
 use quorate_store::digest::RowHasher;
 use quorate_store::keyspace::entry;
@@ -40,7 +40,8 @@ fn alter(cluster: &Cluster, id: u64) {
     db.flush().unwrap();
 }
 
-/// A cluster in which the state of one node differs, and serves yet: the third node is not there to say who is right.
+/// A cluster of which two nodes are left, and the state of one of them differs: nobody is there to say who is right. Gives the one that
+/// was altered and the one that is not there.
 async fn altered() -> (Cluster, u64, u64) {
     let mut cluster = Cluster::start().await;
     let client = cluster.client_without(None);
@@ -49,18 +50,49 @@ async fn altered() -> (Cluster, u64, u64) {
     let leader = cluster.leader().await;
     let third = cluster.live_but(victim).into_iter().find(|id| *id != leader).expect("there are three");
     // Acknowledged by the other two it may yet be on its way.
-    eventually("it has the entry", PATIENCE, async || {
-        match answer(&cluster, victim, "/v1/kv/altered?consistency=local").await {
-            (200, _) => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
+    for id in [victim, third] {
+        eventually("it has the entry", PATIENCE, async || {
+            match answer(&cluster, id, "/v1/kv/altered?consistency=local").await {
+                (200, _) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
     cluster.stop(victim).await;
     alter(&cluster, victim);
-    cluster.kill(third).await;
-    cluster.bring_up(victim).await;
+    cluster.stop(third).await;
+    cluster.start_node(victim);
     (cluster, victim, third)
+}
+
+/// Waits until one of two nodes that differ has stopped for that, and gives it and the one that goes on, which leads.
+async fn split(cluster: &Cluster, nodes: [u64; 2]) -> (u64, u64) {
+    let mut found = None;
+    eventually("one of them leads, and the other stops", PATIENCE, async || {
+        let mut warned = Vec::new();
+        for id in nodes {
+            warned.push((id, cluster.status(id).await?));
+        }
+        let stopped = warned.iter().filter(|(_, status)| !status.ready).map(|(id, _)| *id).collect::<Vec<_>>();
+        let leads = warned.iter().find(|(id, status)| status.leader_id == Some(*id)).map(|(id, _)| *id);
+        match (&stopped[..], leads) {
+            ([stopped], Some(leads)) if *stopped != leads => found = Some((*stopped, leads)),
+            _ => return Err(format!("{warned:?}")),
+        }
+        for (id, status) in &warned {
+            if !status.warnings.iter().any(|warning| warning.contains("no majority says who is right")) {
+                return Err(format!("node {id} does not tell: {:?}", status.warnings));
+            }
+            let split = metric(cluster, *id, "quorate_digest_split_nodes").await;
+            if split != 1 {
+                return Err(format!("node {id} counts {split}"));
+            }
+        }
+        Ok(())
+    })
+    .await;
+    found.expect("it was found")
 }
 
 /// A client that asks once where a machine is only slow: a second try may be told that nothing was left to do.
@@ -102,17 +134,26 @@ async fn assert_quarantined(cluster: &Cluster, victim: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
-    let (mut cluster, victim, third) = altered().await;
+    let mut cluster = Cluster::start().await;
     let client = patient(&cluster);
+    client.put(KEY, Value::json_text("\"the value\"")).await.expect("written");
+    let victim = cluster.follower().await;
     let only_victim = Client::builder()
         .endpoints(cluster.client_address(victim).to_string())
         .discover_members(false)
         .build()
         .expect("an endpoint");
-    let mut watch = only_victim.watch("alt").initial().start().await.expect("it serves yet");
-    assert!(matches!(watch.next().await, Ok(Watched::Event(_))));
-
-    cluster.bring_up(third).await;
+    cluster.wait_ready(victim).await;
+    cluster.stop(victim).await;
+    alter(&cluster, victim);
+    cluster.start_node(victim);
+    // It may be found out before anybody asks it anything.
+    let watching = async {
+        let mut watch = only_victim.watch("alt").initial().start().await.ok()?;
+        let _first = watch.next().await;
+        Some(watch)
+    };
+    let watch = tokio::time::timeout(Duration::from_secs(1), watching).await.ok().flatten();
     assert_quarantined(&cluster, victim).await;
     eventually("the others know", PATIENCE, async || {
         let other = cluster.live_but(victim)[0];
@@ -124,14 +165,16 @@ async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
     })
     .await;
     // What the watch saw is true; then the node ends it rather than tell what may be wrong. It has no other node to go on at.
-    eventually("the node lets go of its watch", PATIENCE, async || {
-        let _ = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
-        match metric(&cluster, victim, "quorate_watches").await {
-            0 => Ok(()),
-            watches => Err(format!("{watches} watches")),
-        }
-    })
-    .await;
+    if let Some(mut watch) = watch {
+        eventually("the node lets go of its watch", PATIENCE, async || {
+            let _ = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+            match metric(&cluster, victim, "quorate_watches").await {
+                0 => Ok(()),
+                watches => Err(format!("{watches} watches")),
+            }
+        })
+        .await;
+    }
 
     cluster.kill(victim).await;
     cluster.start_node(victim);
@@ -156,27 +199,43 @@ async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
     cluster.assert_agreement().await;
 }
 
+/// Two nodes of three are left and differ. The one that leads goes on, the other stops, also over a restart; then the third comes back and
+/// agrees with the one that stopped: that one serves again by itself, and the leader hands over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_whose_state_differs_hands_over_and_does_not_lead_again() {
+async fn a_split_is_told_and_the_leader_goes_on_until_a_majority_decides() {
     let (mut cluster, victim, third) = altered().await;
+    let other = cluster.ids().into_iter().find(|id| ![victim, third].contains(id)).expect("there are three");
+    let (stopped, leads) = split(&cluster, [victim, other]).await;
+    let (status, problem) = answer(&cluster, stopped, "/v1/kv/altered?consistency=local").await;
+    assert_eq!((status, &problem["code"]), (503, &"quarantined".into()), "{problem}");
+    assert_eq!(answer(&cluster, leads, "/v1/kv/altered").await.0, 200);
+    cluster.kill(stopped).await;
+    cluster.start_node(stopped);
+    assert_eq!(split(&cluster, [victim, other]).await, (stopped, leads), "a restart changes nothing");
     let client = cluster.client_without(None);
-    cluster.hand_leadership_to(victim).await;
+    client.put("more", Value::json_text("1")).await.expect("the leader goes on, and the other acknowledges");
+
+    // Whatever the third holds is what the majority holds.
+    if stopped == victim {
+        alter(&cluster, third);
+    }
     cluster.bring_up(third).await;
-    assert_quarantined(&cluster, victim).await;
+    assert_quarantined(&cluster, leads).await;
+    cluster.wait_ready(stopped).await;
     eventually("another node leads", PATIENCE, async || match cluster.leader().await {
-        leader if leader == victim => Err("it still leads".into()),
+        leader if leader == leads => Err("it still leads".into()),
         _ => Ok(()),
     })
     .await;
-    client.put("more", Value::json_text("1")).await.expect("the others go on");
+    client.put("more", Value::json_text("2")).await.expect("the others go on");
     // With the other follower gone there is a quorum only with the node in quarantine: its log is as good as any.
     let leader = cluster.leader().await;
-    let third = cluster.live_but(victim).into_iter().find(|id| *id != leader).expect("there are three");
-    cluster.kill(third).await;
-    client.put("more", Value::json_text("2")).await.expect("it acknowledges entries");
-    cluster.bring_up(third).await;
-    assert!(patient(&cluster).members().repair(victim).await.expect("an answer").repaired);
+    let follower = cluster.live_but(leads).into_iter().find(|id| *id != leader).expect("there are three");
+    cluster.kill(follower).await;
+    client.put("more", Value::json_text("3")).await.expect("it acknowledges entries");
+    cluster.bring_up(follower).await;
+    assert!(patient(&cluster).members().repair(leads).await.expect("an answer").repaired);
     cluster.wait_all_ready().await;
-    cluster.hand_leadership_to(victim).await;
+    cluster.hand_leadership_to(leads).await;
     cluster.assert_agreement().await;
 }

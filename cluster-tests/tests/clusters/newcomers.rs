@@ -70,7 +70,7 @@ impl Impostor {
             levels: Levels { known: level::KNOWN, reached: Arc::new(|| level::KNOWN) },
             trusts_state: Arc::new(|| true),
         };
-        let net = PeerNet::over(Arc::new(Tcp), local.clone(), PeerTimings::new(60, 250), None);
+        let net = PeerNet::over(Arc::new(Tcp), local.clone(), PeerTimings::new(60, 180, 250), None);
         Self { local, net }
     }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::Parser;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -393,6 +394,31 @@ fn a_directory_of_a_cluster_keeps_its_spare_id_and_another_begins_anew() {
     identity::adopt(root.path(), &marker, 5).expect("adopted");
     let kept = config().of_directory(false).expect("readable");
     assert_eq!((kept.node_id, kept.spare_node_ids), (102, vec![]));
+}
+
+/// Settings that the configuration takes, the extremes among them.
+fn timings() -> impl Strategy<Value = [u64; 3]> {
+    let heartbeat = prop_oneof![Just(5), Just(40), 5..200_u64, 5..=60_000_u64];
+    let shortest = |heartbeat: u64| {
+        let any = prop_oneof![Just(3 * heartbeat), 3 * heartbeat..=10 * heartbeat, 3 * heartbeat..600_000];
+        any.prop_map(|shortest| shortest.min(599_999))
+    };
+    let longest = |shortest: u64| prop_oneof![Just(shortest + 1), shortest + 1..=2 * shortest, shortest + 1..=600_000];
+    let two = heartbeat.prop_flat_map(move |heartbeat| (Just(heartbeat), shortest(heartbeat)));
+    let three = two.prop_flat_map(move |(heartbeat, shortest)| (Just(heartbeat), Just(shortest), longest(shortest)));
+    three.prop_map(|(heartbeat, shortest, longest)| [heartbeat, shortest, longest.min(600_000)])
+}
+
+proptest! {
+    #[test]
+    fn no_answer_is_waited_for_longer_than_a_lease(numbers in timings()) {
+        let [beat, min, max] = numbers.map(|ms| ms.to_string());
+        let config = with(&["--heartbeat-ms", &beat, "--election-min-ms", &min, "--election-max-ms", &max]);
+        let config = config.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let deadline = config.peer_timings().append_deadline();
+        prop_assert!(deadline < config.lease(), "{deadline:?} of {:?}", config.lease());
+        prop_assert!(deadline > config.heartbeat, "{deadline:?}: each heartbeat is another try");
+    }
 }
 
 #[test]

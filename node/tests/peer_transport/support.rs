@@ -241,7 +241,7 @@ pub struct Setup {
 
 impl Setup {
     pub fn new(id: u64) -> Self {
-        let timings = PeerTimings::new(500, 4_000);
+        let timings = PeerTimings::new(500, 3_000, 4_000);
         let (format_version, levels) = (FORMAT_VERSION, (1, 1));
         let protocol = PROTOCOL;
         Self {

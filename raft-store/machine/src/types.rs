@@ -329,7 +329,8 @@ pub type Seed = [u8; 16];
 pub struct Batch {
     /// The proposer's cluster clock. Apply uses `max(previous, this)`.
     pub clock: ClusterMillis,
-    /// The proposer's wall clock. Apply uses `max(previous, this)`.
+    /// The cluster's wall clock, as the proposer stamped it: where a majority of the members' clocks is. Apply takes it, also where it was
+    /// walked back, but for a little: see [`crate::machine::wall_after`].
     pub wall: WallMillis,
     /// Random bytes of the proposer, of which the machine makes what nobody may guess.
     pub seed: Seed,

@@ -8,7 +8,7 @@ use rocksdb::WriteBatch;
 
 use super::OfflineError;
 use crate::level;
-use crate::machine::{Applied, Epoch, EpochStep, Vars};
+use crate::machine::{Applied, Contained, Epoch, EpochStep, Vars};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::state::{Db, Home, LatestView, Row, StateFault};
@@ -68,6 +68,9 @@ pub fn build(
     loop {
         let done = step.next(&LatestView(&db), record.vars.clone(), beginning.log_id.index);
         let Some(applied) = done.map_err(StateFault::from)? else { break };
+        for Contained { what, fault, .. } in &applied.contained {
+            tracing::error!(?what, %fault, "what belongs to the cluster of before could not be ended: it was set aside, see /v1/cluster/faults");
+        }
         record.vars = applied.vars.clone();
         db.write(&applied, &record)?;
     }

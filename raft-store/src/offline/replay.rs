@@ -16,7 +16,7 @@ use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader, Content,
 use crate::codec::CodecError;
 use crate::command_codec;
 use crate::level;
-use crate::machine::Applied;
+use crate::machine::{self, Applied};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{self, LogIdRecord};
 use crate::raft::{EncodedBatch, LogEntry};
@@ -212,7 +212,7 @@ impl Replay {
         let mut wall = self.committer.record().vars.wall;
         for (count, entry) in entries.iter().enumerate() {
             if let EntryPayload::Normal(EncodedBatch(bytes)) = &entry.payload {
-                wall = wall.max(command_codec::decode_batch(bytes)?.wall);
+                wall = machine::wall_after(wall, command_codec::decode_batch(bytes)?.wall);
             }
             if wall > wanted {
                 return Ok(count);

@@ -134,7 +134,7 @@ type AuditView struct {
 	RequestID string `json:"request_id,omitempty"`
 	// The revision that it took, or at which it was refused.
 	Revision uint64 `json:"revision,string"`
-	// When, by the wall clock of the leader of that moment.
+	// When, by the cluster's wall clock.
 	Time time.Time `json:"time"`
 }
 
@@ -1014,7 +1014,7 @@ type LeaderEvent struct {
 	Revision uint64 `json:"revision,string"`
 	// The session.
 	Session string `json:"session"`
-	// When it was elected, by the wall clock of the cluster's leader of that moment.
+	// When it was elected, by the cluster's wall clock.
 	Since time.Time `json:"since"`
 	// The term of the leader.
 	Term uint64 `json:"term,string"`
@@ -1036,7 +1036,7 @@ type LeaderView struct {
 	Owner string `json:"owner"`
 	// The session.
 	Session string `json:"session"`
-	// When it was elected, by the wall clock of the cluster's leader of that moment.
+	// When it was elected, by the cluster's wall clock.
 	Since time.Time `json:"since"`
 	// Its term.
 	Term uint64 `json:"term,string"`
@@ -1843,7 +1843,7 @@ const (
 
 // RoleAnswer: a role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
 type RoleAnswer struct {
-	// When it was made, by the wall clock of the leader of that moment.
+	// When it was made, by the cluster's wall clock.
 	Created time.Time `json:"created"`
 	// What those who have it may do.
 	Grants []Grant `json:"grants"`
@@ -2113,7 +2113,7 @@ type SessionRequest struct {
 type SessionView struct {
 	// Milliseconds since it was created.
 	AgeMs uint64 `json:"age_ms"`
-	// When it was created, by the wall clock of the leader of that moment.
+	// When it was created, by the cluster's wall clock.
 	Created time.Time `json:"created"`
 	// Milliseconds left to it unless it is renewed.
 	ExpiresInMs uint64 `json:"expires_in_ms"`
@@ -2577,7 +2577,7 @@ type TokenRequest struct {
 
 // TokenView: a token as a list shows it.
 type TokenView struct {
-	// When it was made, by the wall clock of the leader of that moment.
+	// When it was made, by the cluster's wall clock.
 	Created time.Time `json:"created"`
 	// Whether that moment is over by the wall clock of the state.
 	Expired bool `json:"expired,omitempty"`
@@ -2748,7 +2748,7 @@ type TxnWritten struct {
 
 // UserAnswer: a user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
 type UserAnswer struct {
-	// When it was made, by the wall clock of the leader of that moment.
+	// When it was made, by the cluster's wall clock.
 	Created time.Time `json:"created"`
 	// Log index at which this was decided or read. Absent where the user is part of a list.
 	Index uint64 `json:"index,omitempty"`

@@ -13,7 +13,7 @@ use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
-use quorate_store::quarantine::{self, Quarantine};
+use quorate_store::quarantine::{self, Cause, Quarantine};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
@@ -65,6 +65,7 @@ pub struct World {
     pub torn: u64,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
+    wrong_clock: Option<HostId>,
     sizes: Sizes,
     dir: PathBuf,
     dice: StdRng,
@@ -89,6 +90,7 @@ impl World {
             torn: 0,
             hosts: BTreeMap::new(),
             founders: founders.clone(),
+            wrong_clock: None,
             sizes,
             dir,
             dice: StdRng::seed_from_u64(dice.random()),
@@ -265,7 +267,7 @@ impl World {
     /// A node restarts and does not trust its state from then on, which is in truth that of the others.
     pub fn distrust(&mut self, id: HostId) {
         let start = self.crash(id, false);
-        let mark = Quarantine { index: 1, reason: "a scenario wants it so".into() };
+        let mark = Quarantine { index: 1, cause: Cause::Contradicted, reason: "a scenario wants it so".into() };
         let dir = self.dir.join(format!("node-{id}"));
         quarantine::write(&dir, &mark).expect("the mark can be written");
         self.heal(start);
@@ -386,6 +388,16 @@ impl World {
     pub fn fail_disk(&mut self, id: HostId) -> Cure {
         self.hosts[&id].disk.fail_next();
         Cure::Disk(id)
+    }
+
+    /// From now on only one wall clock jumps: those of a majority are right.
+    pub fn keep_clocks_of_a_majority(&mut self) {
+        self.wrong_clock = self.founders.first().copied();
+    }
+
+    /// Whose wall clock alone may jump, if it is so.
+    pub fn wrong_clock(&self) -> Option<HostId> {
+        self.wrong_clock
     }
 
     /// Its wall clock jumps by so many nanoseconds.

@@ -56,6 +56,9 @@ const DISKS: &[Kind] = &[
 const CLOCKS: &[Kind] =
     &[Clock(LeaderJumps), Clock(FollowerJumps), Clock(AllStrobe), Process(HandOver), Process(KillLeader)];
 
+const WRONG_CLOCK: &[Kind] =
+    &[Clock(LeaderJumps), Clock(FollowerJumps), Process(HandOver), Process(KillLeader), Process(PauseLeader)];
+
 const MEMBERS: Scenario = Scenario {
     name: "members",
     staff: || {
@@ -269,6 +272,15 @@ pub const SCENARIOS: [Scenario; 14] = [
         watches: &["locks/", "fleeting/"],
         requirements: &[("acquire", 3), ("renew", 2), ("put", 3)],
         faults: CLOCKS,
+        ..QUIET
+    },
+    Scenario {
+        // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised.
+        name: "wrong-clock",
+        staff: || vec![staff(Registers { name: "registers" }, 2, Persistent), staff(Tasks, 6, Persistent)],
+        watches: &[""],
+        requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
+        faults: WRONG_CLOCK,
         ..QUIET
     },
     MEMBERS,

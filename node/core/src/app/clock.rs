@@ -1,4 +1,4 @@
-//! The leader's clocks: where the stamps of a batch come from.
+//! The leader's cluster clock: where the stamps of a batch come from.
 //!
 //! Owns the anchor of the cluster clock: a replicated value, and how long this node has led since it read it. Time in which it led
 //! nobody does not count: while no quorum hears it, or while what it proposed does not get through. Whoever renews something waits
@@ -143,7 +143,7 @@ impl Clock {
     }
 }
 
-/// Unix milliseconds of this node. Apply clamps it so that the replicated wall clock never goes back.
+/// Unix milliseconds of this machine, which may be wrong. What is replicated goes by [`super::wall`].
 pub fn wall_now() -> WallMillis {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)

@@ -1,8 +1,8 @@
 //! Whether this node's state can be trusted: it is compared with those of the others all the time.
 //!
-//! Owns the comparison, the quarantine that a node puts itself into when a majority holds another state, and the way out of
-//! it: a snapshot of the leader's. Never judges by itself (see [`mod@judge`]) and never trusts a state again that it did not see
-//! replaced, not after a restart either.
+//! Owns the comparison, the quarantine that a node puts itself into when a majority holds another state, or when it is on the wrong side
+//! of a split that no majority decides, and the ways out of it: a snapshot of the leader's, and, after a split, a majority that agrees
+//! with this node. Never judges by itself (see [`mod@judge`]) and never trusts a state again for anything else, nor after a restart.
 
 mod judge;
 mod repair;
@@ -18,12 +18,12 @@ use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
 use quorate_store::background;
-use quorate_store::quarantine::{self, Quarantine};
+use quorate_store::quarantine::{self, Cause, Quarantine};
 use quorate_store::raft::NodeId;
 
 use super::App;
-use crate::peer::message::{PeerRequest, PeerResponse};
-use judge::{Digests, Verdict, judge};
+use crate::peer::message::{PeerRequest, PeerResponse, StateTrust};
+use judge::{Digests, Side, Verdict, judge};
 
 pub use repair::Repaired;
 
@@ -45,6 +45,8 @@ pub struct Integrity {
     compared: AtomicU64,
     /// Nodes that held something else then.
     diverged: AtomicU64,
+    /// What is known of a split that this node is in.
+    split: ArcSwapOption<Split>,
     /// Other nodes that a majority contradicts or that said they are in quarantine, as far as is known.
     distrusted: ArcSwap<BTreeSet<NodeId>>,
     /// Held by a leader while it repairs a node.
@@ -55,30 +57,44 @@ pub struct Integrity {
     replaced_before: Mutex<Option<u64>>,
 }
 
+/// A split that no majority has decided.
+#[derive(Debug)]
+struct Split {
+    /// Log index.
+    index: u64,
+    /// Those that differ from this node.
+    others: BTreeSet<NodeId>,
+    /// No leader is known whose state counts: nothing is served until one is. No mark on disk, and nothing that keeps a node from being
+    /// elected: that would keep a leader from being known.
+    is_unclear: bool,
+}
+
 /// Numbers for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntegritySamples {
-    /// Whether this node is in quarantine.
+    /// Whether this node serves nobody, since it does not trust its state or waits to know whether it may.
     pub quarantined: bool,
     /// See [`Integrity`].
     pub compared_index: u64,
     /// Other nodes whose state was found to differ from the majority's.
     pub diverged_nodes: u64,
+    /// Other nodes whose state differs from this node's, where no majority says who is right.
+    pub split_nodes: u64,
 }
 
 impl Integrity {
     /// Of a data directory, which may be marked from before.
     pub fn open(data_dir: PathBuf) -> Result<Self, quorate_store::durable::SealError> {
         let found = quarantine::read(&data_dir)?;
-        if let Some(Quarantine { index, reason }) = &found {
+        if let Some(Quarantine { index, reason, .. }) = &found {
             tracing::error!(index, reason, "this node's state is not trusted since an earlier run; it serves nobody");
         }
         let quarantine = ArcSwapOption::from_pointee(found);
         let (compared, diverged) = (AtomicU64::new(0), AtomicU64::new(0));
-        let distrusted = ArcSwap::default();
+        let (split, distrusted) = (ArcSwapOption::empty(), ArcSwap::default());
         let (repairs, under_repair) = (tokio::sync::Mutex::default(), Mutex::default());
         let replaced_before = Mutex::default();
-        Ok(Self { data_dir, quarantine, compared, diverged, distrusted, repairs, under_repair, replaced_before })
+        Ok(Self { data_dir, quarantine, compared, diverged, split, distrusted, repairs, under_repair, replaced_before })
     }
 
     /// The nodes whose state is not trusted, as far as this one, `self_id`, knows: as of the last comparison, a second ago.
@@ -101,22 +117,49 @@ impl Integrity {
         }
     }
 
-    /// Why the state is not trusted, if so.
-    pub fn quarantine(&self) -> Option<Arc<Quarantine>> {
-        self.quarantine.load_full()
+    /// Why this node serves nobody, if so: its state is not trusted, or it waits to know whether it may be.
+    pub fn why_not_served(&self) -> Option<String> {
+        if let Some(found) = &*self.quarantine.load() {
+            return Some(found.reason.clone());
+        }
+        self.split.load().as_ref().filter(|split| split.is_unclear).map(|split| split.to_string())
     }
 
-    /// Whether the state is not trusted; a few nanoseconds.
+    /// What a split comes to for this node, while it goes on.
+    pub fn split_warning(&self) -> Option<String> {
+        self.split
+            .load()
+            .as_ref()
+            .filter(|split| !split.is_unclear && !self.is_quarantined())
+            .map(|split| format!("{split} It goes on, since it holds what the leader holds; the others serve nobody"))
+    }
+
+    /// Whether the state is not trusted; a few nanoseconds. One that only waits for a leader to be known is.
     pub fn is_quarantined(&self) -> bool {
         self.quarantine.load().is_some()
+    }
+
+    /// What this node says of its state to others.
+    pub fn trust(&self) -> StateTrust {
+        match self.quarantine.load().as_ref().map(|found| found.cause) {
+            None => StateTrust::Trusted,
+            Some(Cause::Split) => StateTrust::Undecided,
+            Some(Cause::Contradicted) => StateTrust::Contradicted,
+        }
+    }
+
+    /// Whether what was found at this index says that the node was right after it stopped for a split.
+    fn is_confirmed_at(&self, index: u64) -> bool {
+        self.quarantine.load().as_ref().is_some_and(|found| found.cause == Cause::Split && found.index <= index)
     }
 
     /// Numbers for metrics.
     pub fn samples(&self) -> IntegritySamples {
         IntegritySamples {
-            quarantined: self.is_quarantined(),
+            quarantined: self.why_not_served().is_some(),
             compared_index: self.compared.load(Ordering::Relaxed),
             diverged_nodes: self.diverged.load(Ordering::Relaxed),
+            split_nodes: self.split.load().as_ref().map_or(0, |split| split.others.len() as u64),
         }
     }
 
@@ -130,12 +173,27 @@ impl Integrity {
         }
     }
 
-    /// Trusts a state that was replaced.
+    /// Trusts a state that was replaced, or that a majority agrees with after a split.
     async fn lift(&self) -> std::io::Result<()> {
         let data_dir = self.data_dir.clone();
         background::blocking(move || quarantine::lift(&data_dir)).await??;
         self.quarantine.store(None);
+        self.split.store(None);
         Ok(())
+    }
+}
+
+impl std::fmt::Display for Split {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { index, others, is_unclear } = self;
+        write!(
+            f,
+            "at log index {index} the state of this node and that of nodes {others:?} differ, and no majority says who is right."
+        )?;
+        match is_unclear {
+            true => f.write_str(" Nothing is served until a leader is known, whose state counts then"),
+            false => Ok(()),
+        }
     }
 }
 
@@ -149,13 +207,17 @@ pub async fn run(app: App) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if app.integrity().is_quarantined() {
+        // Only another state helps, and that is asked for.
+        if app.integrity().trust() == StateTrust::Contradicted {
             stand_back(&app).await;
             continue;
         }
         let verdict = compare(&app).await;
         note(&app, &verdict, &said).await;
         said = verdict;
+        if app.integrity().is_quarantined() {
+            stand_back(&app).await;
+        }
     }
 }
 
@@ -167,33 +229,41 @@ async fn compare(app: &App) -> Verdict {
     let members = app.peers().members();
     let others = members.keys().filter(|id| **id != app.node_id());
     let asked = others.map(|id| async move { Some((*id, digests_of(app, *id).await?)) });
-    let (trusted, untrusted): (Vec<_>, Vec<_>) =
-        join_all(asked).await.into_iter().flatten().partition(|(_, said)| said.is_trusted);
-    let others: BTreeMap<NodeId, Digests> = trusted.into_iter().map(|(id, said)| (id, said.digests)).collect();
-    let mut verdict = judge(app.node_id(), &voters, &own, &others);
-    let mut distrusted: BTreeSet<NodeId> = untrusted.into_iter().map(|(id, _)| id).collect();
-    let answered = others.keys().chain(&distrusted).copied().collect();
-    if let Verdict::Agrees { diverged, .. } = &mut verdict {
-        diverged.append(&mut distrusted.clone());
-        distrusted.clone_from(diverged);
+    let answers: BTreeMap<NodeId, Said> = join_all(asked).await.into_iter().flatten().collect();
+    let trust: BTreeMap<NodeId, StateTrust> = answers.iter().map(|(id, said)| (*id, said.trust)).collect();
+    // One that a majority contradicts is no witness for another; one that stopped for a split is, or no majority would ever be found.
+    let witnesses = answers.into_iter().filter(|(_, said)| said.trust != StateTrust::Contradicted);
+    let others: BTreeMap<NodeId, Digests> = witnesses.map(|(id, said)| (id, said.digests)).collect();
+    let is_trusted = |id: &NodeId| match *id == app.node_id() {
+        true => !app.integrity().is_quarantined(),
+        false => trust.get(id) == Some(&StateTrust::Trusted),
+    };
+    let leader = app.inner.view.now().leader.filter(is_trusted);
+    let mut verdict = judge(app.node_id(), leader, &voters, &own, &others);
+    let mut distrusted: BTreeSet<NodeId> = trust.keys().copied().filter(|id| !is_trusted(id)).collect();
+    match &mut verdict {
+        Verdict::Agrees { diverged, .. } => {
+            let said = trust.iter().filter(|(_, trust)| **trust == StateTrust::Contradicted);
+            diverged.extend(said.map(|(id, _)| *id));
+            distrusted.extend(&*diverged);
+        }
+        Verdict::Split { others, side: Side::Leader, .. } => distrusted.extend(&*others),
+        Verdict::Split { .. } | Verdict::Diverged { .. } | Verdict::Unknown => {}
     }
-    app.integrity().note_distrusted(&distrusted, &answered);
+    app.integrity().note_distrusted(&distrusted, &trust.keys().copied().collect());
     verdict
 }
 
 /// What a node says of its state.
 struct Said {
     digests: Digests,
-    /// One that does not trust itself is no witness for another.
-    is_trusted: bool,
+    trust: StateTrust,
 }
 
 /// Silence is no answer.
 async fn digests_of(app: &App, id: NodeId) -> Option<Said> {
     match app.peers().ask(id, PeerRequest::Digests, Instant::now() + ASK).await {
-        Ok(PeerResponse::Digests { points, is_trusted }) => {
-            Some(Said { digests: points.into_iter().collect(), is_trusted })
-        }
+        Ok(PeerResponse::Digests { points, trust }) => Some(Said { digests: points.into_iter().collect(), trust }),
         Ok(other) => {
             tracing::warn!(node = id, ?other, "an answer to Digests that is none");
             None
@@ -208,6 +278,7 @@ async fn digests_of(app: &App, id: NodeId) -> Option<Said> {
 async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
     let integrity = app.integrity();
     match verdict {
+        // Whoever differed may only be silent: what was found of a split stays.
         Verdict::Unknown => {}
         Verdict::Agrees { index, diverged } => {
             integrity.compared.store(*index, Ordering::Relaxed);
@@ -216,12 +287,13 @@ async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
             if !diverged.is_empty() && !known {
                 tracing::error!(index, ?diverged, "the state of these nodes differs from that of the majority");
             }
-        }
-        Verdict::Split { index } => {
-            if !matches!(said, Verdict::Split { .. }) {
-                tracing::error!(index, "nodes hold different states, and there is no majority for any of them");
+            if integrity.split.load().as_ref().is_some_and(|split| split.index <= *index) {
+                tracing::warn!(index, "a majority agrees with this node: the split is decided");
+                integrity.split.store(None);
             }
+            trust_again(app, *index).await;
         }
+        Verdict::Split { index, others, side } => note_split(app, (*index, others, *side), said).await,
         Verdict::Diverged { index, own, theirs, majority } => {
             let reason = format!(
                 "at log index {index} this node has digest {own:032x}, nodes {majority:?} have {theirs:032x}: its state is \
@@ -229,9 +301,49 @@ async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
                 app.node_id()
             );
             tracing::error!(reason, "quarantine");
-            integrity.quarantine_for(Quarantine { index: *index, reason }).await;
-            stand_back(app).await;
+            integrity.split.store(None);
+            integrity.quarantine_for(Quarantine { index: *index, cause: Cause::Contradicted, reason }).await;
         }
+    }
+}
+
+/// Goes on or stops, as [`mod@judge`] has it.
+async fn note_split(app: &App, (index, others, side): (u64, &BTreeSet<NodeId>, Side), said: &Verdict) {
+    let integrity = app.integrity();
+    let is_known =
+        matches!(said, Verdict::Split { others: known, side: before, .. } if known == others && *before == side);
+    if !is_known {
+        tracing::error!(index, ?others, ?side, "nodes hold different states, and there is no majority for any of them");
+    }
+    match side {
+        Side::Unclear => {}
+        Side::Leader => trust_again(app, index).await,
+        Side::Other if integrity.is_quarantined() => {}
+        Side::Other => {
+            let reason = format!(
+                "at log index {index} the state of this node and that of nodes {others:?} differ, and no majority says who is right: \
+                 what the leader holds counts. This node serves nobody until a majority agrees with it, or until \
+                 `quorate member repair {}` gives it the leader's state",
+                app.node_id()
+            );
+            tracing::error!(reason, "quarantine");
+            integrity.quarantine_for(Quarantine { index, cause: Cause::Split, reason }).await;
+        }
+    }
+    integrity.split.store(Some(Arc::new(Split { index, others: others.clone(), is_unclear: side == Side::Unclear })));
+}
+
+/// Ends the quarantine for a split in which this node was right, as is seen at this index.
+async fn trust_again(app: &App, index: u64) {
+    if !app.integrity().is_confirmed_at(index) {
+        return;
+    }
+    match app.integrity().lift().await {
+        Ok(()) => {
+            app.candidacy().hold_back(false);
+            tracing::warn!(index, "others hold the state of this node: out of quarantine");
+        }
+        Err(error) => tracing::error!(%error, "the mark of the quarantine stays"),
     }
 }
 

@@ -11,9 +11,8 @@ use quorate_store::state::{StateFault, StateReader, Unplanned};
 use quorate_store::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
-use quorate_store::{background, command_codec};
+use quorate_store::{background, command_codec, machine};
 
-use super::clock::wall_now;
 use super::cron;
 use super::proposer::ProposerParts;
 use crate::limits;
@@ -141,7 +140,8 @@ impl Maintainer {
             if unplanned.is_empty() {
                 return Ok(());
             }
-            let wall = wall_now().max(self.state().applied().wall);
+            // By no clock of one machine: a task that is planned too far ahead stays away until then.
+            let Some(wall) = self.parts.wall_now() else { return Ok(()) };
             let count = unplanned.len();
             // A pattern may take long to search.
             let planned = background::blocking(move || unplanned.iter().map(|task| plan(task, wall)).collect()).await;
@@ -209,12 +209,14 @@ impl Maintainer {
     }
 }
 
-/// The next time of a task, after the last one and after now.
+/// The next time of a task, after the last one and after now. A last one that is far ahead of now was taken before the wall clock was
+/// walked back, and tells nothing of when the next one should come.
 fn plan(task: &Unplanned, wall: WallMillis) -> Bytes {
     let head = &task.row.head;
     let due = match &head.recurrence {
         Some(Recurrence::Cron { pattern, zone }) => {
-            let next = cron::next(pattern, zone, head.due.max(wall));
+            let last = if machine::is_of_before(head.due, wall) { wall } else { head.due };
+            let next = cron::next(pattern, zone, last.max(wall));
             next.map_err(|why| tracing::warn!(queue = %task.queue, %why, "a recurring task does not come again")).ok()
         }
         Some(Recurrence::Every(_)) | None => None,

@@ -14,7 +14,7 @@ use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{Observed, StateFault, StateReader};
-use quorate_store::types::{Command, Reply, Revision, SessionId};
+use quorate_store::types::{Command, Reply, Revision, SessionId, WallMillis};
 use quorate_store::{command_codec, raft::TypeConfig};
 
 use tokio::sync::watch;
@@ -31,6 +31,7 @@ use members::admission::JoinPolicy;
 use quota::Quota;
 use renewals::{Renewals, Renewed, Renewer};
 use room::Room;
+use wall::WallClocks;
 
 pub mod archive;
 mod awake;
@@ -63,6 +64,7 @@ mod status;
 pub mod transfer;
 mod view;
 mod waiting;
+pub mod wall;
 
 pub use awake::Awake;
 pub use clock::{Clock, wall_now};
@@ -236,6 +238,8 @@ pub struct Inner {
     pub halt: Halt,
     /// Whether the other members have room for more, while this node leads.
     pub room: Room,
+    /// What is known of the members' wall clocks.
+    pub wall_clocks: Arc<WallClocks>,
     /// For snapshots out of turn.
     pub snapshot_request: SnapshotRequest,
     /// How far the archive is, where there is one.
@@ -266,6 +270,16 @@ impl App {
     /// The other members.
     pub fn peers(&self) -> &Peers {
         &self.inner.peers
+    }
+
+    /// What is known of the members' wall clocks.
+    pub fn wall_clocks(&self) -> &WallClocks {
+        &self.inner.wall_clocks
+    }
+
+    /// The cluster's wall clock as far as this node knows: its own, unless a majority of the members' is elsewhere.
+    pub fn wall_now(&self) -> WallMillis {
+        self.inner.wall_clocks.now(&wall::voters(&self.inner.raft))
     }
 
     /// This node's number.
@@ -396,9 +410,9 @@ impl App {
         }
     }
 
-    /// Why this node does not trust its state, if so.
+    /// Why this node does not trust its state, or waits to know whether it may, if so: it serves nobody then.
     pub fn quarantine(&self) -> Option<String> {
-        self.integrity().quarantine().map(|found| found.reason.clone())
+        self.integrity().why_not_served()
     }
 
     /// Whether and when it stands for election.

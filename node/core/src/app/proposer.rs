@@ -22,14 +22,15 @@ use quorate_store::level;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
-use quorate_store::types::{Action, Batch, Outcome, Reply};
+use quorate_store::types::{Action, Batch, Outcome, Reply, WallMillis};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
 use super::awake::Awake;
-use super::clock::{Clock, wall_now};
+use super::clock::Clock;
 use super::peers::Peers;
 use super::view::View;
+use super::wall::{self, WallClocks};
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
@@ -141,8 +142,10 @@ pub struct ProposerParts {
     pub state: StateReader,
     /// Who leads.
     pub view: Arc<View>,
-    /// The leader's clocks.
+    /// The leader's cluster clock.
     pub clock: Clock,
+    /// The cluster's wall clock.
+    pub wall_clocks: Arc<WallClocks>,
     /// The way to other nodes.
     pub peers: Arc<Peers>,
     /// This node.
@@ -432,7 +435,8 @@ impl ProposerParts {
         let count = commands.len();
         // Nodes that do not know the level could not read it.
         let seed = (self.state.level() >= level::HARDENED).then(rand::random);
-        let batch = command_codec::encode_batch(&Batch { clock, wall: wall_now(), seed, commands });
+        let wall = self.wall_of(leadership);
+        let batch = command_codec::encode_batch(&Batch { clock, wall, seed, commands });
         self.metrics.observe_batch(count, batch.len());
         let begin = Instant::now();
         let (responder, written) = ProgressResponder::complete_only();
@@ -467,8 +471,20 @@ impl ProposerParts {
         }
         let leads = || Some(self.raft.as_leader().ok()?.to_committed_leader_id());
         let (confirmed, base) = confirm_one(leads, || self.confirmed_clock()).await?;
+        // After a night off the last stamp says nothing of what time it is.
+        self.wall_clocks.wait_for_majority(&wall::voters(&self.raft)).await;
         self.clock.anchor(confirmed, base);
         Some((confirmed, self.clock.cluster_now(&confirmed, None)?))
+    }
+
+    /// The wall clock under this leadership, which is ours.
+    fn wall_of(&self, leadership: CommittedLeaderId) -> WallMillis {
+        self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, || self.state.applied().wall)
+    }
+
+    /// What the next batch would be stamped with, if this node leads.
+    pub fn wall_now(&self) -> Option<WallMillis> {
+        self.clock_of_mine().map(|(leadership, _)| self.wall_of(leadership))
     }
 
     /// The replicated clock, once everything is applied that was committed before this node led.

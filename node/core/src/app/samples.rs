@@ -16,6 +16,7 @@ use super::integrity::Integrity;
 use super::proposer::Backlog;
 use super::read_index::Readers;
 use super::renewals::RenewalCounts;
+use super::wall::WallClocks;
 use super::{LockQueues, Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
@@ -45,6 +46,8 @@ pub struct NodeSamples {
     pub view: Arc<View>,
     /// Whether the state is trusted.
     pub integrity: Arc<Integrity>,
+    /// What is known of the members' wall clocks.
+    pub wall_clocks: Arc<WallClocks>,
 }
 
 /// Most locks in use that are looked at for one scrape: some milliseconds.
@@ -73,6 +76,8 @@ impl MetricsSource for NodeSamples {
         self.coordination_samples(out);
         self.task_samples(out);
         integrity_samples(&self.integrity, out);
+        let help = "By how much this node's wall clock is ahead of the one in the middle; negative where it is behind";
+        out.push(Sample::seconds("wall_clock_ahead_seconds", help, self.wall_clocks.own_ahead_seconds()));
         peer_samples(&self.net.counters(), out);
     }
 }
@@ -165,6 +170,11 @@ fn integrity_samples(integrity: &Integrity, out: &mut Vec<Sample>) {
             "digest_diverged_nodes",
             "Other nodes whose state is not that of the majority",
             now.diverged_nodes,
+        ),
+        Sample::gauge(
+            "digest_split_nodes",
+            "Other nodes whose state differs from this node's while no majority says who is right",
+            now.split_nodes,
         ),
     ]);
 }

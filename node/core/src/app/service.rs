@@ -22,7 +22,7 @@ use super::integrity::Repaired;
 use super::last_room::Verdict;
 use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};
-use super::{App, AppError, Awake, Turn, members};
+use super::{App, AppError, Awake, Turn, members, wall_now};
 use crate::peer::message::{Forwarded, HelloAnswer, Lack, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{MembershipStatus, PeerInfo, PeerService};
 use crate::slow;
@@ -196,10 +196,12 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
         PeerRequest::Digests => {
-            let is_trusted = !app.integrity().is_quarantined();
-            PeerResponse::Digests { points: app.state().digests().into_iter().collect(), is_trusted }
+            let trust = app.integrity().trust();
+            PeerResponse::Digests { points: app.state().digests().into_iter().collect(), trust }
         }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
+        // Whoever led once may not have heard yet that it does not: this node would take no entries of the one that leads.
+        PeerRequest::BeginRepair if app.inner.view.now().leader != Some(from.node_id) => members::not_leader(app),
         PeerRequest::BeginRepair => app.begin_repair(from.node_id).await,
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
@@ -209,6 +211,8 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             PeerResponse::Done
         }
         PeerRequest::Room => PeerResponse::Room(app.disk_room()),
+        // This machine's own, right or wrong: where a majority is, whoever asks finds out.
+        PeerRequest::Wall => PeerResponse::Wall { wall: wall_now() },
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }

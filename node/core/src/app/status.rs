@@ -75,9 +75,12 @@ impl App {
         let quota = self.inner.quota.warning(self.inner.state.sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
-        let own = unready.into_iter().chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
+        let split = self.integrity().split_warning();
+        let own =
+            unready.into_iter().chain(split).chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
+        let clocks = self.inner.wall_clocks.warnings();
         let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(super::wall_now()));
-        own.chain(quota).chain(backups).chain(archive).chain(certificates).collect()
+        own.chain(quota).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
     }
 
     /// That something faulted, as long as somebody can do something about it.

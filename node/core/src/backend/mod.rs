@@ -132,6 +132,8 @@ pub trait Backend: Access + Coordination + Quotas + Send + Sync + 'static {
     fn staleness_ms(&self) -> Option<u64>;
     /// The cluster as this node sees it.
     fn status(&self) -> StatusAnswer;
+    /// The cluster's wall clock, as far as this node knows: no single machine's.
+    fn wall_now(&self) -> WallMillis;
     /// Why this node does not trust its state, if so.
     fn quarantine(&self) -> Option<String>;
     /// Rebuilds the state of a member in quarantine from the leader's.
@@ -300,6 +302,10 @@ impl Backend for App {
 
     fn status(&self) -> StatusAnswer {
         self.status()
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        self.wall_now()
     }
 
     fn quarantine(&self) -> Option<String> {

@@ -5,7 +5,7 @@ use std::fmt;
 use bincode::{Decode, Encode};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::{Key, NodeDisk, Reply};
+use quorate_store::types::{Key, NodeDisk, Reply, WallMillis};
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
 
@@ -82,6 +82,8 @@ pub enum PeerRequest {
     Knows(NodeDisk),
     /// How much room your data disk has.
     Room,
+    /// What your wall clock shows.
+    Wall,
 }
 
 /// The text of an invitation.
@@ -141,7 +143,7 @@ pub enum PeerResponse {
         /// Log index and digest there, of late.
         points: Vec<(u64, u128)>,
         /// Whether the node trusts its state.
-        is_trusted: bool,
+        trust: StateTrust,
     },
     /// To [`PeerRequest::BeginRepair`].
     RepairBegun {
@@ -204,6 +206,22 @@ pub enum PeerResponse {
     },
     /// To [`PeerRequest::Room`].
     Room(DiskRoom),
+    /// To [`PeerRequest::Wall`].
+    Wall {
+        /// Unix milliseconds.
+        wall: WallMillis,
+    },
+}
+
+/// What a node thinks of its own state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum StateTrust {
+    /// It serves it.
+    Trusted,
+    /// Others hold something else, and no majority has said who is right.
+    Undecided,
+    /// A majority holds something else.
+    Contradicted,
 }
 
 /// How much room a data disk has.

@@ -24,7 +24,9 @@ const OLDER_FOR: Duration = Duration::from_secs(30);
 pub struct PeerTimings {
     /// Raft's heartbeat interval.
     pub heartbeat_ms: u64,
-    /// Raft's shortest election timeout.
+    /// For so long after it heard a leader a node elects nobody else.
+    pub lease_ms: u64,
+    /// The shortest silence after which a node stands for election.
     pub election_min_ms: u64,
     /// How long connecting may take.
     pub connect_ms: u64,
@@ -35,16 +37,24 @@ pub struct PeerTimings {
 }
 
 impl PeerTimings {
-    /// Raft's two times with the defaults for the rest.
-    pub fn new(heartbeat_ms: u64, election_min_ms: u64) -> Self {
-        Self { heartbeat_ms, election_min_ms, connect_ms: 1_000, handshake_ms: 2_000, snapshot_idle_ms: 10_000 }
+    /// Raft's times with the defaults for the rest.
+    pub fn new(heartbeat_ms: u64, lease_ms: u64, election_min_ms: u64) -> Self {
+        Self {
+            heartbeat_ms,
+            lease_ms,
+            election_min_ms,
+            connect_ms: 1_000,
+            handshake_ms: 2_000,
+            snapshot_idle_ms: 10_000,
+        }
     }
 
-    /// How long an append request may go unanswered. Below the election timeout, because openraft may credit an
-    /// answer with a later request's time of sending: that is harmless only while no other leader can have come up.
+    /// How long an append request may go unanswered. Below the lease, because openraft may credit an answer with a later request's
+    /// time of sending: that is harmless only while no other leader can have come up, and whoever sees the connections of its leader
+    /// end asks for votes as soon as the lease is over.
     pub fn append_deadline(&self) -> Duration {
         let wanted = (4 * self.heartbeat_ms).max(self.election_min_ms / 2);
-        Duration::from_millis(wanted.min(self.election_min_ms * 9 / 10))
+        Duration::from_millis(wanted.min(self.lease_ms * 9 / 10))
     }
 
     /// How long a peer may be silent while it owes us something. More patient where giving up costs certainty.

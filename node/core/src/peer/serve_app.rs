@@ -99,6 +99,7 @@ impl Asker {
             | PeerRequest::BeginRepair
             | PeerRequest::EndRepair
             | PeerRequest::Room
+            | PeerRequest::Wall
             | PeerRequest::Knows(_) => Self::Member,
         }
     }

@@ -12,7 +12,6 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::access::own;
-use crate::app::wall_now;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
@@ -77,7 +76,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
     let user = faults.complete(user)?;
     context.take_request_id(request_id)?;
     let token = TokenText::make();
-    let expires_at = expires_in_ms.map(|ms| wall_now().saturating_add(ms));
+    let expires_at = expires_in_ms.map(|ms| context.api.backend.wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };
     match own::decide(&context, user.as_str(), AccessOp::AddToken(new)).await.map_err(say_lost)? {
         (Reply { revision, index, .. }, AccessReply::Token(_)) => {

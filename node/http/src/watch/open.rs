@@ -6,7 +6,6 @@ use quorate_api::{Problem, WatchEvent};
 use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
 
-use crate::app::wall_now;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
 use crate::gateway::admission::classes::RequestClass;
@@ -74,7 +73,7 @@ pub async fn get(context: Context) -> Outcome {
     }
     let (at, position) = position(&context, start).await?;
     let watching = Watching::of(&context.caller(), wanted);
-    let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
+    let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, backend.wall_now()));
     let watch = backend.feed().watch(range, position);
     let body = WatchBody::new(&context, watch, view, initial);
     let mut response = sse::open(&context, body, heartbeat, watching)?;

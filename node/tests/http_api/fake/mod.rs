@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
-use quorate_node::app::{AppError, Consistency, LeaderHint};
+use quorate_node::app::{AppError, Consistency, LeaderHint, wall_now};
 use quorate_node::backend::{Backend, DigestAt};
 use quorate_node::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
@@ -33,7 +33,7 @@ use quorate_store::state::{
 use quorate_store::types::CollectionRow;
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
-    Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WriteOp, Written,
+    Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -874,6 +874,10 @@ impl Backend for Fake {
 
     fn staleness_ms(&self) -> Option<u64> {
         Some(self.with(|state| state.silence_ms))
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        wall_now()
     }
 
     fn status(&self) -> StatusAnswer {

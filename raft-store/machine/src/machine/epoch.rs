@@ -6,13 +6,13 @@
 
 use super::vars::{Sums, Vars};
 use super::view::{Fault, View};
-use super::{Applied, Applier, Caller};
+use super::{Applied, Applier, Caller, applying};
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::AuditOp;
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, SessionRow};
-use crate::keyspace::timer::TimerKind;
+use crate::keyspace::timer::{self, TimerKind};
 use crate::keyspace::{bucket, entry, family, family_range, quota};
 use crate::types::{EntryMeta, PrefixUse, QuotaState, QuotaSubject, Revision, Seed};
 
@@ -109,10 +109,22 @@ pub struct EpochStep {
 
 impl EpochStep {
     /// Ends the next sessions, with all that hangs on them, then forgets the next locks on entries; `index` is that of the
-    /// last log entry. `None` once there are none.
+    /// last log entry. `None` once there are none. Contains faults as a node does: what its cluster would set aside keeps no
+    /// state from going on in another one.
     pub fn next<V: View>(&mut self, view: &V, vars: Vars, index: u64) -> Result<Option<Applied>, Fault> {
-        let mut applier = Applier::new(view, vars);
-        applier.begin(index, Seed::default());
+        let (after, applied) = applying(|is_containing| {
+            let mut after = self.clone();
+            let mut applier = Applier::new(view, vars.clone()).containing(is_containing);
+            applier.begin(index, Seed::default());
+            let has_more = after.take(view, &mut applier)?;
+            Ok((after, has_more.then(|| applier.finish())))
+        })?;
+        *self = after;
+        Ok(applied)
+    }
+
+    /// Takes one step. Whether there was anything to do.
+    fn take<V: View>(&mut self, view: &V, applier: &mut Applier<'_, V>) -> Result<bool, Fault> {
         let (start, end) = family_range(family::SESSION);
         let sessions = view.scan(start.max(self.sessions_from.clone()).as_slice(), &end, STEP)?;
         if !sessions.is_empty() {
@@ -124,26 +136,31 @@ impl EpochStep {
                 }
             }
             applier.close_batch()?;
-            return Ok(Some(applier.finish()));
+            return Ok(true);
         }
         let (start, end) = family_range(family::LOCK);
         let locks = view.scan(start.max(self.locks_from.clone()).as_slice(), &end, STEP)?;
-        if locks.is_empty() {
-            return Ok(None);
-        }
         for (row_key, _) in &locks {
-            applier.end_lock(row_key)?;
+            applier.work_on_row(row_key, |applier| applier.end_lock(row_key))?;
             self.locks_from = [row_key.as_slice(), &[0]].concat();
             if applier.has_taken_all() {
                 break;
             }
         }
-        Ok(Some(applier.finish()))
+        Ok(!locks.is_empty())
     }
 }
 
 impl<V: View> Applier<'_, V> {
+    /// Ends a session, and where that faults takes at least it away: nobody of before may live on in the new epoch.
     fn end_session_of_before(&mut self, row_key: &[u8], row: &[u8]) -> Result<(), Fault> {
+        match self.at_savepoint(|applier| applier.end_whole_session(row_key, row))? {
+            Ok(()) => Ok(()),
+            Err(fault) => self.take_session_alone(row_key, row, fault),
+        }
+    }
+
+    fn end_whole_session(&mut self, row_key: &[u8], row: &[u8]) -> Result<(), Fault> {
         let damaged = |error| Fault::row(row_key, error);
         let id = session::decode_key(row_key).map_err(damaged)?;
         let row: SessionRow = codec::decode(row).map_err(damaged)?;
@@ -151,6 +168,24 @@ impl<V: View> Applier<'_, V> {
         let caller = Caller { request_id: None, principal: PRINCIPAL.to_owned() };
         // Whoever waits is of before, too: nobody is granted anything.
         self.take_session(id, AuditOp::SessionEnd, caller).map(|_| ())
+    }
+
+    /// Takes the row of a session that cannot be ended, and its timer where that is known; what hangs on it is set aside, each thing
+    /// for itself, until an operator has it tried again or dropped.
+    fn take_session_alone(&mut self, row_key: &[u8], row: &[u8], fault: Fault) -> Result<(), Fault> {
+        self.overlay.replace(row_key, None)?;
+        self.vars.sessions = self.vars.sessions.saturating_sub(1);
+        if let Ok(id) = session::decode_key(row_key) {
+            if let Ok(SessionRow { armed_at, .. }) = codec::decode(row) {
+                self.forget_work(&timer::row_key(armed_at, TimerKind::Session, &id.0.to_be_bytes()))?;
+            }
+            let (start, end) = session::attached_to(id);
+            for (attached, _) in self.overlay.scan(&start, &end, usize::MAX)? {
+                self.park(&attached, fault.clone())?;
+            }
+        }
+        self.note_contained(row_key, fault);
+        Ok(())
     }
 }
 

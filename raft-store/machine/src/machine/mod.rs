@@ -40,6 +40,7 @@ mod timers;
 mod txn;
 mod vars;
 mod view;
+mod wall;
 mod write;
 
 pub use bounds::Bounds;
@@ -48,6 +49,7 @@ pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use layered::Layered;
 pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Most, Row, View, Write};
+pub use wall::{WALL_BACK_MAX_MS, is_of_before, wall_after};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -179,7 +181,7 @@ impl<'v, V: View> Applier<'v, V> {
         if is_first || !mutants::is("the clock stands in a call") {
             self.vars.clock = clock_before.max(batch.clock);
         }
-        self.vars.wall = self.vars.wall.max(batch.wall);
+        self.vars.wall = wall_after(self.vars.wall, batch.wall);
         self.drop_old_buckets(clock_before);
         if is_first || !mutants::is("timers fire once a call") {
             self.batch.fired = self.fire_due()?;

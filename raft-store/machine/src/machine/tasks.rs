@@ -6,7 +6,7 @@
 use super::quota_counts::Amount;
 use super::task_rows::Queue;
 use super::view::{Fault, View};
-use super::{Applier, Caller};
+use super::{Applier, Caller, is_of_before};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session;
 use crate::keyspace::task::{self, TaskRow};
@@ -492,13 +492,18 @@ fn after_failure(queue: &mut Queue, head: &mut TaskHead, error: String, then: Af
     head.due = wall.saturating_add(pause);
 }
 
-/// Goes on to the next occurrence.
+/// Goes on to the next occurrence: one after this one and after now. Where this one was taken before the wall clock was walked back, it is one
+/// after now: nobody waits for the wrong time to come.
 fn recur(head: &mut TaskHead, wall: WallMillis) {
     head.attempts = 0;
     match &head.recurrence {
         Some(Recurrence::Every(ms)) => {
-            let missed = wall.saturating_sub(head.planned) / ms;
-            head.planned = head.planned.saturating_add((missed + 1).saturating_mul(*ms));
+            head.planned = if is_of_before(head.planned, wall.saturating_add(*ms)) {
+                head.planned - (head.planned - wall - 1) / ms * ms
+            } else {
+                let missed = wall.saturating_sub(head.planned) / ms;
+                head.planned.saturating_add((missed + 1).saturating_mul(*ms))
+            };
             head.due = head.planned;
             head.state = TaskState::Scheduled;
         }

@@ -12,8 +12,8 @@ use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
 ///
-/// Invariant: `1 <= oldest_revision <= revision`; nothing here but the counts, the sizes, `next_timer` and the digests
-/// ever goes down.
+/// Invariant: `1 <= oldest_revision <= revision`; nothing here but the wall clock, the counts, the sizes, `next_timer` and the
+/// digests ever goes down.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Vars {
     /// Of the whole store; 1 while it is empty.
@@ -22,7 +22,7 @@ pub struct Vars {
     pub oldest_revision: Revision,
     /// The latest cluster clock applied.
     pub clock: ClusterMillis,
-    /// The latest wall clock applied.
+    /// The wall clock as of the last batch; see [`super::wall_after`].
     pub wall: WallMillis,
     /// How many collections are declared: while there is none, no write looks for one.
     pub collections: u64,

@@ -12,6 +12,10 @@ use quorate_machine::types::{
 const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 /// The pauses after failures.
 const PAUSE: u64 = 400;
+/// The wall clock when the cluster clock began.
+const BEGAN: u64 = 1_000_000_000;
+/// A wall clock that is ahead by no more waits.
+const WAITS_MS: u64 = 5_000;
 
 /// What is asked, with the token of a claim as one of those seen so far.
 #[derive(Debug, Clone)]
@@ -29,6 +33,17 @@ enum Request {
 /// How long nothing happens: often so that something is due to the millisecond, or one before.
 fn pauses() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 1 => Just(1), 2 => Just(99), 3 => Just(100), 1 => Just(1_000), 2 => 0..900_u64]
+}
+
+/// By how much the stamps of the wall clock jump: mostly not at all.
+fn jumps() -> impl Strategy<Value = i64> {
+    let far = 6_000..200_000_i64;
+    prop_oneof![
+        20 => Just(0),
+        1 => far.clone(),
+        1 => far.prop_map(|by| -by),
+        1 => -5_100..5_100_i64,
+    ]
 }
 
 fn asks() -> impl Strategy<Value = Request> {
@@ -70,6 +85,8 @@ struct Known {
     planned: u64,
     /// Its place among those with the same time.
     turn: u64,
+    /// When it died last.
+    died: u64,
     attempts: u32,
     max: u32,
     every: Option<u64>,
@@ -91,18 +108,25 @@ impl Model {
         (task.stage, task.due, task.turn) = (Stage::Waits, due, self.turn);
     }
 
-    fn die(&mut self, id: &str) {
+    fn die(&mut self, id: &str, wall: u64) {
         self.turn += 1;
         let task = self.tasks.get_mut(id).expect("a task");
-        (task.stage, task.turn) = (Stage::Dead, self.turn);
+        (task.stage, task.turn, task.died) = (Stage::Dead, self.turn, wall);
     }
 
     fn recur(&mut self, id: &str, every: u64, wall: u64) {
         let task = self.tasks.get_mut(id).expect("a task");
         task.attempts = 0;
-        task.planned += every;
-        while task.planned <= wall {
+        if task.planned > wall + every + WAITS_MS {
+            // It was taken by a clock that was walked back since.
+            while task.planned > wall + every {
+                task.planned -= every;
+            }
+        } else {
             task.planned += every;
+            while task.planned <= wall {
+                task.planned += every;
+            }
         }
         let due = task.planned;
         self.wait(id, due);
@@ -118,7 +142,7 @@ impl Model {
         if then == AfterFailure::Die || task.attempts >= task.max {
             return match task.every {
                 Some(every) => self.recur(id, every, wall),
-                None => self.die(id),
+                None => self.die(id, wall),
             };
         }
         let pause = match then {
@@ -169,6 +193,10 @@ struct Run {
     store: Store,
     model: Model,
     clock: u64,
+    /// What the leader stamps.
+    stamped: u64,
+    /// What the state makes of it.
+    wall: u64,
     claims: Vec<(String, u64)>,
     batches: Vec<Batch>,
     claim_ids: u64,
@@ -177,7 +205,8 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let (store, model) = (Store::default(), Model::default());
-        Self { store, model, clock: 1_000, claims: vec![("a".into(), 1)], batches: Vec::new(), claim_ids: 0 }
+        let (clock, claims) = (1_000, vec![("a".into(), 1)]);
+        Self { store, model, clock, stamped: BEGAN + clock, wall: 0, claims, batches: Vec::new(), claim_ids: 0 }
     }
 
     fn verb(&self, ask: &Request) -> TaskVerb {
@@ -215,7 +244,7 @@ impl Run {
         let action = Action::Task(TaskOp { queue: QueueName::new("q").unwrap(), verb });
         let command =
             Command { request_id: request_id.map(RequestId), principal: String::new(), action, access_revision: None };
-        let batch = batch(self.clock, &[command]);
+        let batch = Batch { wall: self.stamped, ..batch(self.clock, &[command]) };
         let (replies, _) = self.store.apply(std::slice::from_ref(&batch)).unwrap();
         self.store.check();
         self.batches.push(batch);
@@ -223,9 +252,13 @@ impl Run {
         (reply.outcome, reply.revision)
     }
 
-    fn step(&mut self, ask: &Request, pass: u64) {
+    fn step(&mut self, ask: &Request, pass: u64, jump: i64) {
         self.clock += pass;
-        let wall = 1_000_000 + self.clock;
+        self.stamped = (self.stamped + pass).saturating_add_signed(jump);
+        if self.stamped > self.wall || self.wall - self.stamped > WAITS_MS {
+            self.wall = self.stamped;
+        }
+        let wall = self.wall;
         self.model.pass(self.clock, wall);
         let verb = self.verb(ask);
         self.claim_ids += 1;
@@ -261,7 +294,7 @@ impl Run {
                 assert_eq!(list[0].created, free, "{ask:?}");
                 if free {
                     let (stage, planned, every, max, keep) = (Stage::Waits, due, *every, *max, *keep);
-                    let task = Known { stage, due, planned, turn: 0, attempts: 0, max, every, keep };
+                    let task = Known { stage, due, planned, turn: 0, died: 0, attempts: 0, max, every, keep };
                     model.tasks.insert(name.clone(), task);
                     model.wait(&name, due);
                 }
@@ -309,10 +342,10 @@ impl Run {
             },
             TaskVerb::Requeue(Requeue::Oldest(limit)) => {
                 let dead = model.tasks.iter().filter(|(_, task)| task.stage == Stage::Dead);
-                let mut dead: Vec<_> = dead.map(|(id, task)| (task.turn, id.clone())).collect();
+                let mut dead: Vec<_> = dead.map(|(id, task)| (task.died, task.turn, id.clone())).collect();
                 dead.sort();
                 let taken = dead.len().min(*limit as usize);
-                for (_, id) in &dead[..taken] {
+                for (.., id) in &dead[..taken] {
                     let task = model.tasks.get_mut(id).expect("a task");
                     (task.attempts, task.planned) = (0, wall);
                     model.wait(id, wall);
@@ -351,18 +384,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_queue_does_what_its_model_does(steps in prop::collection::vec((asks(), pauses()), 1..60)) {
+    fn a_queue_does_what_its_model_does(steps in prop::collection::vec((asks(), pauses(), jumps()), 1..60)) {
         let mut run = Run::new();
-        for (ask, pass) in &steps {
-            run.step(ask, *pass);
+        for (ask, pass, jump) in &steps {
+            run.step(ask, *pass, *jump);
         }
     }
 
     #[test]
-    fn it_is_the_same_however_entries_are_grouped(steps in prop::collection::vec((asks(), pauses()), 1..12)) {
+    fn it_is_the_same_however_entries_are_grouped(steps in prop::collection::vec((asks(), pauses(), jumps()), 1..12)) {
         let mut run = Run::new();
-        for (ask, pass) in &steps {
-            run.step(ask, *pass);
+        for (ask, pass, jump) in &steps {
+            run.step(ask, *pass, *jump);
         }
         assert_cuts_agree(&run.batches);
     }

@@ -21,6 +21,7 @@ mod rules_read;
 mod rules_select;
 mod session_ends;
 mod stored_numbers;
+mod wall_clock;
 
 /// Some tests assert how much memory they take.
 #[global_allocator]

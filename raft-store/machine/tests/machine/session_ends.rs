@@ -6,7 +6,7 @@ use quorate_crossing::memory::most_during;
 use quorate_machine::codec;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow};
 use quorate_machine::keyspace::task::TaskRow;
-use quorate_machine::keyspace::{entry, family};
+use quorate_machine::keyspace::{entry, family, fault, session};
 use quorate_machine::limits;
 use quorate_machine::machine::{Applier, EpochStep, View};
 use quorate_machine::types::*;
@@ -274,4 +274,60 @@ fn the_id_of_a_session_is_free_once_nothing_hangs_on_its_end() {
     assert!(matches!(outcome, Outcome::Session(SessionReply::Created { .. })), "{outcome:?}");
     assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 0));
     store.check();
+}
+
+/// Each is a state that a cluster goes on with: it sets aside what faults. A restore and a recovery go on with it as well.
+#[test]
+fn a_session_whose_end_faults_keeps_no_state_from_a_new_epoch() {
+    let damages: [(&str, fn(&mut Store, SessionId)); 4] = [
+        ("its timer is missing", |store, id| {
+            let timers = store.rows(family::TIMER).into_iter().map(|(row_key, _)| row_key);
+            let of_it = timers.filter(|row_key| row_key.ends_with(&id.0.to_be_bytes())).collect::<Vec<_>>();
+            assert_eq!(of_it.len(), 1);
+            store.view.0.remove(&of_it[0]);
+        }),
+        ("its row cannot be read", |store, id| {
+            store.view.0.insert(session::row_key(id), vec![0xFF]);
+        }),
+        ("an entry of it cannot be read", |store, _| {
+            store.view.0.insert(entry::row_key(b"of it"), vec![0xFF]);
+        }),
+        ("a locked entry cannot be read", |store, _| {
+            let put = put("locked", b"x".to_vec(), None);
+            let Action::Write(op) = put.action.clone() else { unreachable!() };
+            let lock = Command::unnamed(Action::Write(WriteOp { change: Change::Lock(5_000), ..op }));
+            measured(store, &batch(1, &[put, lock]));
+            assert_eq!(store.rows(family::LOCK).len(), 1);
+            store.view.0.insert(entry::row_key(b"locked"), vec![0xFF]);
+        }),
+    ];
+    for (what, damage) in damages {
+        let mut store = Store::default();
+        let sessions = begin_sessions(&mut store, 3);
+        let entries = [("before", sessions[0]), ("of it", sessions[1]), ("behind", sessions[2])];
+        for (key, session) in entries {
+            measured(&mut store, &batch(1, &[put(key, b"x".to_vec(), Some(session))]));
+        }
+        damage(&mut store, sessions[1]);
+        let mut step = EpochStep::default();
+        let mut contained = 0;
+        while let Some(applied) = step.next(&store.view, store.vars.clone(), store.index).expect(what) {
+            contained += applied.contained.len();
+            keep(&mut store, applied);
+        }
+        assert!(contained > 0, "{what}: nobody is told");
+        assert_eq!((store.vars.sessions, store.rows(family::SESSION).len()), (0, 0), "{what}");
+        for key in [&b"before"[..], b"behind"] {
+            assert_eq!(store.view.0.get(&entry::row_key(key)), None, "{what}: what can be ended is");
+        }
+        // What is set aside can be dropped by an operator, and nothing is left then.
+        for (row_key, _) in store.rows(family::PARKED) {
+            let work = fault::decode_parked(&row_key).unwrap().to_vec();
+            let drop_it = Command::unnamed(Action::Faults(FaultsOp::Drop(work)));
+            let (replies, contained) = store.apply_contained(&[batch(1, &[drop_it])]);
+            assert!(!matches!(replies[0][0].outcome, Outcome::Rejected(_)), "{what}: {replies:?}");
+            assert_eq!(contained, [], "{what}");
+        }
+        assert_eq!((store.fault_counts().parked, store.rows(family::ATTACHED).len()), (0, 0), "{what}");
+    }
 }

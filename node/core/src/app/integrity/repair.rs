@@ -241,6 +241,9 @@ fn fault(error: impl std::fmt::Display) -> AppError {
 fn unexpected(node: NodeId, answer: &PeerResponse) -> AppError {
     match answer {
         PeerResponse::Refused { reason } => AppError::NotReady(format!("node {node}: {reason}")),
+        PeerResponse::NotLeader { .. } => {
+            AppError::NotReady(format!("node {node} does not know this node as the leader: ask again"))
+        }
         other => AppError::Fault(format!("node {node} answered {other:?} to a repair")),
     }
 }

@@ -12,7 +12,6 @@ use quorate_store::access::Rights;
 use quorate_store::state::StateFault;
 use quorate_store::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
 
-use crate::app::wall_now;
 use crate::backend::Node;
 use crate::gateway::auth::jwt::Verified;
 use crate::gateway::auth::proof::{Proof, is_same};
@@ -119,7 +118,7 @@ impl Memory {
                 if !is_same(&row.hash, hash) {
                     return doubt("the token is none that this cluster knows", false);
                 }
-                if row.is_expired_at(wall_now()) {
+                if row.is_expired_at(backend.wall_now()) {
                     return doubt("the time of the token is over", false);
                 }
                 match self.person(backend, revision, row.user.as_str())? {

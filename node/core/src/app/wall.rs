@@ -1,0 +1,402 @@
+//! The cluster's wall clock, of which the leader stamps each batch, and how far the members' clocks are apart.
+//!
+//! Owns what this node knows of the other members' wall clocks, the questions for it, and where the stamps of a leadership go on from. The rule is
+//! in [`agreed`]. Never trusts a single clock, its own neither, and never reads one in apply: a stamp is data.
+
+mod agreed;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
+use parking_lot::Mutex;
+use quorate_store::raft::{CommittedLeaderId, NodeId};
+use quorate_store::types::WallMillis;
+use tokio::sync::{Notify, watch};
+
+use super::clock::wall_now;
+use super::{App, Raft};
+use crate::millis::millis;
+use crate::peer::message::{PeerRequest, PeerResponse};
+use agreed::{Reading, agreed, begun};
+
+/// How often a node asks the others what their clocks show: a clock that jumps is noticed so soon.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// For one question.
+const ASK: Duration = Duration::from_millis(500);
+/// After so long without an answer nothing is known of a clock. Less would have the cluster forget the clocks of who restarts.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+/// How long a new leader waits until it knows the clocks of a majority, before it goes on from the last stamp without.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Clocks that are certainly further apart than this are told of. Time services keep machines within a tenth of it.
+const APART_MS: i64 = 1_000;
+/// A stamp that is moved further than this, against what the last one and the time since make it, is told of.
+const MOVED_MS: u64 = 1_000;
+
+/// What the answers of a member say of its clock.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// As of the last answer.
+    reading: Reading,
+    answered: Instant,
+}
+
+impl Known {
+    /// By one answer: the clock was looked at between the question and the answer.
+    fn by(wall: WallMillis, asked: Instant, answered: Instant) -> Self {
+        // What it shows is rounded down, and so is how long it took.
+        let took = millis(answered.saturating_duration_since(asked)) + 2;
+        Self { reading: Reading { earliest: wall, latest: wall.saturating_add(took) }, answered }
+    }
+
+    /// With a newer answer: both hold, unless the clock was moved in between.
+    fn and(self, newer: Self) -> Self {
+        let before = self.at(newer.answered);
+        let reading = before.common(newer.reading).unwrap_or(newer.reading);
+        Self { reading, ..newer }
+    }
+
+    /// What that clock shows now, unless it was moved since.
+    fn at(&self, now: Instant) -> Reading {
+        let since = millis(now.saturating_duration_since(self.answered));
+        let Reading { earliest, latest } = self.reading;
+        Reading { earliest: earliest.saturating_add(since), latest: latest.saturating_add(since + 1) }
+    }
+}
+
+/// Where the stamps of one leadership go on from.
+#[derive(Debug, Clone, Copy)]
+struct Anchor {
+    leadership: CommittedLeaderId,
+    wall: WallMillis,
+    at: Instant,
+}
+
+impl Anchor {
+    fn expected(&self, now: Instant) -> WallMillis {
+        self.wall.saturating_add(millis(now.saturating_duration_since(self.at)))
+    }
+}
+
+/// A member whose clock is not where the others' are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Apart {
+    /// The member.
+    pub node: NodeId,
+    /// By so many milliseconds it is ahead; negative where it is behind.
+    pub ahead_ms: i64,
+    /// Of this member's clock, which is the one in the middle.
+    pub of: NodeId,
+}
+
+impl std::fmt::Display for Apart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { node, ahead_ms, of } = self;
+        let seconds = ahead_ms.unsigned_abs() as f64 / 1_000.0;
+        let side = if *ahead_ms < 0 { "behind" } else { "ahead of" };
+        write!(f, "the wall clock of node {node} is {seconds:.1} s {side} that of node {of}")
+    }
+}
+
+/// What this node knows of wall clocks.
+#[derive(Debug)]
+pub struct WallClocks {
+    self_id: NodeId,
+    known: Mutex<BTreeMap<NodeId, Known>>,
+    /// Counts the answers, for who waits for some.
+    heard: watch::Sender<u64>,
+    /// Somebody waits for some.
+    wanted: Notify,
+    anchor: Mutex<Option<Anchor>>,
+    apart: ArcSwap<Vec<Apart>>,
+    /// By how much this node's clock is ahead, milliseconds.
+    own_ahead: AtomicI64,
+}
+
+impl WallClocks {
+    /// Of a node that has asked nobody yet.
+    pub fn new(self_id: NodeId) -> Self {
+        let (known, anchor) = (Mutex::default(), Mutex::default());
+        let (apart, own_ahead) = (ArcSwap::default(), AtomicI64::new(0));
+        let (heard, _) = watch::channel(0);
+        Self { self_id, known, heard, wanted: Notify::new(), anchor, apart, own_ahead }
+    }
+
+    /// The stamp of a batch of this leadership. Where it has stamped nothing yet it goes on from the replicated clock, 0 where there
+    /// never was one.
+    pub fn stamp(
+        &self,
+        voters: &BTreeSet<NodeId>,
+        leadership: CommittedLeaderId,
+        replicated: impl FnOnce() -> WallMillis,
+    ) -> WallMillis {
+        let (own, now) = (wall_now(), Instant::now());
+        let readings = self.readings(voters, own, now);
+        let mut anchor = self.anchor.lock();
+        let current = anchor.filter(|anchor| anchor.leadership == leadership);
+        let expected = match current {
+            Some(anchor) => anchor.expected(now),
+            None => begun(voters.len(), &readings, own, replicated()),
+        };
+        let wall = agreed(voters.len(), &readings, expected);
+        if wall != expected || current.is_none() {
+            *anchor = Some(Anchor { leadership, wall, at: now });
+        }
+        drop(anchor);
+        if wall.abs_diff(expected) > MOVED_MS {
+            tracing::warn!(
+                from = expected,
+                to = wall,
+                "the cluster's wall clock is moved to where a majority of the members' clocks is"
+            );
+        }
+        wall
+    }
+
+    /// What a node that does not lead takes for the cluster's wall clock: its own, unless a majority is elsewhere.
+    pub fn now(&self, voters: &BTreeSet<NodeId>) -> WallMillis {
+        let own = wall_now();
+        agreed(voters.len(), &self.readings(voters, own, Instant::now()), own)
+    }
+
+    /// Waits until the clocks of a majority are known, but not for long.
+    pub async fn wait_for_majority(&self, voters: &BTreeSet<NodeId>) {
+        let mut heard = self.heard.subscribe();
+        let known = async {
+            while self.readings(voters, wall_now(), Instant::now()).len() <= voters.len() / 2 {
+                self.wanted.notify_one();
+                if heard.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(WAIT_MAX, known).await.is_err() {
+            tracing::warn!("the wall clocks of a majority are not known: the cluster's goes on from the last stamp");
+        }
+    }
+
+    /// By how much this node's clock is ahead of the one in the middle, seconds; 0 where it is not certain.
+    pub fn own_ahead_seconds(&self) -> f64 {
+        self.own_ahead.load(Ordering::Relaxed) as f64 / 1_000.0
+    }
+
+    /// Sentences for people on clocks that are apart.
+    pub fn warnings(&self) -> Vec<String> {
+        let apart = self.apart.load();
+        let said =
+            |apart: &Apart| format!("{apart}: the cluster's time is that of a majority, so set that clock right");
+        apart.iter().map(said).collect()
+    }
+
+    /// What is known of the clocks of some.
+    fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Instant) -> Vec<Reading> {
+        let known = self.known.lock();
+        let reading = |id: &NodeId| match *id == self.self_id {
+            true => Some(Reading::exact(own)),
+            false => known.get(id).map(|known| known.at(now)),
+        };
+        of.iter().filter_map(reading).collect()
+    }
+
+    fn note(&self, from: NodeId, answer: Known) {
+        self.known.lock().entry(from).and_modify(|known| *known = known.and(answer)).or_insert(answer);
+        self.heard.send_modify(|count| *count += 1);
+    }
+
+    /// Compares all that is known of, and forgets what is too old or of nobody.
+    fn compare(&self, members: &BTreeSet<NodeId>) {
+        let (own, now) = (wall_now(), Instant::now());
+        let known: Vec<NodeId> = {
+            let mut known = self.known.lock();
+            let is_fresh = |known: &Known| now.saturating_duration_since(known.answered) <= KNOWN_FOR;
+            known.retain(|id, known| members.contains(id) && is_fresh(known));
+            members.iter().copied().filter(|id| *id == self.self_id || known.contains_key(id)).collect()
+        };
+        let readings = self.readings(&known.iter().copied().collect(), own, now);
+        let found = apart(&known, &readings);
+        let of_own = |(id, reading): (&NodeId, &Reading)| {
+            let middle = agreed::middle(&readings).map(|place| readings[place]);
+            (*id == self.self_id).then(|| middle.map_or(0, |middle| reading.ahead_of(middle)))
+        };
+        let ahead = known.iter().zip(&readings).find_map(of_own).unwrap_or(0);
+        self.own_ahead.store(ahead, Ordering::Relaxed);
+        let before = self.apart.load();
+        let nodes = |apart: &[Apart]| apart.iter().map(|apart| apart.node).collect::<Vec<_>>();
+        if nodes(&found) != nodes(&before) {
+            found.iter().for_each(|apart| tracing::warn!(ahead_ms = apart.ahead_ms, "{apart}"));
+            if found.is_empty() {
+                tracing::info!("the members' wall clocks are where a majority is again");
+            }
+        }
+        self.apart.store(found.into());
+    }
+}
+
+/// Those that are certainly too far from the clock in the middle.
+fn apart(nodes: &[NodeId], readings: &[Reading]) -> Vec<Apart> {
+    let Some(middle) = agreed::middle(readings) else { return Vec::new() };
+    let of_node = |(node, reading): (&NodeId, &Reading)| {
+        let ahead_ms = reading.ahead_of(readings[middle]);
+        (ahead_ms.abs() > APART_MS).then_some(Apart { node: *node, ahead_ms, of: nodes[middle] })
+    };
+    nodes.iter().zip(readings).filter_map(of_node).collect()
+}
+
+/// The voters of a cluster; of both memberships while it changes from one to another.
+pub fn voters(raft: &Raft) -> BTreeSet<NodeId> {
+    raft.metrics().borrow_watched().membership_config.voter_ids().collect()
+}
+
+/// Asks the others, until it is aborted.
+pub async fn run(app: App) {
+    let clocks = app.wall_clocks();
+    loop {
+        let members: BTreeSet<NodeId> = app.peers().members().keys().copied().collect();
+        let others = members.iter().copied().filter(|id| *id != app.node_id());
+        join_all(others.map(|id| ask(&app, id))).await;
+        clocks.compare(&members);
+        // A wait that ends early is as good.
+        let _ = tokio::time::timeout(ASK_EVERY, clocks.wanted.notified()).await;
+    }
+}
+
+/// Silence is no answer.
+async fn ask(app: &App, id: NodeId) {
+    let asked = Instant::now();
+    match app.peers().ask(id, PeerRequest::Wall, asked + ASK).await {
+        Ok(PeerResponse::Wall { wall }) => {
+            app.wall_clocks().note(id, Known::by(wall, asked, Instant::now()));
+        }
+        Ok(other) => crate::debug!(node = id, ?other, "does not say what its wall clock shows"),
+        Err(error) => crate::debug!(node = id, %error, "does not say what its wall clock shows"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraft::vote::RaftLeaderId;
+
+    use super::*;
+
+    const DAY: WallMillis = 86_400_000;
+
+    fn voters_of(ids: &[NodeId]) -> BTreeSet<NodeId> {
+        ids.iter().copied().collect()
+    }
+
+    fn first() -> CommittedLeaderId {
+        CommittedLeaderId::new(1, 1)
+    }
+
+    /// What node 1 knows if the clocks of these others are so far from its own, milliseconds.
+    fn knowing(others: &[(NodeId, i64)]) -> WallClocks {
+        let clocks = WallClocks::new(1);
+        let (own, now) = (wall_now(), Instant::now());
+        for (id, offset) in others {
+            clocks.note(*id, Known::by(own.saturating_add_signed(*offset), now, now));
+        }
+        clocks
+    }
+
+    #[test]
+    fn an_answer_is_as_good_as_it_was_quick() {
+        let began = Instant::now();
+        let at = |ms| began + Duration::from_millis(ms);
+        let known = Known::by(1_000, at(0), at(40));
+        assert_eq!(known.at(at(140)), Reading { earliest: 1_100, latest: 1_143 });
+        // A slow one that says no other takes nothing away, a quick one makes it better.
+        let slow = known.and(Known::by(1_050, at(80), at(540)));
+        assert_eq!(slow.at(at(540)), Reading { earliest: 1_500, latest: 1_513 });
+        let quick = slow.and(Known::by(1_995, at(1_030), at(1_031)));
+        assert_eq!(quick.at(at(1_031)), Reading { earliest: 1_995, latest: 1_999 });
+        // A clock that was moved is where it says now.
+        let moved = quick.and(Known::by(90_000, at(2_000), at(2_100)));
+        assert_eq!(moved.at(at(2_100)), Reading { earliest: 90_000, latest: 90_103 });
+    }
+
+    #[test]
+    fn a_leader_with_a_wrong_clock_stamps_the_time_of_the_others() {
+        let day = i64::try_from(DAY).unwrap();
+        for wrong in [-day, day] {
+            // The leader's own is the wrong one.
+            let clocks = knowing(&[(2, wrong), (3, wrong)]);
+            let right = wall_now().saturating_add_signed(wrong);
+            let stamp = clocks.stamp(&voters_of(&[1, 2, 3]), first(), || right);
+            assert!(stamp.abs_diff(right) < 1_000, "{stamp} for {right}");
+            // Knowing only one of them it goes on from where the cluster was.
+            let clocks = knowing(&[(2, wrong)]);
+            let stamp = clocks.stamp(&voters_of(&[1, 2, 3]), first(), || right);
+            assert!(stamp.abs_diff(right) < 1_000, "{stamp} for {right}");
+        }
+    }
+
+    #[test]
+    fn stamps_go_on_from_the_last_one_while_nothing_is_known() {
+        let clocks = WallClocks::new(1);
+        let voters = voters_of(&[1, 2, 3]);
+        assert_eq!(clocks.stamp(&voters, first(), || 7_000), 7_000);
+        std::thread::sleep(Duration::from_millis(30));
+        for _ in 0..1_000 {
+            // Whole milliseconds are not lost, however often one is stamped.
+            clocks.stamp(&voters, first(), || panic!("it was read"));
+        }
+        let stamp = clocks.stamp(&voters, first(), || panic!("it was read"));
+        assert!((7_030..17_000).contains(&stamp), "{stamp}");
+        let second = CommittedLeaderId::new(3, 1);
+        assert_eq!(clocks.stamp(&voters, second, || 50_000), 50_000, "another leadership begins at what is replicated");
+    }
+
+    #[test]
+    fn a_cluster_that_never_had_a_clock_begins_with_the_leader_s() {
+        let clocks = WallClocks::new(1);
+        let before = wall_now();
+        assert!(clocks.stamp(&voters_of(&[1, 2, 3]), first(), || 0) >= before);
+    }
+
+    #[test]
+    fn clocks_that_are_apart_are_told_by_all_and_by_how_much() {
+        let members = voters_of(&[1, 2, 3]);
+        let clocks = knowing(&[(2, 5), (3, 90_000)]);
+        clocks.compare(&members);
+        let warnings = clocks.warnings();
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("node 3 is 90.0 s ahead of that of node 2"),
+            "{warnings:?}"
+        );
+        assert!(clocks.own_ahead_seconds().abs() < 1.0);
+        let clocks = knowing(&[(2, 3_600_000), (3, 3_600_000)]);
+        clocks.compare(&members);
+        let warnings = clocks.warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("node 1 is 3600.0 s behind"), "{warnings:?}");
+        assert!((clocks.own_ahead_seconds() + 3_600.0).abs() < 1.0);
+        let clocks = knowing(&[(2, 400), (3, -400)]);
+        clocks.compare(&members);
+        assert_eq!(clocks.warnings(), Vec::<String>::new());
+        // Who is no member any more is nobody's measure.
+        let clocks = knowing(&[(2, 90_000), (3, 90_000)]);
+        clocks.compare(&voters_of(&[1]));
+        assert_eq!(clocks.warnings(), Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_majority_is_told_of_the_first_answer_that_makes_one() {
+        let clocks = WallClocks::new(1);
+        let voters = voters_of(&[1, 2, 3]);
+        let (own, now) = (wall_now(), Instant::now());
+        let waits = clocks.wait_for_majority(&voters);
+        let answers = async {
+            clocks.wanted.notified().await;
+            clocks.note(2, Known::by(own, now, now));
+        };
+        let begun = tokio::time::Instant::now();
+        tokio::join!(waits, answers);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        // One that nobody answers waits for a moment only.
+        let alone = WallClocks::new(1);
+        alone.wait_for_majority(&voters).await;
+        assert_eq!(begun.elapsed(), WAIT_MAX);
+    }
+}

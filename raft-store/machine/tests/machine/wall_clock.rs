@@ -1,0 +1,139 @@
+//! The wall clock that batches bring: what was far ahead is walked back, and everything that goes by it goes on at the right time.
+
+use crate::machine_support::{Store, batch};
+use quorate_machine::document::Criteria;
+use quorate_machine::keyspace::{audit, family};
+use quorate_machine::types::*;
+
+const DAY: u64 = 86_400_000;
+/// The right time at the first batch.
+const BEGAN: u64 = 1_800_000_000_000;
+const MINUTE: u64 = 60_000;
+
+/// Applies one command in a batch with this stamp.
+fn at(store: &mut Store, wall: u64, action: Action) -> Outcome {
+    let batch = Batch { wall, ..batch(store.vars.clock + 1, &[Command::unnamed(action)]) };
+    let (replies, _) = store.apply(&[batch]).unwrap();
+    store.check();
+    replies.concat().remove(0).outcome
+}
+
+fn task(verb: TaskVerb) -> Action {
+    Action::Task(TaskOp { queue: QueueName::new("q").unwrap(), verb })
+}
+
+fn schedule(id: &str, start: Start, recurrence: Option<Recurrence>) -> Action {
+    let retry = RetryPlan { max_attempts: 2, initial_ms: 400, max_ms: 400, factor_milli: 1_000 };
+    let payload = Value { kind: ContentKind::Json, data: b"1".to_vec() };
+    let (id, keep_ms, replace) = (Some(TaskId::new(id).unwrap()), 0, false);
+    task(TaskVerb::Schedule(vec![NewTask { id, payload, start, recurrence, retry, keep_ms, replace }]))
+}
+
+fn claim(store: &mut Store, wall: u64) -> Vec<ClaimedTask> {
+    let verb = TaskVerb::Claim { limit: 9, lease_ms: DAY, worker: String::new(), session: None };
+    match at(store, wall, task(verb)) {
+        Outcome::Task(done) => match *done {
+            TaskReply::Claimed(claimed) => claimed.tasks,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ids(tasks: &[ClaimedTask]) -> Vec<&str> {
+    tasks.iter().map(|task| task.id.as_str()).collect()
+}
+
+/// A cluster whose wall clock was a day ahead for one batch.
+fn once_ahead(with: Action) -> Store {
+    let mut store = Store::default();
+    at(&mut store, BEGAN, task(TaskVerb::Claim { limit: 1, lease_ms: 5_000, worker: String::new(), session: None }));
+    // The cluster clock goes on as ever.
+    let ahead = Batch { wall: BEGAN + DAY, ..batch(2, &[Command::unnamed(with)]) };
+    store.apply(&[ahead]).unwrap();
+    assert_eq!(store.vars.wall, BEGAN + DAY);
+    store
+}
+
+#[test]
+fn what_is_scheduled_after_a_wrong_moment_is_due_at_the_right_time() {
+    let nothing = task(TaskVerb::Claim { limit: 1, lease_ms: 5_000, worker: String::new(), session: None });
+    let mut store = once_ahead(nothing);
+    at(&mut store, BEGAN + 1_000, schedule("soon", Start::In(1_000), None));
+    at(&mut store, BEGAN + 1_000, schedule("later", Start::At(BEGAN + DAY / 2), None));
+    assert_eq!(ids(&claim(&mut store, BEGAN + 1_999)), Vec::<&str>::new());
+    assert_eq!(ids(&claim(&mut store, BEGAN + 2_000)), ["soon"], "and not what is to come in half a day");
+    assert_eq!(ids(&claim(&mut store, BEGAN + DAY / 2)), ["later"]);
+}
+
+#[test]
+fn an_attempt_that_fails_after_a_wrong_moment_comes_again_after_its_pause() {
+    let mut store = once_ahead(schedule("it", Start::At(BEGAN), None));
+    let claimed = claim(&mut store, BEGAN + 10_000);
+    assert_eq!(ids(&claimed), ["it"]);
+    let ticket = Ticket { id: claimed[0].id.clone(), token: store.vars.revision };
+    at(&mut store, BEGAN + 10_000, task(TaskVerb::Fail { ticket, error: "no".into(), then: AfterFailure::Retry }));
+    assert_eq!(ids(&claim(&mut store, BEGAN + 10_399)), Vec::<&str>::new());
+    assert_eq!(ids(&claim(&mut store, BEGAN + 10_400)), ["it"]);
+}
+
+#[test]
+fn a_task_that_recurs_goes_on_from_now_when_an_occurrence_was_taken_too_early() {
+    let mut store = Store::default();
+    let every = Some(Recurrence::Every(MINUTE));
+    at(&mut store, BEGAN, schedule("it", Start::At(BEGAN), every));
+    // By a clock that is a day ahead two occurrences are taken: the first, and the one of tomorrow.
+    for wall in [BEGAN + DAY, BEGAN + DAY + MINUTE] {
+        let claimed = claim(&mut store, wall);
+        assert_eq!(ids(&claimed), ["it"]);
+        let ticket = Ticket { id: claimed[0].id.clone(), token: store.vars.revision };
+        // The second is completed when the clock is right again.
+        let done = if wall == BEGAN + DAY { wall } else { BEGAN + 10_000 };
+        let complete =
+            Batch { wall: done, ..batch(store.vars.clock, &[Command::unnamed(task(TaskVerb::Complete(ticket)))]) };
+        store.apply(&[complete]).unwrap();
+        store.check();
+    }
+    let clock = store.vars.clock;
+    let mut claim_at = |wall| {
+        let verb = TaskVerb::Claim { limit: 9, lease_ms: 5_000, worker: String::new(), session: None };
+        let batch = Batch { wall, ..batch(clock, &[Command::unnamed(task(verb))]) };
+        match store.apply(&[batch]).unwrap().0.concat().remove(0).outcome {
+            Outcome::Task(done) => matches!(*done, TaskReply::Claimed(claimed) if claimed.tasks.len() == 1),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(!claim_at(BEGAN + MINUTE - 1));
+    assert!(claim_at(BEGAN + MINUTE), "the next one by the right clock, and not the one of the day after tomorrow");
+}
+
+#[test]
+fn now_and_the_times_of_the_trail_are_right_again() {
+    let key = || Key::new("k").unwrap();
+    let write = |change| {
+        Action::Write(WriteOp {
+            key: key(),
+            expect: Expect::Any,
+            condition: Criteria::default(),
+            change,
+            expiry: Expiry::Never,
+            return_previous: false,
+            session: None,
+            guard: None,
+        })
+    };
+    let put = || write(Change::Upsert(Value { kind: ContentKind::Json, data: b"{}".to_vec() }));
+    let of_trail = |store: &Store| {
+        let rows = store.rows(family::AUDIT);
+        rows.iter().map(|(_, row)| audit::decode(row).unwrap().wall).collect::<Vec<_>>()
+    };
+    let mut store = once_ahead(put());
+    at(&mut store, BEGAN + 2_000, put());
+    assert_eq!(store.vars.wall, BEGAN + 2_000);
+    // A little behind it stands still, and then goes on.
+    at(&mut store, BEGAN + 1_500, put());
+    assert_eq!(store.vars.wall, BEGAN + 2_000);
+    at(&mut store, BEGAN + 2_001, put());
+    assert_eq!(store.vars.wall, BEGAN + 2_001);
+    assert_eq!(of_trail(&store), [BEGAN + DAY, BEGAN + 2_000, BEGAN + 2_000, BEGAN + 2_001]);
+}
