@@ -9,7 +9,7 @@ use std::panic::{self, AssertUnwindSafe};
 use quorate_machine::keyspace::lock;
 use quorate_machine::machine;
 use quorate_machine::types::{
-    Action, ClusterMillis, Command, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
+    Action, Batch, ClusterMillis, Command, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
 };
 use quorate_machine::{command_codec, limits};
 
@@ -25,6 +25,9 @@ use crate::store::{Store, batch};
 
 /// Steps of one run.
 pub const STEPS: usize = 400;
+
+/// By how much the members' wall clocks are ahead of the cluster's, at times: the stamps go there at once, and come back.
+const SKEWS: [u64; 4] = [0, 0, 3_000, 86_400_000];
 
 /// How many groups of audit a state may have before it is compacted, so that a run is as fast at its end as at its start.
 const GROUPS: usize = 60;
@@ -82,6 +85,7 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
         theme,
         answered: BTreeMap::new(),
         members: BTreeSet::new(),
+        ahead: 0,
     };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -130,6 +134,8 @@ struct Run<'t> {
     answered: BTreeMap<(String, RequestId), Answered>,
     /// Who is a member.
     members: BTreeSet<NodeDisk>,
+    /// By how much wall clocks are ahead of what they began with.
+    ahead: u64,
 }
 
 impl Run<'_> {
@@ -140,10 +146,16 @@ impl Run<'_> {
 
     fn step(&mut self, seed: u64, tell: &mut dyn FnMut(&Picture, &Step)) {
         let clock = generate::clock_step(seed, &Picture::of(&self.store));
+        if seed % 64 == 9 {
+            self.ahead = SKEWS[(seed / 64) as usize % SKEWS.len()];
+        }
         if clock > 0 {
             let now = self.store.vars.clock + clock;
             let before = Picture::of(&self.store);
-            self.store.apply(&[batch(now, &[])]).unwrap_or_else(|fault| panic!("the clock moves to {now}: {fault}"));
+            let entry = batch(now, &[]);
+            self.store
+                .apply(&[Batch { wall: entry.wall + self.ahead, ..entry }])
+                .unwrap_or_else(|fault| panic!("the clock moves to {now}: {fault}"));
             model::time_passed(&before, &Picture::of(&self.store));
         }
         if seed % 32 == 5 {
@@ -202,7 +214,7 @@ impl Run<'_> {
             }
         }
         let (replies, _) =
-            self.store.apply(&[batch(0, commands)]).unwrap_or_else(|fault| panic!("a command faults: {fault}"));
+            self.store.apply(&[self.store.now(commands)]).unwrap_or_else(|fault| panic!("a command faults: {fault}"));
         self.met.commands += commands.len() as u64;
         let replies = &replies[0];
         if let Some(rehearsed) = rehearsed {
@@ -287,7 +299,9 @@ impl Run<'_> {
             let revision = self.store.vars.revision - 10;
             let what = Maintenance::Compact { revision, groups_max: 50 };
             let command = Command::unnamed(Action::Maintain(what));
-            self.store.apply(&[batch(0, &[command])]).unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
+            self.store
+                .apply(&[self.store.now(&[command])])
+                .unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
             self.store.check();
         }
     }

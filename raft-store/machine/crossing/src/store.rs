@@ -44,6 +44,11 @@ impl Store {
         Ok((replies, changed))
     }
 
+    /// An entry at the moment at which it is.
+    pub fn now(&self, commands: &[Command]) -> Batch {
+        Batch { wall: self.vars.wall, ..batch(self.vars.clock, commands) }
+    }
+
     /// Applies as a node does: contains faults and returns them.
     pub fn apply_contained(&mut self, batches: &[Batch]) -> (Vec<Vec<Reply>>, Vec<Contained>) {
         let (replies, mut applied) = machine::applying(|contain| self.attempt(batches, contain)).unwrap();
