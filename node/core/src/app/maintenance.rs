@@ -141,7 +141,7 @@ impl Maintainer {
                 return Ok(());
             }
             // By no clock of one machine: a task that is planned too far ahead stays away until then.
-            let Some(wall) = self.parts.wall_now() else { return Ok(()) };
+            let Some(wall) = self.parts.wall_now().await else { return Ok(()) };
             let count = unplanned.len();
             // A pattern may take long to search.
             let planned = background::blocking(move || unplanned.iter().map(|task| plan(task, wall)).collect()).await;

@@ -482,9 +482,10 @@ impl ProposerParts {
         self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, || self.state.applied().wall)
     }
 
-    /// What the next batch would be stamped with, if this node leads.
-    pub fn wall_now(&self) -> Option<WallMillis> {
-        self.clock_of_mine().map(|(leadership, _)| self.wall_of(leadership))
+    /// What the next batch would be stamped with, if this node leads. May be the first to ask under a leadership.
+    pub async fn wall_now(&self) -> Option<WallMillis> {
+        let (leadership, _) = self.stamp().await?;
+        Some(self.wall_of(leadership))
     }
 
     /// The replicated clock, once everything is applied that was committed before this node led.
