@@ -278,7 +278,7 @@ impl Opened {
             ..StateOptions::new(config.node_id)
         };
         let (machine, state) = StateMachine::open(data_dir, options).map_err(ServerError::of)?;
-        start::reconcile(&log, &machine, state.position().index).map_err(ServerError::of)?;
+        start::reconcile(&log, &machine, &marker).map_err(ServerError::of)?;
         let is_whole = clean_stop::take(data_dir).map_err(ServerError::of)? == Some(state.position().index);
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));

@@ -111,8 +111,7 @@ fn check_snapshot(storage: &Storage, promised: &Promised) -> Result<(), Fault> {
 
 /// What a node does before it serves: [`start::reconcile`], then what openraft itself does with log, snapshot and state.
 async fn start_as_openraft(storage: &mut Storage) -> Result<(), Fault> {
-    let applied = storage.reader.position().index;
-    start::reconcile(&storage.log, &storage.machine, applied).map_err(|error| error.to_string())?;
+    start::reconcile(&storage.log, &storage.machine, &storage.identity).map_err(|error| error.to_string())?;
     let purger = storage.log.clone();
     storage.reader.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
     let mut helper = StorageHelper::new(&mut storage.log, &mut storage.machine).with_id(NODE);

@@ -52,7 +52,7 @@ fn what_once_was_broken_holds() {
 }
 
 /// Stories, and how many seeds play each.
-const STORIES: [&str; 7] = [
+const STORIES: [&str; 12] = [
     "repaired-for-long",
     "quorum-ends-repair",
     "leader-ends-repair",
@@ -60,11 +60,16 @@ const STORIES: [&str; 7] = [
     "full-followers",
     "removal-interrupted",
     "replacement-interrupted",
+    "acknowledged-in-disorder",
+    "members-of-a-snapshot",
+    "removed-without-a-word",
+    "handed-to-nobody",
+    "unreadable-for-a-follower",
 ];
 const PLAYS: u64 = 4;
 
 #[test]
-fn repairs_full_disks_and_removals_end_well_at_the_worst_moment() {
+fn what_chance_tells_too_seldom_ends_well() {
     let (first, plays) = (first_seed().to_string(), PLAYS.to_string());
     for story in STORIES {
         let (sound, said) = simulate(&["--scenario", story, "--seed", &first, "--seeds", &plays]);

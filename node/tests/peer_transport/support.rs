@@ -201,7 +201,12 @@ impl RaftRpc for FakeRaft {
         *self.vote.lock()
     }
 
-    fn receive_snapshot(&self, _state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>> {
+    fn receive_snapshot(
+        &self,
+        _state_dir: &Path,
+        manifest: SnapshotManifest,
+        _vote: Vote,
+    ) -> io::Result<Box<dyn SnapshotIntake>> {
         let intake = self.intake.lock();
         let intake = intake.as_ref().ok_or_else(|| io::Error::other("no snapshot was expected"))?;
         intake(manifest)

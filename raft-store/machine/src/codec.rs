@@ -179,3 +179,5 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod next;
+#[cfg(test)]
+mod primitives;

@@ -28,7 +28,9 @@ pub struct LogFacts {
     /// Index that the next entry gets.
     pub next: u64,
     /// Last purged entry.
-    pub purged: Option<u64>,
+    pub purged: Option<LogIdRecord>,
+    /// The first entry of each leader, in order.
+    pub leaders: Vec<LogIdRecord>,
     /// The last entry, or what was purged last.
     pub last: Option<LogIdRecord>,
     /// What a crash left of a group that nobody was told of.
@@ -67,16 +69,21 @@ pub fn inspect(
     opening.check_mark(&mark, &view, &walked)?;
     let (first, next) = (view.first, view.next());
     let mut at = first;
+    let mut leaders: Vec<LogIdRecord> = Vec::new();
     while at < next {
         let run = read::locations(&walked.content, at..next, RUN_BYTES);
         let entries = read::read_run(&run, opening.tag).map_err(|error| opening.damaged(error.to_string()))?;
         if entries.is_empty() {
             return Err(opening.damaged(format!("entry {at} is missing")));
         }
+        for id in entries.iter().map(|entry| LogIdRecord::from(&entry.log_id)) {
+            if leaders.last().is_none_or(|last| (last.term, last.node) != (id.term, id.node)) {
+                leaders.push(id);
+            }
+        }
         at += entries.len() as u64;
         progress(at - first);
     }
-    let purged = view.purged.map(|id| id.index);
-    let last = view.last.as_ref().map(LogIdRecord::from);
-    Ok((LogFacts { segments: count, bytes, first, next, purged, last, torn: walked.torn() }, lock))
+    let (purged, last) = (view.purged.as_ref().map(LogIdRecord::from), view.last.as_ref().map(LogIdRecord::from));
+    Ok((LogFacts { segments: count, bytes, first, next, purged, leaders, last, torn: walked.torn() }, lock))
 }

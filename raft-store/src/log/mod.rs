@@ -212,6 +212,11 @@ impl LogStore {
         self.shared.view.read().purged.as_ref().map(|id| id.index)
     }
 
+    /// The last entry that is durable, or was purged last.
+    pub fn durable_id(&self) -> Option<LogId> {
+        self.shared.content.read().log_state.last.map(LogId::from)
+    }
+
     /// The counters since the log was opened.
     pub fn stats(&self) -> LogStats {
         let (tail, queue) = (self.shared.view.read().tail.bytes(), self.shared.queue.waiting_bytes());
@@ -233,6 +238,11 @@ impl LogStore {
     pub(crate) fn bounds(&self) -> (Option<LogId>, Option<LogId>) {
         let view = self.shared.view.read();
         (view.purged, view.last)
+    }
+
+    /// The id of the entry at an index, where the log holds one. Blocks where that has to be read from disk.
+    pub(crate) fn id_at(&self, index: u64) -> io::Result<Option<LogId>> {
+        read::id_at(&self.shared, index)
     }
 
     /// Makes the entries visible and queues them. The callback hears when they are durable.

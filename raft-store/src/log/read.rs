@@ -14,7 +14,7 @@ use super::record::DirectoryTag;
 use super::segment::Segment;
 use super::{Shared, tail};
 use crate::background;
-use crate::raft::LogEntry;
+use crate::raft::{LogEntry, LogId};
 
 /// Most bytes read at once, unless a single entry is larger.
 const SPAN_BYTES_MAX: u64 = 1024 * 1024;
@@ -67,6 +67,25 @@ pub(super) async fn read(
         entries.extend(cached);
         return Ok(entries);
     }
+}
+
+/// The id of the entry at an index, where the log holds one. Blocks.
+pub(super) fn id_at(shared: &Shared, index: u64) -> io::Result<Option<LogId>> {
+    let mut found = Vec::new();
+    {
+        let view = shared.view.read();
+        if !(view.first..view.next()).contains(&index) {
+            return Ok(None);
+        }
+        if index >= view.tail.first() {
+            view.tail.read(index, index + 1, usize::MAX, &mut found);
+        }
+    }
+    if found.is_empty() {
+        let read = from_disk(shared, index..index + 1, usize::MAX);
+        found = read.inspect_err(|error| shared.fault.report(error))?;
+    }
+    Ok(found.first().map(|entry| entry.log_id))
 }
 
 fn plan(shared: &Shared, range: &Range<u64>, bytes_max: Option<usize>) -> Plan {

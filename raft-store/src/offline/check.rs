@@ -2,12 +2,16 @@
 //!
 //! Owns the order and the words. Reads only; but for the lock of the log, which keeps nodes out meanwhile, nothing is touched.
 
+use std::io;
 use std::path::Path;
 
 use super::check_state::{self, Findings};
 use super::{OfflineError, staging};
-use crate::identity;
+use crate::identity::{self, Identity};
 use crate::log::{self, LogFacts};
+use crate::meta::AppliedRecord;
+use crate::raft::start::{self, LogPositions, Part, Unfit};
+use crate::raft::wire::{LogIdRecord, SnapshotMetaRecord};
 use crate::state::{Home, SnapshotHandle, UNFINISHED_PREFIX, file_checksum, newest_snapshot};
 
 /// What was looked at, and what is wrong.
@@ -50,8 +54,10 @@ pub fn check(data_dir: &Path, mut progress: impl FnMut(&'static str, u64)) -> Re
     report.looked.extend(facts.as_ref().map(log_line));
     let home = Home(data_dir.join("state"));
     let snapshot = newest_snapshot(&home.snapshots()).map_err(OfflineError::at(&home.snapshots()))?;
-    let snapshot = snapshot.map(|snapshot| snapshot.manifest().index());
-    check_state(&home, &mut report, facts.as_ref(), snapshot, &mut progress);
+    let snapshot = snapshot.map(|snapshot| snapshot.manifest().meta.clone());
+    if let Some(record) = check_state(&home, &mut report, &mut progress) {
+        check_positions(&identity, &mut report, facts.as_ref(), &record, snapshot.as_ref());
+    }
     check_snapshots(&home, &mut report, &mut progress)?;
     Ok(report)
 }
@@ -67,27 +73,32 @@ fn log_line(facts: &LogFacts) -> String {
     format!("log: {segments} segments of {bytes} bytes, {range}{torn}")
 }
 
+/// Looks at the state by itself; gives how far it has come.
 fn check_state(
     home: &Home,
     report: &mut CheckReport,
-    log: Option<&LogFacts>,
-    snapshot: Option<u64>,
     progress: &mut impl FnMut(&'static str, u64),
-) {
+) -> Option<AppliedRecord> {
     let live = match home.live() {
         Ok(live) => live,
-        Err(error) => return report.faults.push(error.to_string()),
+        Err(error) => {
+            report.faults.push(error.to_string());
+            return None;
+        }
     };
     let found = match check_state::check(&live, |rows| progress("rows of the state", rows)) {
         Ok(found) => found,
-        Err(fault) => return report.faults.push(format!("{}: {fault}", live.display())),
+        Err(fault) => {
+            report.faults.push(format!("{}: {fault}", live.display()));
+            return None;
+        }
     };
     let Findings { counts, faults, more_faults, record } = found;
     report.faults.extend(faults.into_iter().map(|fault| format!("{}: {fault}", live.display())));
     if more_faults > 0 {
         report.faults.push(format!("{}: and {more_faults} faults more", live.display()));
     }
-    let Some(record) = record else { return };
+    let record = record?;
     let rows: u64 = counts.iter().map(|(_, rows)| rows).sum();
     let applied = record.log_id.map_or(0, |id| id.index);
     let (revision, digest) = (record.vars.revision, record.vars.digest());
@@ -95,14 +106,46 @@ fn check_state(
         .looked
         .push(format!("state: {rows} rows, up to log entry {applied}, revision {revision}, digest {digest:032x}"));
     report.looked.extend(counts.into_iter().map(|(name, rows)| format!("  {rows} {name}")));
-    // What a crash in the middle of an installation leaves. A start installs it before it looks at the log.
-    let ahead = snapshot.filter(|index| *index > applied);
-    report.looked.extend(ahead.map(|index| {
-        format!("the state ends at entry {applied}: a snapshot up to entry {index} takes its place at the next start")
-    }));
-    let start = ahead.unwrap_or(applied);
-    if let Some(purged) = log.and_then(|log| log.purged).filter(|purged| *purged > start) {
-        report.faults.push(format!("the log begins after entry {purged}, the state ends at entry {start}"));
+    Some(record)
+}
+
+/// Looks whether log, state and snapshot are of one history, by what a start goes by.
+fn check_positions(
+    identity: &Identity,
+    report: &mut CheckReport,
+    log: Option<&LogFacts>,
+    state: &AppliedRecord,
+    snapshot: Option<&SnapshotMetaRecord>,
+) {
+    let parts = [(Part::State, Some(&state.membership)), (Part::Snapshot, snapshot.map(|meta| &meta.last_membership))];
+    for (part, membership) in parts {
+        let checked = membership.map_or(Ok(()), |membership| start::check_disk(part, membership, identity));
+        report.faults.extend(checked.err().map(|unfit| unfit.to_string()));
+    }
+    let Some(log) = log else { return };
+    match start::judge(log, state.log_id, snapshot.and_then(|meta| meta.last_log_id)) {
+        Ok(start) if start > state.log_id => {
+            let (applied, start) = (state.log_id.map_or(0, |id| id.index), start.map_or(0, |id| id.index));
+            report.looked.push(format!(
+                "the state ends at entry {applied}: a snapshot up to entry {start} takes its place at the next start"
+            ));
+        }
+        Ok(_) => {}
+        Err(Unfit::Gap { applied, purged }) => {
+            report.faults.push(format!("the log begins after entry {purged}, the state ends at entry {applied}"));
+        }
+        Err(unfit) => report.faults.push(unfit.to_string()),
+    }
+}
+
+impl LogPositions for LogFacts {
+    fn bounds(&self) -> (Option<LogIdRecord>, Option<LogIdRecord>) {
+        (self.purged, self.last)
+    }
+
+    fn at(&self, index: u64) -> io::Result<Option<LogIdRecord>> {
+        let leader = self.leaders.iter().rev().find(|first| first.index <= index);
+        Ok(leader.filter(|_| index < self.next).map(|first| LogIdRecord { index, ..*first }))
     }
 }
 

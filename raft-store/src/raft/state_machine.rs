@@ -95,6 +95,11 @@ impl StateMachine {
         self.shared.snapshots.current().map(|snapshot| snapshot.manifest().index())
     }
 
+    /// What the current snapshot covers, if there is one.
+    pub fn snapshot_meta(&self) -> Option<SnapshotMetaRecord> {
+        self.shared.snapshots.current().map(|snapshot| snapshot.manifest().meta.clone())
+    }
+
     /// Gives up the current snapshot. For a start at which it is older than what the log has purged or is about to:
     /// openraft then builds a new one, where it would otherwise send this one to followers again and again.
     pub fn discard_snapshot(&self) {

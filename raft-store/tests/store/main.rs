@@ -9,6 +9,7 @@ mod log_storage;
 mod offline;
 mod offline_survivor;
 mod replay;
+mod start;
 mod state_access;
 mod state_audit;
 mod state_coordination;

@@ -249,8 +249,11 @@ pub fn survivor_dir(dir: &Path) -> u64 {
     let identity = identity::adopt(dir, &made, CLUSTER).unwrap();
     let mut log = LogStore::open(dir, &identity, Arc::new(|fault| panic!("{fault}"))).unwrap();
     let (mut state, reader) = open(dir);
-    let member =
-        |id: u64| MemberRecord { peer_addr: format!("p:{id}"), client_addr: format!("c:{id}"), incarnation: id.into() };
+    let member = |id: u64| MemberRecord {
+        peer_addr: format!("p:{id}"),
+        client_addr: format!("c:{id}"),
+        incarnation: if id == 1 { identity.incarnation } else { id.into() },
+    };
     let membership =
         MembershipRecord { configs: vec![[1, 2, 3].into()], nodes: (1..=3).map(|id| (id, member(id))).collect() };
     let mut all = entries();

@@ -3,7 +3,7 @@
 //! Owns what was ever seen of them, and the comparison with what is seen now. Looks at nodes from the inside, which no client
 //! can. Never changes one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::RaftLogReader;
@@ -42,6 +42,10 @@ pub struct Facts {
     entries: BTreeMap<EntryId, u32>,
     /// The highest index that was applied anywhere.
     applied: u64,
+    /// The last entry that each node had durably when it was looked at last. What a node loses when it dies is not in it.
+    durable: BTreeMap<HostId, EntryId>,
+    /// Up to which entry each leader was seen to have committed.
+    committed: BTreeMap<HostId, EntryId>,
     /// Whether a leader was ever asked to hand over, to stop or to leave, before which it does: whom it hands over to gets votes at any time.
     pub is_handed_over: bool,
     /// A number that differs where anything seen differs.
@@ -66,11 +70,49 @@ impl Facts {
         self.leaders.last_key_value().map(|(_, leader)| *leader)
     }
 
+    /// Takes note of what a node has durably.
+    pub fn note_durable(&mut self, host: &Host) {
+        if let Some(parts) = host.parts() {
+            let last = parts.log.durable_id().map(|id| (id.leader_id.term, id.leader_id.node_id, id.index));
+            self.durable.insert(host.id, last.unwrap_or_default());
+        }
+    }
+
+    /// What a leader takes for committed, a majority of the voters has durably.
+    fn majority(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
+        let metrics = parts.app.raft().metrics();
+        let metrics = metrics.borrow_watched();
+        let committed = metrics.local_committed.map(|id| (id.leader_id.term, id.leader_id.node_id, id.index));
+        let Some(committed) = committed.filter(|_| metrics.state.is_leader()) else { return Ok(()) };
+        if self.committed.get(&id) == Some(&committed) {
+            return Ok(());
+        }
+        // An entry that is committed is in the log of whoever has a later one.
+        let has = |voter: &u64| {
+            let last = HostId::try_from(*voter).ok().and_then(|voter| self.durable.get(&voter));
+            last.is_some_and(|last| *last >= committed && last.2 >= committed.2)
+        };
+        let is_majority = |voters: &BTreeSet<u64>| 2 * voters.iter().filter(|id| has(id)).count() > voters.len();
+        // The members may have changed since it was committed, in the same moment.
+        let members = [&metrics.membership_config, &metrics.committed_membership_config];
+        let suffices = members.iter().any(|members| members.membership().get_joint_config().iter().all(is_majority));
+        if !suffices {
+            let (durable, members) = (&self.durable, metrics.membership_config.membership());
+            return Err(format!(
+                "node {id} has committed {committed:?}, which no majority of {members:?} has: they have {durable:?}"
+            ));
+        }
+        drop(metrics);
+        self.committed.insert(id, committed);
+        Ok(())
+    }
+
     /// Looks at a node. An error says what contradicts what.
     pub fn look(&mut self, host: &Host) -> Result<(), String> {
         let Some(parts) = host.parts() else { return Ok(()) };
         self.comparisons += 1;
         self.leader(host.id, parts)?;
+        self.majority(host.id, parts)?;
         self.lease(host, parts)?;
         self.state(host.id, parts)
     }

@@ -1,8 +1,13 @@
-//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment.
+//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong, and
+//! what nodes apply in different groupings.
 //!
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
 
+mod consensus;
+mod groupings;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,6 +41,18 @@ pub enum Scenario {
     RemovalInterrupted,
     /// The leader dies while it lets a standby vote in place of a voter: they change places, or nothing happened.
     ReplacementInterrupted,
+    /// Five voters come forward in disorder, the leader last of them: only what a majority has is committed.
+    AcknowledgedInDisorder,
+    /// A former leader whose change of the members came to nothing is given a snapshot: it goes by the members of that.
+    MembersOfASnapshot,
+    /// A member dies without a word and is removed: no write waits for it.
+    RemovedWithoutAWord,
+    /// Leadership is handed to a node that stands still, while others read all the time: another one takes it.
+    HandedToNobody,
+    /// The leader cannot read what a follower lacks: it ends, and the follower's log is right.
+    UnreadableForAFollower,
+    /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
+    Groupings,
 }
 
 /// How long a cluster may take to come up, milliseconds.
@@ -66,11 +83,8 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
     clock::simulate(seed);
     quorate_store::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
-    let sizes = Sizes { snapshot_every: 1_000, keep_log: 1_000 };
-    // Who loses its leader and a voter at once needs two more.
-    let is_of_members = matches!(scenario, Scenario::RemovalInterrupted | Scenario::ReplacementInterrupted);
-    let world = World::new(dir.to_owned(), if is_of_members { 4 } else { 3 }, sizes, &mut dice);
-    let mut stage = Stage { world, dice, tell };
+    let world = World::new(dir.to_owned(), scenario.nodes(), scenario.sizes(), &mut dice);
+    let mut stage = Stage { world, dice, tell, operations: 0, met: BTreeMap::new() };
     let played = match scenario {
         Scenario::RepairedForLong => stage.repaired_for_long(),
         Scenario::QuorumEndsRepair => stage.quorum_ends_repair(),
@@ -79,15 +93,52 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::FullFollowers => stage.full_followers(),
         Scenario::RemovalInterrupted => stage.removal_interrupted(),
         Scenario::ReplacementInterrupted => stage.replacement_interrupted(),
+        Scenario::AcknowledgedInDisorder => stage.acknowledged_in_disorder(),
+        Scenario::MembersOfASnapshot => stage.members_of_a_snapshot(),
+        Scenario::RemovedWithoutAWord => stage.removed_without_a_word(),
+        Scenario::HandedToNobody => stage.handed_to_nobody(),
+        Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
+        Scenario::Groupings => stage.groupings(),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
-    Outcome { seed, millis: stage.world.now, broken: broken.into_iter().collect(), ..Outcome::default() }
+    stage.met.iter().for_each(|(what, times)| stage.say(&format!("{times} times {what}")));
+    Outcome {
+        seed,
+        millis: stage.world.now,
+        operations: stage.operations,
+        faults: stage.met.values().sum(),
+        kinds: stage.met.keys().map(|what| (*what).to_owned()).collect(),
+        broken: broken.into_iter().collect(),
+        ..Outcome::default()
+    }
+}
+
+impl Scenario {
+    fn nodes(self) -> u8 {
+        match self {
+            // Who loses its leader and a voter at once needs two more.
+            Self::RemovalInterrupted | Self::ReplacementInterrupted => 4,
+            Self::AcknowledgedInDisorder | Self::MembersOfASnapshot | Self::RemovedWithoutAWord => 5,
+            _ => 3,
+        }
+    }
+
+    fn sizes(self) -> Sizes {
+        match self {
+            Self::MembersOfASnapshot => Sizes { snapshot_every: 20, keep_log: 0 },
+            _ => Sizes { snapshot_every: 1_000, keep_log: 1_000 },
+        }
+    }
 }
 
 struct Stage {
     world: World,
     dice: StdRng,
     tell: bool,
+    /// Requests that were answered, where the story counts them.
+    operations: u64,
+    /// What the story met, and how often.
+    met: BTreeMap<&'static str, u64>,
 }
 
 /// Why a story did not go as it has to.
@@ -236,6 +287,10 @@ impl Stage {
     }
 
     // --- what they have in common -----------------------------------------------------------------------------------------
+
+    fn meet(&mut self, what: &'static str) {
+        *self.met.entry(what).or_default() += 1;
+    }
 
     fn say(&self, what: &str) {
         if self.tell {

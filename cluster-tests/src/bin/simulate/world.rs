@@ -42,6 +42,11 @@ const REMOVED: &str = "was removed from its cluster";
 const MEMBERS_ASK: Duration = Duration::from_secs(5);
 const MEMBERS_PAUSE: Duration = Duration::from_millis(200);
 
+/// Where clients reach a host.
+pub fn client_address(id: HostId) -> String {
+    address(id, CLIENT_PORT).to_string()
+}
+
 /// How large things may get before something is done about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
@@ -74,6 +79,8 @@ pub struct World {
     number: u64,
     /// Nodes that the cluster was asked to take in, and whether it said that it has.
     came: BTreeMap<HostId, Arc<AtomicBool>>,
+    /// Nodes that are to end by themselves for good, and what they say then.
+    doomed: BTreeMap<HostId, &'static str>,
     /// Nodes that it was asked to remove, and whether it said that it has.
     left: BTreeMap<HostId, Arc<AtomicBool>>,
 }
@@ -97,6 +104,7 @@ impl World {
             due: BTreeMap::new(),
             number: 0,
             came: BTreeMap::new(),
+            doomed: BTreeMap::new(),
             left: BTreeMap::new(),
         };
         founders.into_iter().for_each(|id| world.add_host(id));
@@ -186,6 +194,7 @@ impl World {
         let cure = self.crash(id, false);
         match end {
             End::Died(why) if why.contains(DISK_FAILED) => {}
+            End::Died(why) if self.doomed.get(&id).is_some_and(|words| why.contains(words)) => return Ok(()),
             End::Stopped { was_told: true } => {}
             End::Ended(why) if why.contains(REMOVED) && self.left.contains_key(&id) => return Ok(()),
             End::Died(why) | End::Ended(why) => return Err(format!("node {id} ended by itself: {why}")),
@@ -197,6 +206,7 @@ impl World {
     }
 
     fn look(&mut self, now: u64) -> Result<(), String> {
+        self.hosts.values().for_each(|host| self.facts.note_durable(host));
         for host in self.hosts.values() {
             self.facts.look(host)?;
             if now % COMPARE_LOGS_EVERY == u64::from(host.id)
@@ -262,6 +272,21 @@ impl World {
     /// The cluster is about to be asked to let a node go, which may end by itself from now on, for that reason.
     pub fn expect_gone(&mut self, id: HostId) {
         self.left.insert(id, Arc::default());
+    }
+
+    /// A node is about to end by itself, with these words, and is not started again.
+    pub fn expect_death(&mut self, id: HostId, words: &'static str) {
+        self.doomed.insert(id, words);
+    }
+
+    /// Where the data of a node are.
+    pub fn data_dir(&self, id: HostId) -> PathBuf {
+        self.dir.join(format!("node-{id}"))
+    }
+
+    /// The network as clients see it.
+    pub fn client_network(&self) -> Arc<dyn quorate_node::net::Network> {
+        host_network::of(&self.net, CLIENTS)
     }
 
     /// A node restarts and does not trust its state from then on, which is in truth that of the others.
@@ -354,6 +379,7 @@ impl World {
     /// A node is gone in this moment.
     pub fn crash(&mut self, id: HostId, silent: bool) -> Cure {
         let host = self.hosts.get_mut(&id).expect("hosts stay");
+        self.facts.note_durable(host);
         let torn = host.disk.torn();
         host.crash(&self.net, silent);
         self.torn += host.disk.torn() - torn;
@@ -431,6 +457,18 @@ impl World {
             clock::hide(self.now * 1_000_000);
         }
         Cure::None
+    }
+
+    /// A leader is told to take the vote from a node, past all that our own changes of the members see to.
+    pub fn take_vote_from(&mut self, leader: HostId, from: HostId) {
+        let host = &self.hosts[&leader];
+        if let (Some(parts), Some(machine)) = (host.parts(), host.machine(self.now)) {
+            let raft = parts.app.raft().clone();
+            let change = openraft::ChangeMembers::RemoveVoters([u64::from(from)].into());
+            // Whether it comes to anything is seen in the members.
+            machine.spawn(async move { raft.change_membership(change, true).await.is_ok() });
+            clock::hide(self.now * 1_000_000);
+        }
     }
 
     /// One more node with a vote, or one that came so less; `None` while an earlier change is under way.

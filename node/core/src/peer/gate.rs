@@ -142,8 +142,13 @@ impl RaftRpc for Gate {
         self.raft.current_vote()
     }
 
-    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>> {
-        self.raft.receive_snapshot(state_dir, manifest)
+    fn receive_snapshot(
+        &self,
+        state_dir: &Path,
+        manifest: SnapshotManifest,
+        vote: Vote,
+    ) -> io::Result<Box<dyn SnapshotIntake>> {
+        self.raft.receive_snapshot(state_dir, manifest, vote)
     }
 
     fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()> {

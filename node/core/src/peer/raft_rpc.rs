@@ -16,7 +16,7 @@ use openraft::raft::{
 };
 use openraft::storage::RaftStateMachine;
 use openraft::{Raft, Snapshot};
-use quorate_store::raft::{NodeId, SnapshotMeta, TypeConfig, Vote};
+use quorate_store::raft::{LogId, NodeId, SnapshotMeta, TypeConfig, Vote};
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
 
@@ -54,8 +54,13 @@ pub trait RaftRpc: Send + Sync + 'static {
     /// The vote this node has given.
     fn current_vote(&self) -> Vote;
 
-    /// Begins or continues to take in a snapshot. Blocks.
-    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>>;
+    /// Begins or continues to take in a snapshot of the leader with this vote. Blocks. Refuses one that no such leader can have.
+    fn receive_snapshot(
+        &self,
+        state_dir: &Path,
+        manifest: SnapshotManifest,
+        vote: Vote,
+    ) -> io::Result<Box<dyn SnapshotIntake>>;
 
     /// A peer connected: replication to it need not wait out its backoff.
     fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()>;
@@ -123,9 +128,16 @@ where
         self.metrics().borrow_watched().vote
     }
 
-    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>> {
-        let meta = SnapshotMeta::try_from(manifest.meta.clone());
-        let meta = meta.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    fn receive_snapshot(
+        &self,
+        state_dir: &Path,
+        manifest: SnapshotManifest,
+        vote: Vote,
+    ) -> io::Result<Box<dyn SnapshotIntake>> {
+        let invalid =
+            |error: Box<dyn std::error::Error + Send + Sync>| io::Error::new(io::ErrorKind::InvalidData, error);
+        let meta = SnapshotMeta::try_from(manifest.meta.clone()).map_err(|error| invalid(error.into()))?;
+        refuse_foreign(&meta, &vote, committed(self)).map_err(|reason| invalid(reason.into()))?;
         let receiver = Some(SnapshotReceiver::begin(state_dir, manifest)?);
         Ok(Box::new(RaftIntake { raft: self.clone(), meta, receiver, handle: None }))
     }
@@ -138,6 +150,34 @@ where
             }
         }
         .boxed()
+    }
+}
+
+/// What this node knows to be committed.
+fn committed<SM>(raft: &Raft<TypeConfig, SM>) -> Option<LogId>
+where
+    SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
+{
+    raft.metrics().borrow_watched().local_committed
+}
+
+/// Refuses a snapshot that no leader with this vote can have, or that contradicts what is committed here: openraft would end the process
+/// over it, that of each node to which it is sent. One that is only old is fine, and not installed.
+fn refuse_foreign(meta: &SnapshotMeta, vote: &Vote, committed: Option<LogId>) -> Result<(), String> {
+    let Some(last) = meta.last_log_id else { return Ok(()) };
+    let made_by = (last.leader_id.term, last.leader_id.node_id);
+    if made_by > (vote.leader_id.term, vote.leader_id.node_id) {
+        return Err(format!(
+            "the snapshot ends with {last}, later than anything of a leader with vote {vote}: it is from another cluster, or \
+             from an earlier one of this name"
+        ));
+    }
+    match committed {
+        Some(committed) if last > committed && last.index <= committed.index => Err(format!(
+            "the snapshot ends with {last}, and {committed} is committed here: it is from another cluster, or from an earlier \
+             one of this name"
+        )),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -182,9 +222,47 @@ where
     fn install(self: Box<Self>, vote: Vote) -> BoxFuture<'static, RaftAnswer<Vote>> {
         async move {
             let snapshot = self.handle.ok_or("the snapshot was not verified")?;
+            refuse_foreign(&self.meta, &vote, committed(&self.raft))?;
             let installing = self.raft.install_full_snapshot(vote, Snapshot { meta: self.meta, snapshot });
             installing.await.map(|response| response.vote).map_err(|fatal| fatal.to_string())
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_store::raft::wire::{LogIdRecord, VoteRecord};
+
+    use super::*;
+
+    fn id(term: u64, node: NodeId, index: u64) -> LogId {
+        LogIdRecord { term, node, index }.into()
+    }
+
+    fn refused(last: LogId, committed: Option<LogId>) -> Option<String> {
+        let vote = VoteRecord { term: 5, node: 2, committed: true }.into();
+        let meta = SnapshotMeta { last_log_id: Some(last), ..SnapshotMeta::default() };
+        refuse_foreign(&meta, &vote, committed).err()
+    }
+
+    #[test]
+    fn a_snapshot_is_of_the_leader_that_sends_it_or_of_one_before() {
+        assert_eq!(refused(id(5, 2, 40), None), None);
+        assert_eq!(refused(id(4, 3, 40), None), None);
+        for later in [id(5, 3, 40), id(6, 1, 40)] {
+            let reason = refused(later, None).expect("no leader of term 5 can have it");
+            assert!(reason.contains("from an earlier one of this name"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_does_not_contradict_what_is_committed() {
+        let committed = Some(id(3, 1, 30));
+        assert_eq!(refused(id(4, 1, 31), committed), None, "it is ahead");
+        assert_eq!(refused(id(3, 1, 30), committed), None, "it is the same");
+        assert_eq!(refused(id(2, 1, 10), committed), None, "it is old");
+        assert!(refused(id(4, 1, 30), committed).is_some(), "another entry at the same place");
+        assert!(refused(id(4, 1, 12), committed).is_some(), "a later leader and an earlier place");
     }
 }

@@ -95,7 +95,8 @@ async fn take_files(
     gate: OwnedMutexGuard<()>,
 ) -> Result<Gated, Failure> {
     let (raft, dir) = (Arc::clone(raft), inbound.server.state_dir.clone());
-    let open = move || Ok(Gated { intake: raft.receive_snapshot(&dir, begin.manifest)?, _gate: gate });
+    let vote = Vote::from(begin.vote);
+    let open = move || Ok(Gated { intake: raft.receive_snapshot(&dir, begin.manifest, vote)?, _gate: gate });
     let mut taken = blocking(open).await?;
     send(inbound, Outgoing::whole(FrameKind::SnapshotHave, 0, codec::encode(&taken.intake.have()))).await?;
     loop {
