@@ -33,6 +33,8 @@ const LOG_LINES: usize = 40;
 const PORTS: usize = 4;
 /// How often new ports are tried when another program was faster.
 const PORT_TRIES: usize = 5;
+/// Has a node know the feature level after the newest one.
+const NEXT_LEVEL: &str = "QUORATE_NEXT_LEVEL";
 
 /// How the nodes of a cluster are configured, beside what tells them apart.
 #[derive(Debug, Clone)]
@@ -191,21 +193,18 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Three nodes that are ready, and at their feature level.
+    /// Three nodes that are ready.
     pub async fn start() -> Self {
         Self::start_with(Settings::default()).await
     }
 
-    /// Nodes with these settings that are ready, and at their feature level.
+    /// Nodes with these settings that are ready.
     pub async fn start_with(settings: Settings) -> Self {
         for _ in 1..PORT_TRIES {
             let mut cluster = Self::new(settings.clone());
             cluster.start_all();
             match cluster.all_ready_or_port_taken().await {
-                Ok(()) => {
-                    cluster.wait_level().await;
-                    return cluster;
-                }
+                Ok(()) => return cluster,
                 Err(taken) => println!("trying other ports: {taken}"),
             }
         }
@@ -407,6 +406,15 @@ impl Cluster {
     /// Starts a node with this environment variable from now on.
     pub fn set_environment(&mut self, id: u64, name: &str, value: &str) {
         self.node_mut(id).environment.insert(name.into(), value.into());
+    }
+
+    /// From its next start on a node is a build that comes after this one, as far as feature levels go, or this one again; see
+    /// `quorate_store::level::NEXT`.
+    pub fn set_next_build(&mut self, id: u64, is_next: bool) {
+        match is_next {
+            true => self.set_environment(id, NEXT_LEVEL, "1"),
+            false => _ = self.node_mut(id).environment.remove(NEXT_LEVEL),
+        }
     }
 
     // --- starting and hurting ---------------------------------------------------------------------------------------
@@ -622,22 +630,6 @@ impl Cluster {
     /// Waits until all live nodes are ready.
     pub async fn wait_all_ready(&self) {
         eventually("all live nodes are ready", PATIENCE, async || self.all_live_ready().await).await;
-    }
-
-    /// Waits until the members have agreed on all that their builds can do. A new cluster serves before it has: it then refuses
-    /// what no older build knows, and does some things as such a build did them.
-    pub async fn wait_level(&self) {
-        eventually("the cluster is at the level of its nodes", PATIENCE, async || {
-            let mut levels = Vec::new();
-            for id in self.live() {
-                let status = self.status(id).await?;
-                levels.push((id, status.level, status.level_known));
-            }
-            let lowest = levels.iter().map(|(_, _, known)| *known).min();
-            let is_there = levels.iter().all(|(_, level, _)| Some(*level) == lowest);
-            if is_there { Ok(()) } else { Err(format!("nodes, their levels and what they know: {levels:?}")) }
-        })
-        .await;
     }
 
     /// Waits until a live node leads and all live nodes say so in the same term. Returns its id.

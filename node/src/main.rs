@@ -41,6 +41,10 @@ struct Line {
 }
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    if std::env::var_os("QUORATE_NEXT_LEVEL").is_some() {
+        quorate_store::level::know_next();
+    }
     let line = Line::parse();
     match line.command {
         Some(command) => done(commands::run(command, Line::command())),

@@ -297,7 +297,7 @@ fn end_process(error: &str) {
 /// What this node says of feature levels to its peers.
 fn levels_of(state: &StateReader) -> Levels {
     let state = state.clone();
-    Levels { known: level::KNOWN, reached: Arc::new(move || state.applied().level) }
+    Levels { known: level::newest(), reached: Arc::new(move || state.applied().level) }
 }
 
 /// Lets the node stand for election from then on.

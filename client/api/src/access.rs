@@ -32,10 +32,9 @@ pub enum Permission {
     Lock,
     /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
     Admin,
-    /// Takes backups of everything and does nothing else. On the empty prefix alone; from feature level 5 on.
+    /// Takes backups of everything and does nothing else. On the empty prefix alone.
     Backup,
-    /// Sees how the nodes and the cluster are: status, metrics, members; no entry and no name of one. On the empty prefix alone; from
-    /// feature level 5 on.
+    /// Sees how the nodes and the cluster are: status, metrics, members; no entry and no name of one. On the empty prefix alone.
     Monitor,
 }
 

@@ -41,7 +41,7 @@ pub struct FaultsAnswer {
 ///
 /// let fault: FaultedCommand = serde_json::from_str(
 ///     r#"{"index":51,"number":0,"revision":"43","cluster_clock_ms":61000,"at":"2026-11-21T08:00:00.000Z",
-///         "level":3,"command":"AAEC"}"#,
+///         "level":1,"command":"AAEC"}"#,
 /// )?;
 /// assert_eq!(format!("entry {}, command {}", fault.index, fault.number), "entry 51, command 0");
 /// # Ok::<(), serde_json::Error>(())

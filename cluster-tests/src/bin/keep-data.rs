@@ -39,7 +39,6 @@ async fn main() {
     let mut cluster = Cluster::new(kept::settings().data_home(home.path()));
     cluster.start_all();
     cluster.wait_all_ready().await;
-    cluster.wait_level().await;
     let reached = cluster.status(1).await.expect("it answers");
     let at = cluster.client_address(cluster.leader().await);
     let session = kept::fill(at).await;

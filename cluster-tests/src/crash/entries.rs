@@ -64,7 +64,7 @@ fn batch(dice: &mut StdRng, term: u64, index: u64) -> EncodedBatch {
         _ => {}
     }
     let (clock, commands) = (index * 700, commands.iter().map(command_codec::encode_command).collect());
-    EncodedBatch(command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands }))
+    EncodedBatch(command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: [7; 16], commands }))
 }
 
 fn command(dice: &mut StdRng, term: u64, index: u64, n: u64) -> Command {

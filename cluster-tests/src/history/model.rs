@@ -96,7 +96,7 @@ pub fn refusal(state: &State, write: &Write) -> Option<Refused> {
     }
 }
 
-/// Carries out a write that is not refused. The key of a lock is the revision, as it was before feature level 2.
+/// Carries out a write that is not refused. The key of a lock is its revision: nothing else is known of one that nobody was told.
 pub fn apply(state: &mut State, write: &Write, revision: u64) -> Written {
     apply_told(state, write, revision, None)
 }

@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quorate_crossing::store::{Store, batch};
-use quorate_store::level;
 use quorate_store::types::{Action, Command, Maintenance};
 
 use super::http::Doorkeeper;
@@ -45,7 +44,6 @@ fn furnished() -> &'static Store {
     static STORE: OnceLock<Store> = OnceLock::new();
     STORE.get_or_init(|| {
         let mut life = Life { store: Store::default() };
-        life.maintain(Maintenance::RaiseLevel { level: level::KNOWN });
         let made = samples::life().commands;
         made.iter().for_each(|command| life.apply(command));
         life.store

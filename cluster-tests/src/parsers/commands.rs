@@ -81,9 +81,7 @@ pub fn samples() -> Vec<Vec<u8>> {
     let mut all: Vec<_> =
         life.commands.iter().map(|command| of_kind(0, &command_codec::encode_command(command))).collect();
     all.truncate(20);
-    let seeded = samples::batch(&life.commands[..3]);
-    all.push(of_kind(1, &command_codec::encode_batch(&seeded)));
-    all.push(of_kind(1, &command_codec::encode_batch(&Batch { seed: None, ..seeded })));
+    all.push(of_kind(1, &command_codec::encode_batch(&samples::batch(&life.commands[..3]))));
     all.push(of_kind(2, &samples::entry_bytes(&life.commands[..2])));
     let replies: Vec<_> = life.replies.iter().map(codec::encode).collect();
     all.extend(samples::spread(&replies, 4).map(|reply| of_kind(3, reply)));

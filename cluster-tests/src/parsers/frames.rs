@@ -236,7 +236,10 @@ pub fn samples() -> Vec<Vec<u8>> {
         handshake::welcome_frame(&refused).into_bytes().to_vec(),
         whole(FrameKind::Ping, Vec::new()),
         whole(FrameKind::Call, codec::encode(&PeerRequest::Forward { commands, is_urgent: false })),
-        whole(FrameKind::Call, codec::encode(&PeerRequest::Join { node_id: 4, member: member(), as_standby: true })),
+        whole(
+            FrameKind::Call,
+            codec::encode(&PeerRequest::Join { node_id: 4, member: member(), as_standby: true, invitation: None }),
+        ),
         whole(FrameKind::Answer, codec::encode(&PeerResponse::Forwarded { outcomes })),
         whole(
             FrameKind::Answer,

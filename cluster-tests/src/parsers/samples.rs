@@ -55,7 +55,7 @@ pub fn batch(commands: &[Command]) -> Batch {
     Batch {
         clock: 1_000,
         wall: WALL,
-        seed: Some([7; 16]),
+        seed: [7; 16],
         commands: commands.iter().map(command_codec::encode_command).collect(),
     }
 }

@@ -12,7 +12,6 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quorate_client::api::StatusAnswer;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -27,8 +26,6 @@ use crate::http::{Answer, Connection, Request};
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How long a stream is listened to.
 const LISTEN: Duration = Duration::from_millis(60);
-/// Between two looks at the feature level.
-const LEVEL_LOOK: Duration = Duration::from_millis(20);
 /// One of so many requests is sent again under its request id.
 const AGAIN_IN: u32 = 6;
 /// One of so many turns is a find by pages.
@@ -130,7 +127,6 @@ struct ApiClient {
 
 impl ApiClient {
     async fn work(mut self, mut dice: StdRng, think: Duration) {
-        self.wait_for_level().await;
         while !self.all.lock().is_over {
             self.next += usize::from(dice.random_ratio(1, 4));
             if dice.random_ratio(1, PAGES_IN) {
@@ -140,20 +136,6 @@ impl ApiClient {
                 self.perform(&ask, &mut dice).await;
             }
             tokio::time::sleep(think.mul_f64(0.5 + dice.random::<f64>())).await;
-        }
-    }
-
-    /// Waits until the cluster does what this build can. Locks from before feature level 2 are not part of a past moment, so pages
-    /// of a find would rightly differ.
-    async fn wait_for_level(&mut self) {
-        while !self.all.lock().is_over {
-            let status = self.send(&Request::get("/v1/cluster/status")).await;
-            let status = status.and_then(|answer| serde_json::from_slice::<StatusAnswer>(&answer.body).ok());
-            if status.is_some_and(|status| status.level == status.level_known) {
-                return;
-            }
-            self.next += 1;
-            tokio::time::sleep(LEVEL_LOOK).await;
         }
     }
 

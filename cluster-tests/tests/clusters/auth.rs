@@ -10,7 +10,6 @@ use std::time::Duration;
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, Error, Value};
-use quorate_store::level;
 use tempfile::TempDir;
 
 use crate::guide::built;
@@ -48,13 +47,6 @@ impl Guarded {
         }
         let mut guarded = Self { cluster, dir, app: String::new() };
         let root = guarded.client(ROOT);
-        eventually("the cluster is at its level", PATIENCE, async || {
-            let nodes = root.status_of_all().await.map_err(|error| error.to_string())?;
-            let levels: Vec<_> = nodes.into_iter().filter_map(|node| Some(node.status.ok()?.level)).collect();
-            let is_there = levels.len() == 3 && levels.iter().all(|reached| *reached >= level::TENANTS);
-            if is_there { Ok(()) } else { Err(format!("levels {levels:?}")) }
-        })
-        .await;
         root.access().set_role("app", grants("orders/")).await.expect("a role");
         root.access().set_user("app", ["app"]).await.expect("a user");
         guarded.app = root.access().create_token("app").await.expect("a token").token.0;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use cluster_tests::fill::fill;
-use cluster_tests::{Cluster, Connection, PATIENCE, Request, eventually};
+use cluster_tests::{Cluster, Connection, Request, eventually};
 use quorate_client::api::{ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState};
-use quorate_store::level::HARDENED;
 use serde_json::{Value, json};
 
 const JOBS: u64 = 2_000;
@@ -32,12 +31,6 @@ async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
     let mut cluster = Cluster::start().await;
     let declared = put_rules(&cluster, "jobs", json!({"indexes": [["state", "due"]]})).await;
     assert_eq!(declared.indexes[0].state, IndexState::Ready, "an index of nothing is there at once");
-    // From this level on keys of locks are secret.
-    eventually("the level is raised", PATIENCE, async || match cluster.status(1).await?.level {
-        level if level >= HARDENED => Ok(()),
-        level => Err(format!("level {level}")),
-    })
-    .await;
     // Half of them are due, in another order than that of their keys.
     let job = |n: u64| json!({"state": "waiting", "due": if n.is_multiple_of(2) { 2 * JOBS - n } else { 9_000_000_000_000_000 }});
     fill(&cluster.client_without(None), 2 * JOBS, |n| format!("jobs/{n:05}"), job).await;

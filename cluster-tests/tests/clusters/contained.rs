@@ -37,7 +37,6 @@ async fn a_command_that_panics_is_taken_back_on_all_nodes_and_everything_else_go
     }
     cluster.start_all();
     cluster.wait_all_ready().await;
-    cluster.wait_level().await;
 
     put(&cluster, 1, "before", "b-1").await.expect_success();
     assert_internal(&put(&cluster, 1, KEY, "boom-1").await);

@@ -18,7 +18,6 @@ use cluster_tests::{PATIENCE, Request, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::MemberRole;
 use quorate_node::EXIT_REMOVED;
-use quorate_store::level;
 
 use super::guide::built;
 
@@ -286,17 +285,6 @@ impl Kubelet {
         .await;
     }
 
-    /// Waits for the level from which on the cluster keeps who was removed.
-    async fn wait_level(&self) {
-        eventually("the cluster is at its level", PATIENCE, async || {
-            let nodes = self.client().status_of_all().await.map_err(|error| error.to_string())?;
-            let levels: Vec<_> = nodes.into_iter().filter_map(|node| Some(node.status.ok()?.level)).collect();
-            let is_there = !levels.is_empty() && levels.iter().all(|reached| *reached >= level::TENANTS);
-            if is_there { Ok(()) } else { Err(format!("levels {levels:?}")) }
-        })
-        .await;
-    }
-
     async fn write(&self, key: &str) {
         let put = async || self.client().put(key, quorate_client::Value::json(&1).expect("JSON")).await;
         eventually("a write", PATIENCE, async || put().await.map(|_| ()).map_err(|error| error.to_string())).await;
@@ -341,7 +329,6 @@ async fn three_pods(is_open: bool) -> Option<Kubelet> {
     kubelet.scale(FOUNDERS);
     kubelet.wait_ready(1..=FOUNDERS).await;
     kubelet.wait_members(&[1, 2, 3]).await;
-    kubelet.wait_level().await;
     Some(kubelet)
 }
 

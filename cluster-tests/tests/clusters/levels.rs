@@ -1,9 +1,11 @@
-//! The feature level of real clusters: raised once every member agrees to it, and not before.
+//! The feature level of real clusters: raised once every member agrees to it, and not before. Tried with the level that only tests
+//! know.
 
 use std::time::{Duration, Instant};
 
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::StatusAnswer;
+use quorate_store::level::{FIRST, NEXT};
 
 async fn levels(cluster: &Cluster) -> Result<Vec<(u32, u32)>, String> {
     let mut levels = Vec::new();
@@ -17,7 +19,9 @@ async fn levels(cluster: &Cluster) -> Result<Vec<(u32, u32)>, String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_level_waits_for_the_member_that_does_not_agree_and_survives_restarts() {
     let mut cluster = Cluster::new(Settings::default());
-    cluster.set_flag(3, "--feature-level-max", 0);
+    for id in [1, 2] {
+        cluster.set_next_build(id, true);
+    }
     cluster.start_all();
     cluster.wait_all_ready().await;
     // The leader has asked often enough by then.
@@ -26,17 +30,23 @@ async fn the_level_waits_for_the_member_that_does_not_agree_and_survives_restart
         Request::put("levels", "1").send(cluster.client_address(1)).await.expect("an answer").expect_success();
     }
     let before = levels(&cluster).await.expect("all answer");
-    assert!(before.iter().all(|(level, _)| *level == 0), "{before:?}: one member does not agree");
-    assert_eq!(before[2].1, 0, "it says so");
-    let known = before[0].1;
-    assert!(known > 0, "this build knows a level");
+    assert_eq!(before, [(FIRST, NEXT), (FIRST, NEXT), (FIRST, FIRST)], "one member does not agree");
+
+    // It knows the level as well now, and is told not to agree to it yet.
+    cluster.stop(3).await;
+    cluster.set_next_build(3, true);
+    cluster.set_flag(3, "--feature-level-max", FIRST);
+    cluster.bring_up(3).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = levels(&cluster).await.expect("all answer");
+    assert!(before.iter().all(|(level, _)| *level == FIRST), "{before:?}");
 
     cluster.stop(3).await;
     cluster.unset_flags(3);
     cluster.bring_up(3).await;
     let raised = async || {
         let now = levels(&cluster).await?;
-        if now.iter().all(|level| *level == (known, known)) { Ok(()) } else { Err(format!("{now:?}")) }
+        if now.iter().all(|level| *level == (NEXT, NEXT)) { Ok(()) } else { Err(format!("{now:?}")) }
     };
     eventually("every node has raised the level", PATIENCE, raised).await;
 
@@ -44,6 +54,6 @@ async fn the_level_waits_for_the_member_that_does_not_agree_and_survives_restart
     cluster.start_all();
     cluster.wait_all_ready().await;
     let after = levels(&cluster).await.expect("all answer");
-    assert!(after.iter().all(|level| *level == (known, known)), "{after:?}: a level is part of the state");
+    assert!(after.iter().all(|level| *level == (NEXT, NEXT)), "{after:?}: a level is part of the state");
     cluster.assert_agreement().await;
 }

@@ -65,7 +65,6 @@ mod restart;
 mod roll;
 mod rolling_upgrade;
 mod task_crashes;
-mod upgrade;
 
 // Disks that cannot be trusted.
 mod auth;

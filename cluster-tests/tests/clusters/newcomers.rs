@@ -180,7 +180,6 @@ async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alon
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nodes_use_tls_a_newcomer_needs_an_invitation_of_its_own() {
     let (mut cluster, dir, pki) = with_tls_between_nodes().await;
-    cluster.wait_level().await;
     let token = dir.path().join("join.token");
     for id in [4, 5] {
         cluster.add_node(id);

@@ -46,7 +46,6 @@ impl Guarded {
             })
             .await;
         }
-        cluster.wait_level().await;
         Self { cluster, dir }
     }
 

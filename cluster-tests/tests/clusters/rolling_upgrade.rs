@@ -2,7 +2,7 @@
 //! history.
 //!
 //! `QUORATE_OLD_NODE` names the program to upgrade from (`scripts/conformance upgrade` builds the one of the commit before). Without
-//! it this build plays both: one that agrees to no more than the level before, and one that knows the newest.
+//! it this build plays both: as it is, and as one that knows the level after its own, which only tests know.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use cluster_tests::workload::scenarios::Pace;
 use cluster_tests::workload::set::Set;
 use cluster_tests::workload::{Workload, tasks::Tasks};
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
-use quorate_store::level::KNOWN;
+use quorate_store::level::NEXT;
 use rand::rngs::StdRng;
 
 const LEVEL_MAX: &str = "--feature-level-max";
@@ -47,14 +47,14 @@ struct Roll {
 impl Roll {
     /// From its next start on a node is this.
     fn configure(&self, cluster: &mut Cluster, id: u64, step: Step) {
+        cluster.set_next_build(id, step != Step::Back);
         match step {
             Step::Back => cluster.set_program(id, self.old.clone()),
             Step::Forward | Step::ForGood => cluster.set_program(id, None),
         }
-        // Without another program a node plays the old one by its flag.
         match step {
-            Step::ForGood => cluster.unset_flags(id),
-            Step::Forward | Step::Back => cluster.set_flag(id, LEVEL_MAX, self.level),
+            Step::Forward => cluster.set_flag(id, LEVEL_MAX, self.level),
+            Step::Back | Step::ForGood => cluster.unset_flags(id),
         }
     }
 }
@@ -99,12 +99,9 @@ async fn a_rolling_upgrade_under_load_goes_forth_and_back_and_loses_nothing() {
     assert!(old.iter().all(|path| path.is_file()), "QUORATE_OLD_NODE names {old:?}, which is no file");
     let settings = Settings::default().flag("--snapshot-every-entries", 300).flag("--keep-log-entries", 50);
     let mut cluster = Cluster::new(settings);
-    let mut roll = Roll { old, level: KNOWN - 1, steps: vec![Step::Forward, Step::Back, Step::Forward, Step::ForGood] };
+    let mut roll = Roll { old, level: 0, steps: vec![Step::Forward, Step::Back, Step::Forward, Step::ForGood] };
     for id in cluster.ids() {
         cluster.set_program(id, roll.old.clone());
-        if roll.old.is_none() {
-            cluster.set_flag(id, LEVEL_MAX, roll.level);
-        }
     }
     cluster.start_all();
     cluster.wait_all_ready().await;
@@ -142,7 +139,7 @@ async fn a_rolling_upgrade_under_load_goes_forth_and_back_and_loses_nothing() {
     };
     plan.run(&mut cluster, &mut roll, &mut seeded()).await.assert_sound();
     let raised = async || match levels(&cluster).await {
-        levels if levels.iter().all(|level| *level == KNOWN) => Ok(()),
+        levels if levels.iter().all(|level| *level == NEXT) => Ok(()),
         levels => Err(format!("{levels:?}")),
     };
     eventually("the level is raised once all agree", PATIENCE, raised).await;

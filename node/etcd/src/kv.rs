@@ -13,7 +13,6 @@ use quorate_store::types::{
     self, Action, Branched, Command, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::Code;
 
 use crate::app::Consistency;
 use crate::gateway::admission::classes::RequestClass;
@@ -32,9 +31,6 @@ use crate::{past, range, status, txn};
 
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
 const PLANS_MAX: usize = 64;
-
-const BELOW_LEVEL: &str =
-    "quorate: transactions over ranges come with feature level 4, and not every member is known to have it yet";
 
 /// Reads a range.
 pub struct Range;
@@ -224,8 +220,6 @@ impl Unary for Compact {
 fn only_result(reply: &mut Reply) -> Result<StepReply, Status> {
     match &mut reply.outcome {
         Outcome::Txn(TxnReply { results, .. }) if results.len() == 1 => Ok(results.swap_remove(0)),
-        // Only what cannot write comes so far: the rest is refused before it is proposed.
-        Outcome::Rejected(Rejection::Unsupported(_)) => Err(Status::new(Code::Unavailable, BELOW_LEVEL)),
         _ => Err(status::of_reply("", reply)),
     }
 }

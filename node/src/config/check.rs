@@ -110,7 +110,9 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         otlp_endpoint: args.otlp_endpoint.and_then(|endpoint| collector(&endpoint, faults)),
         trace_percent: faults.size("trace_percent", args.trace_percent.unwrap_or(1) as usize, 0, 100) as u32,
         trace_parents: args.trace_parents.unwrap_or_default(),
-        feature_level_max: args.feature_level_max.map_or(level::KNOWN, |max| max.min(level::KNOWN)),
+        feature_level_max: args
+            .feature_level_max
+            .map_or(level::newest(), |max| max.clamp(level::FIRST, level::newest())),
         heartbeat,
         election_min,
         election_max,

@@ -52,6 +52,8 @@ fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
     }
     let config = with(&["--feature-level-max", "4000000000"]).expect("good");
     assert_eq!(config.feature_level_max, quorate_store::level::KNOWN, "nobody agrees to what it does not know");
+    let config = with(&["--feature-level-max", "0"]).expect("good");
+    assert_eq!(config.feature_level_max, quorate_store::level::FIRST, "every cluster is at the first");
 }
 
 #[test]

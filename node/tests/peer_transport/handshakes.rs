@@ -160,14 +160,14 @@ async fn another_protocol_version_is_answered_with_a_sentence() {
     assert!(read_welcome(&newer).unwrap_err().contains("protocol 99"));
 }
 
-/// A build of before, which knows no newer protocol than version 3.
-fn older(id: u64) -> Setup {
-    Setup { protocol: Versions::new(3, 3, 3), ..Setup::new(id) }
+/// A build of later, which knows a protocol that no build knows so far.
+fn newer(id: u64) -> Setup {
+    Setup { protocol: Versions::new(1, 2, 2), ..Setup::new(id) }
 }
 
 #[tokio::test]
 async fn a_node_and_one_of_the_build_before_talk_in_the_protocol_of_that() {
-    let (new, old) = (node(1).await, older(2).start().await);
+    let (new, old) = (newer(1).start().await, node(2).await);
     for (from, to) in [(&new, &old), (&old, &new), (&new, &old)] {
         let (sender, mut spoken) = tokio::sync::mpsc::unbounded_channel();
         to.service.on_request(move |from, _| {
@@ -175,7 +175,7 @@ async fn a_node_and_one_of_the_build_before_talk_in_the_protocol_of_that() {
             async { PeerResponse::Done }.boxed()
         });
         assert_eq!(from.net.call(&to.addr, Some(to.id), DIGEST, soon()).await, Ok(PeerResponse::Done));
-        assert_eq!(spoken.recv().await, Some(3));
+        assert_eq!(spoken.recv().await, Some(1));
     }
     // It began in its own protocol once, and not again for each connection.
     let (_, app) = &old.net.counters().channels[ChannelKind::App.code() as usize];

@@ -260,7 +260,8 @@ async fn a_node_that_nobody_knows_asks_only_to_become_a_member() {
         let reason = refusal(&one, &two, question).await;
         assert!(reason.contains("no member of this cluster"), "{reason}");
     }
-    let join = PeerRequest::Join { node_id: 1, member: (&one.member()).into(), as_standby: false };
+    let member = (&one.member()).into();
+    let join = PeerRequest::Join { node_id: 1, member, as_standby: false, invitation: None };
     for question in [PeerRequest::Hello, join, PeerRequest::Members(MemberQuestion::AmI)] {
         assert_eq!(one.net.call(&two.addr, Some(2), question, soon()).await, Ok(PeerResponse::Done));
     }

@@ -24,12 +24,12 @@ use crate::durable;
 use crate::identity::Identity;
 use crate::versions::Versions;
 
-mod v2;
+mod v1;
 #[cfg(test)]
-mod v3;
+mod v2;
 
-/// Versions of segments and groups. (1 kept the log in RocksDB; no release wrote it. 3 is known to tests alone.)
-pub const SEGMENTS: Versions = Versions::new(2, if cfg!(test) { 3 } else { 2 }, 2);
+/// Versions of segments and groups. (2 is known to tests alone.)
+pub const SEGMENTS: Versions = Versions::new(1, if cfg!(test) { 2 } else { 1 }, 1);
 
 /// Where the first group starts.
 pub const FIRST_GROUP: u64 = BLOCK as u64;
@@ -185,9 +185,9 @@ fn header(format: u32, number: u64, capacity: u64, identity: &Identity) -> [u8; 
     header[12..16].copy_from_slice(&format.to_le_bytes());
     let fields = &mut header[16..];
     match format {
-        2 => v2::put(fields, number, capacity, identity),
+        1 => v1::put(fields, number, capacity, identity),
         #[cfg(test)]
-        3 => v3::put(fields, number, capacity, identity),
+        2 => v2::put(fields, number, capacity, identity),
         other => panic!("no build makes segments of format {other}"),
     }
     let checksum = crc32fast::hash(&header[12..]);
@@ -209,7 +209,7 @@ fn check_header(found: &[u8; HEADER_BYTES], number: u64, length: u64, identity: 
         return Ok(());
     }
     Err(SegmentError::Damaged(match format {
-        2 => v2::difference(&found[16..], &expected[16..]),
+        1 => v1::difference(&found[16..], &expected[16..]),
         _ => "its header is that of another segment".to_owned(),
     }))
 }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_segment_opens_only_as_it_was_made() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Segment::make(dir.path(), 3, (2, 5 << 20), &identity(1), |_| {}).unwrap();
+        let made = Segment::make(dir.path(), 3, (1, 5 << 20), &identity(1), |_| {}).unwrap();
         assert_eq!(made.read(FIRST_GROUP, 100).unwrap(), vec![0; 100]);
         let opened = Segment::open(dir.path(), 3, &identity(1)).unwrap();
         assert_eq!((opened.number(), opened.capacity()), (3, 5 << 20));

@@ -40,7 +40,7 @@ fn segments_of_two_versions_are_one_log_and_either_build_goes_on_with_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let mut next = 1;
     // The build of before, the newer one, and back again.
-    for format in [2, 3, 2] {
+    for format in [1, 2, 1] {
         let mut log = open(dir.path(), format);
         assert_eq!(log.last_index(), next - 1);
         runtime.block_on(async {
@@ -51,7 +51,7 @@ fn segments_of_two_versions_are_one_log_and_either_build_goes_on_with_it() {
         log.close();
     }
     let found = formats(dir.path());
-    assert!(found.contains(&2) && found.contains(&3), "{found:?}");
+    assert!(found.contains(&1) && found.contains(&2), "{found:?}");
     let facts = inspect(dir.path(), &identity(), &mut |_| {}).expect("a check reads both").0;
     assert_eq!((facts.first, facts.next), (1, next));
 }

@@ -9,13 +9,12 @@ use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, TaskRow};
 use crate::keyspace::{entry, family, family_range, quota};
 use crate::state::StateFault;
-use crate::types::{PrefixUse, PrincipalUse, QuotaState, QuotaSubject, SessionId, TaskState};
+use crate::types::{PrefixUse, PrincipalUse, QuotaSubject, SessionId, TaskState};
 use rocksdb::DB;
 
 /// What is found for each subject, while the rows go by in their order.
 #[derive(Debug, Default)]
 pub(super) struct QuotaCounts {
-    state: QuotaState,
     /// What is said of each prefix, and what is found.
     prefixes: BTreeMap<Vec<u8>, (PrefixUse, PrefixUse)>,
     /// How long they are.
@@ -30,9 +29,6 @@ impl QuotaCounts {
     /// Reads what is said; rows that cannot be decoded are told when they come.
     pub(super) fn begin(rocks: &DB) -> Result<Self, StateFault> {
         let mut counts = Self::default();
-        if let Some(row) = rocks.get_pinned(quota::STATE_KEY)? {
-            counts.state = codec::decode(&row).unwrap_or_default();
-        }
         let (start, end) = family_range(family::QUOTA_USE);
         let mut rows = rocks.raw_iterator();
         rows.seek(&start);
@@ -78,7 +74,7 @@ impl QuotaCounts {
             }
             family::SESSION => {
                 let (id, row) = (session::decode_key(row_key)?, codec::decode::<SessionRow>(value)?);
-                if !row.principal.is_empty() && self.state.counts(id) {
+                if !row.principal.is_empty() {
                     self.found.entry(row.principal.clone()).or_default().sessions += 1;
                     self.owners.insert(id, row.principal);
                 }
@@ -104,15 +100,15 @@ impl QuotaCounts {
         }
     }
 
-    /// What differs, once all rows went by. Below the feature level nothing is counted.
-    pub(super) fn faults(&self, is_counted: bool) -> Vec<String> {
+    /// What differs, once all rows went by.
+    pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (prefix, (said, found)) in &self.prefixes {
             if said != found {
                 faults.push(format!("the quota of {} counts {said:?}, there is {found:?}", prefix.escape_ascii()));
             }
         }
-        if is_counted && self.said != self.found {
+        if self.said != self.found {
             faults.push(format!("principals are said to have {:?}, they have {:?}", self.said, self.found));
         }
         faults

@@ -19,7 +19,7 @@ use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::CollectionRow;
 use crate::types::{
     BarrierRow, ContentKind, Elected, InvitationRow, LatchRow, PrefixUse, PrincipalUse, QuotaRow, QuotaState,
-    QuotaSubject, RemovedRow, RoleRow, SessionId, TokenRow, UserRow,
+    QuotaSubject, RemovedRow, RoleRow, TokenRow, UserRow,
 };
 
 /// Families in order, with what their rows are called.
@@ -60,7 +60,6 @@ pub const NAMES: [(u8, &str); 42] = [
     (family::FAULT, "commands that faulted"),
     (family::PARKED, "work set aside"),
     (family::FAULT_COUNTS, "counts of faults"),
-    (family::REPAIR, "what is still to be healed"),
     (family::INVITATION, "invitations of newcomers"),
     (family::REMOVED_MEMBER, "members of before"),
     (family::QUOTA, "quotas"),
@@ -112,7 +111,6 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::FAULT => fault::decode_key(row_key).and_then(|_| whole::<FaultRow>(value)),
         family::PARKED => fault::decode_parked(row_key).and_then(|_| whole::<ParkedRow>(value)),
         family::FAULT_COUNTS => whole::<FaultCounts>(value),
-        family::REPAIR => whole::<SessionId>(value),
         family::INVITATION => members::decode_invitation(row_key).and_then(|_| whole::<InvitationRow>(value)),
         family::REMOVED_MEMBER => members::decode_removed(row_key).and_then(|_| whole::<RemovedRow>(value)),
         family::QUOTA => quota::decode_key(row_key).and_then(|_| whole::<QuotaRow>(value)),

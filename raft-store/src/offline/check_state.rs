@@ -16,9 +16,8 @@ use crate::document::Json;
 use crate::keyspace::lock_queue::{self, LockHead};
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
-use crate::keyspace::{access, deadline, entry, family, family_range, fault, index, lock, repair, timer};
-use crate::level;
-use crate::machine::{Sizes, Vars};
+use crate::keyspace::{access, deadline, entry, family, family_range, fault, index, lock, timer};
+use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
 use crate::state::{Db, StateFault};
@@ -105,8 +104,6 @@ struct Looking<'d> {
     quotas: QuotaCounts,
     /// Work that was set aside, by the family of its row.
     parked: BTreeMap<u8, u64>,
-    /// Whether the bytes of sessions are those of their entries: builds before that level let them drift.
-    has_exact_sums: bool,
 }
 
 impl<'d> Looking<'d> {
@@ -131,10 +128,7 @@ impl<'d> Looking<'d> {
             roles_of_users: 0,
             quotas: QuotaCounts::default(),
             parked: BTreeMap::new(),
-            has_exact_sums: false,
         };
-        looking.has_exact_sums =
-            looking.record.vars.level >= level::HARDENED && rocks.get_pinned(repair::ROW_KEY)?.is_none();
         // Entries come before the collections that say which indexes they are in.
         looking.read_collections()?;
         looking.quotas = QuotaCounts::begin(rocks)?;
@@ -199,10 +193,9 @@ impl<'d> Looking<'d> {
         Ok(())
     }
 
-    /// The end of a lock is noted until it has come; from feature level 2 on the entry says by itself that it has.
+    /// The end of a lock is noted until it has come; then the entry says by itself that it has.
     fn lock(&mut self, row_key: &[u8], wanted: &[u8], until: u64) -> Result<(), StateFault> {
-        let Vars { clock, level, .. } = self.record.vars;
-        if level < level::HARDENED || until > clock {
+        if until > self.record.vars.clock {
             self.locks += 1;
             return self.expect(row_key, wanted);
         }
@@ -282,7 +275,7 @@ impl<'d> Looking<'d> {
             self.found.fault(format!("{} things are counted on session {id}, there are {found}", row.attached));
         }
         let bytes = self.entry_bytes(&start, &end)?;
-        if bytes != row.bytes && self.has_exact_sums {
+        if bytes != row.bytes {
             self.found.fault(format!("session {id} says {} bytes of entries, they have {bytes}", row.bytes));
         }
         self.expect(row_key, &timer::row_key(row.armed_at, timer::TimerKind::Session, &id.0.to_be_bytes()))
@@ -453,7 +446,7 @@ impl<'d> Looking<'d> {
         for (queue, counts) in std::mem::take(&mut self.queues) {
             self.found.fault(format!("tasks {counts:?} of {}, which has no row", queue.escape_ascii()));
         }
-        for fault in self.quotas.faults(vars.level >= level::TENANTS) {
+        for fault in self.quotas.faults() {
             self.found.fault(fault);
         }
         if self.digest != vars.digest() {

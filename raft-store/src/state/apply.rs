@@ -308,7 +308,7 @@ mod tests {
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let command = Command::unnamed(Action::Write(op));
         let batch =
-            Batch { clock: index, wall: index, seed: None, commands: vec![command_codec::encode_command(&command)] };
+            Batch { clock: index, wall: index, seed: [7; 16], commands: vec![command_codec::encode_command(&command)] };
         let payload = EntryPayload::Normal(EncodedBatch(command_codec::encode_batch(&batch)));
         LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload }
     }

@@ -11,7 +11,6 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::keyspace::audit;
 use crate::keyspace::{after_prefix, family, family_range};
-use crate::level;
 use crate::types::CollectionRow;
 use crate::types::{Key, Revision};
 
@@ -36,7 +35,7 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
         return scan(moment, query, pin);
     };
     let converted;
-    let query = match collection.rules.converted(&query.criteria, pin.wall, level::KNOWN) {
+    let query = match collection.rules.converted(&query.criteria, pin.wall) {
         Cow::Borrowed(_) => query,
         Cow::Owned(criteria) => {
             converted = FindQuery { criteria, ..query.clone() };

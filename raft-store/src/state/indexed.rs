@@ -92,7 +92,7 @@ pub(crate) fn changed_since(
             return Ok(None);
         }
         for line in group.lines {
-            if let (AuditEffect::Changed { .. } | AuditEffect::RelockedFrom { .. }, Some(key)) = (line.effect, line.key)
+            if let (AuditEffect::Changed { .. } | AuditEffect::Relocked { .. }, Some(key)) = (line.effect, line.key)
                 && line.revision > revision
                 && key.as_bytes().starts_with(prefix)
             {

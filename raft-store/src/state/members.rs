@@ -26,7 +26,7 @@ impl StateReader {
         Ok(all.into_iter().map(|(_, row)| row).find(|row| row.used_by == Some(node)))
     }
 
-    /// Whether a node was removed with this disk. Nothing is known of removals from before feature level 5.
+    /// Whether a node was removed with this disk.
     pub fn was_removed(&self, node: NodeDisk) -> Result<bool, StateFault> {
         self.shared.with_moment(|moment| Ok(moment.snapshot.get_pinned(members::removed_key(node))?.is_some()))
     }

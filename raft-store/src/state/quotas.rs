@@ -12,7 +12,7 @@ use crate::codec;
 use crate::keyspace::bucket_use::{self, BucketUse};
 use crate::keyspace::{bucket, quota};
 use crate::machine::View;
-use crate::types::{PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject};
+use crate::types::{PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaSubject};
 
 /// A quota as it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct QuotaRead {
     pub bounds: QuotaBounds,
     /// What is used.
     pub used: QuotaUse,
-    /// Whether it is still counted, and refuses nothing.
+    /// Whether what was there before it is still counted, so that it refuses nothing; never of a principal.
     pub is_counting: bool,
 }
 
@@ -40,7 +40,7 @@ pub enum QuotaUse {
 
 /// Quotas, and what has a bound beside them.
 impl StateReader {
-    /// What is kept for retries and of refusals for a while; below the feature level it is not counted.
+    /// What is kept for retries and of refusals for a while.
     pub fn kept_for_a_while(&self) -> Result<BucketUse, StateFault> {
         self.shared.with_moment(|moment| {
             let clock = moment.at.clock;
@@ -67,7 +67,7 @@ impl StateReader {
                 }
                 QuotaSubject::Default => {
                     let bounds = row.as_ref().map_or(QuotaBounds::USUAL, |row| row.bounds);
-                    Ok(Some(QuotaRead { row, bounds, used: QuotaUse::Nobody, is_counting: is_counting(moment)? }))
+                    Ok(Some(QuotaRead { row, bounds, used: QuotaUse::Nobody, is_counting: false }))
                 }
             }
         })
@@ -132,13 +132,7 @@ fn of_principal(moment: &Moment<'_>, row: Option<QuotaRow>, used: PrincipalUse) 
             usual.map_or(QuotaBounds::USUAL, |row| row.bounds)
         }
     };
-    Ok(QuotaRead { row, bounds, used: QuotaUse::Principal(used), is_counting: is_counting(moment)? })
-}
-
-/// Whether sessions of before the feature level are still being counted.
-fn is_counting(moment: &Moment<'_>) -> Result<bool, StateFault> {
-    let state: Option<QuotaState> = decoded(moment, quota::STATE_KEY)?;
-    Ok(state.is_some_and(|state| state.sessions_from.is_some()))
+    Ok(QuotaRead { row, bounds, used: QuotaUse::Principal(used), is_counting: false })
 }
 
 /// Rows with their keys, as they are.

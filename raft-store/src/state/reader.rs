@@ -26,8 +26,7 @@ use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPos
 use crate::codec;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
-use crate::keyspace::{entry, family, family_range, history, quota, repair};
-use crate::level::Level;
+use crate::keyspace::{entry, family, family_range, history, quota};
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::CollectionRow;
@@ -205,11 +204,6 @@ impl StateReader {
         self.shared.epoch_revision()
     }
 
-    /// The feature level; cheap.
-    pub fn level(&self) -> Level {
-        self.shared.level()
-    }
-
     /// Waits until `index` is applied here and visible to reads. Returns at once where it is.
     pub async fn wait_applied(&self, index: u64) {
         self.shared.applied_mark.wait(index).await;
@@ -291,12 +285,9 @@ impl StateReader {
         self.shared.state_dir()
     }
 
-    /// Whether sums that older builds let drift are still to be healed, or something is still to be counted for quotas.
-    pub fn has_repair_work(&self) -> Result<bool, StateFault> {
+    /// Whether something is still to be counted for quotas.
+    pub fn has_counting_work(&self) -> Result<bool, StateFault> {
         self.shared.with_moment(|moment| {
-            if moment.snapshot.get_pinned(repair::ROW_KEY)?.is_some() {
-                return Ok(true);
-            }
             let state = moment.snapshot.get_pinned(quota::STATE_KEY)?;
             let state: Option<QuotaState> = state.map(|row| codec::decode(&row)).transpose()?;
             Ok(state.is_some_and(|state| state.has_work()))

@@ -9,26 +9,14 @@ use crate::keyspace::bucket;
 use crate::keyspace::request::{self, KeptReply};
 use crate::types::RequestId;
 
-/// The kept answer of an id of `owner`, as apply finds it; or else one of the time when ids belonged to nobody, whoever asked.
+/// The kept answer of an id of `owner`, as apply finds it.
 pub(crate) fn kept(moment: &Moment<'_>, owner: &str, id: &RequestId) -> Result<Option<KeptReply>, StateFault> {
-    let read = |bucket, owner| -> Result<Option<KeptReply>, StateFault> {
-        let row = moment.snapshot.get_pinned(request::row_key(bucket, owner, &id.0))?;
-        Ok(row.map(|row| codec::decode(&row)).transpose()?)
-    };
-    let mut of_others = None;
     for bucket in live(moment).rev() {
-        let own = read(bucket, owner)?.filter(|kept| kept.principal == owner || owner.is_empty());
-        if own.is_some() {
-            return Ok(own);
-        }
-        if let Some(shared) = read(bucket, "")? {
-            if shared.principal == owner {
-                return Ok(Some(shared));
-            }
-            of_others.get_or_insert(shared);
+        if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, owner, &id.0))? {
+            return Ok(Some(codec::decode(&row)?));
         }
     }
-    Ok(of_others)
+    Ok(None)
 }
 
 /// Whose an id is that has an owner: at most `limit` names.

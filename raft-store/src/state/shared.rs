@@ -24,7 +24,6 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault, StateOptions};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::level::Level;
 use crate::machine::{self, Fault, Most, Sizes, View};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::Revision;
@@ -171,11 +170,6 @@ impl Shared {
     /// The revision at which the present epoch began.
     pub(crate) fn epoch_revision(&self) -> Revision {
         self.applied.lock().vars.epoch_revision
-    }
-
-    /// The feature level published last.
-    pub(crate) fn level(&self) -> Level {
-        self.applied.lock().vars.level
     }
 
     /// The access revision published last.

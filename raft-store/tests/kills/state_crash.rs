@@ -199,7 +199,7 @@ fn a_state_that_a_newer_build_has_gone_on_with_is_refused_and_stays_as_it_is() {
     let database = rocksdb_of(dir.path());
     let row = database.get(APPLIED_KEY).unwrap().unwrap();
     let mut record: AppliedRecord = codec::decode(&row).unwrap();
-    record.vars.level = level::KNOWN + 1;
+    record.vars.level = level::NEXT + 1;
     database.put(APPLIED_KEY, codec::encode(&record)).unwrap();
     drop(database);
     let refusal = refusal(dir.path());

@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
 use quorate_store::keyspace::lock;
-use quorate_store::level;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::state::{
@@ -398,7 +397,7 @@ fn all_pages_show_the_locks_of_one_moment_and_so_does_its_revision() {
     let mut rng = Rng::seeded("all_pages_show_the_locks_of_one_moment_and_so_does_its_revision");
     runtime().block_on(async {
         let many: Vec<_> = (0..12).map(|n| document(format!("p/{n:02}"), format!("{{\"a\":{}}}", n % 5))).collect();
-        let first = [maintain(Maintenance::RaiseLevel { level: level::HARDENED }), rules("p", r#"[["a"]]"#)];
+        let first = [rules("p", r#"[["a"]]"#)];
         apply(&mut state, vec![blank(0), batch(1, 1, &first), batch(2, 1, &many)]).await;
         let mut lockers = Lockers { index: 2, clock: 1, keys: Default::default() };
         let free = r#"[{"field":"$locked","op":"eq","value":false}]"#;

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::path::Path;
 
 use quorate_store::backup::Taker;
-use quorate_store::level::KNOWN;
 use quorate_store::offline::{RestoreOptions, restore};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{QuotaUse, StateOptions, StateReader};
@@ -33,8 +32,7 @@ const TWO: QuotaBounds = QuotaBounds { sessions: Some(2), entries: None, locks: 
 
 /// Entries of before the quota of their prefix, sessions of three users, and quotas of two of those.
 async fn fill(state: &mut StateMachine) {
-    let raise = Command::unnamed(Action::Maintain(Maintenance::RaiseLevel { level: KNOWN }));
-    apply(state, vec![blank(0), batch(1, 1, &[raise, put("t/a", "1"), put("t/b", "22")])]).await;
+    apply(state, vec![blank(0), batch(1, 1, &[put("t/a", "1"), put("t/b", "22")])]).await;
     let commands = [
         set(prefix("t/"), TEN),
         set(prefix("t/x/"), TEN),
@@ -50,8 +48,8 @@ async fn fill(state: &mut StateMachine) {
 
 async fn count(state: &mut StateMachine, reader: &StateReader, from: u64) {
     let mut index = from;
-    while reader.has_repair_work().unwrap() {
-        apply(state, vec![batch(index, 3, &[maintain(Maintenance::Repair)])]).await;
+    while reader.has_counting_work().unwrap() {
+        apply(state, vec![batch(index, 3, &[maintain(Maintenance::Count)])]).await;
         index += 1;
         assert!(index < from + 100, "it does not end");
     }

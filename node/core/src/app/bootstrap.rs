@@ -368,8 +368,10 @@ async fn join(
     record(service, cluster_id).await?;
     let (node_id, member, as_standby) = (app.node_id(), service.member.clone(), credential.as_standby);
     let question = match credential.invitation().await? {
-        Shown::Nothing => PeerRequest::Join { node_id, member, as_standby },
-        Shown::Invitation(invitation) => PeerRequest::JoinInvited { node_id, member, as_standby, invitation },
+        Shown::Nothing => PeerRequest::Join { node_id, member, as_standby, invitation: None },
+        Shown::Invitation(invitation) => {
+            PeerRequest::Join { node_id, member, as_standby, invitation: Some(invitation) }
+        }
         // As below: it may be made safe while this node waits.
         Shown::Open(reason) => {
             credential.say(&reason);

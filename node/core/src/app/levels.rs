@@ -17,16 +17,13 @@ use crate::peer::message::{PeerRequest, PeerResponse};
 
 /// How often the leader looks whether the level can be raised.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The same in a cluster that has just begun: until it has a level, it refuses what its first user may ask for.
-const LOOK_AT_FIRST: Duration = Duration::from_millis(50);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
 
 /// Runs for as long as the node; does nothing while another node leads, or while the level is `own_max` already.
 pub async fn run(parts: Arc<ProposerParts>, own_max: Level) {
     loop {
-        let is_new = parts.state.applied().level == 0;
-        tokio::time::sleep(if is_new { LOOK_AT_FIRST } else { LOOK_EVERY }).await;
+        tokio::time::sleep(LOOK_EVERY).await;
         let reached = parts.state.applied().level;
         if parts.view.now().leader != Some(parts.self_id) || reached >= own_max {
             continue;

@@ -32,8 +32,8 @@ const PLANS: usize = 256;
 /// How often the leader looks for indexes to build or to clear.
 const INDEX_EVERY: Duration = Duration::from_millis(250);
 
-/// How often it is looked whether something is to be healed, which is seldom.
-const REPAIR_EVERY: Duration = Duration::from_secs(2);
+/// How often it is looked whether something is to be counted for quotas, which is seldom.
+const COUNT_EVERY: Duration = Duration::from_secs(2);
 /// Entries taken into an index by one command: other writes go in between.
 const INDEX_ROWS: u32 = 256;
 
@@ -71,7 +71,7 @@ pub async fn run(parts: Arc<ProposerParts>, retention: Retention) {
         looked: now,
         compacting: None,
         indexed: now,
-        repaired: now,
+        counted: now,
     };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -97,8 +97,8 @@ struct Maintainer {
     compacting: Option<Revision>,
     /// When it was last seen that no index wants work.
     indexed: Instant,
-    /// When it was last seen that nothing is to be healed.
-    repaired: Instant,
+    /// When it was last seen that nothing is to be counted.
+    counted: Instant,
 }
 
 impl Maintainer {
@@ -116,11 +116,11 @@ impl Maintainer {
         }
         self.plan_tasks().await?;
         self.compact().await?;
-        if self.repaired.elapsed() >= REPAIR_EVERY {
-            if self.state().has_repair_work()? {
-                self.work_on(Maintenance::Repair).await;
+        if self.counted.elapsed() >= COUNT_EVERY {
+            if self.state().has_counting_work()? {
+                self.work_on(Maintenance::Count).await;
             } else {
-                self.repaired = Instant::now();
+                self.counted = Instant::now();
             }
         }
         if self.indexed.elapsed() >= INDEX_EVERY {

@@ -297,7 +297,6 @@ impl App {
 
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         self.check_disk()?;
-        self.check_level(&command)?;
         let _place = match self.passage(&command, deadline).await? {
             Passage::Log(place) => place,
             Passage::Answered(reply) => return Ok(*reply),
@@ -423,16 +422,6 @@ impl App {
     /// Whether this node trusts its state.
     pub fn integrity(&self) -> &Integrity {
         &self.inner.integrity
-    }
-
-    /// Refuses what members of before the cluster's feature level could not read.
-    fn check_level(&self, command: &Command) -> Result<(), AppError> {
-        let (needed, reached) = (command.action.level_needed(), self.inner.state.level());
-        if needed <= reached {
-            return Ok(());
-        }
-        let how = "it rises by itself once all members run a build that knows it";
-        Err(AppError::NotReady(format!("this needs feature level {needed}, the cluster is at {reached}: {how}")))
     }
 
     /// Why this node takes nothing that grows the state, if so.

@@ -18,7 +18,6 @@ use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use parking_lot::Mutex;
 use quorate_store::command_codec;
-use quorate_store::level;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
@@ -433,10 +432,8 @@ impl ProposerParts {
         let (leadership, clock) = self.stamp().await.ok_or(ProposalOutcome::NotProposed)?;
         let _under_way = self.clock.propose(leadership);
         let count = commands.len();
-        // Nodes that do not know the level could not read it.
-        let seed = (self.state.level() >= level::HARDENED).then(rand::random);
-        let wall = self.wall_of(leadership);
-        let batch = command_codec::encode_batch(&Batch { clock, wall, seed, commands });
+        let batch = Batch { clock, wall: self.wall_of(leadership), seed: rand::random(), commands };
+        let batch = command_codec::encode_batch(&batch);
         self.metrics.observe_batch(count, batch.len());
         let begin = Instant::now();
         let (responder, written) = ProgressResponder::complete_only();

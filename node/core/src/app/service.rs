@@ -183,16 +183,13 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             Some(index) => PeerResponse::ReadIndex { index },
             None => members::not_leader(app),
         },
-        PeerRequest::Join { node_id, member, as_standby } if node_id == from.node_id && member == from.member => {
-            members::take_in::join(app, node_id, member.into(), as_standby, None).await
-        }
-        PeerRequest::JoinInvited { node_id, member, as_standby, invitation }
+        PeerRequest::Join { node_id, member, as_standby, invitation }
             if node_id == from.node_id && member == from.member =>
         {
-            members::take_in::join(app, node_id, member.into(), as_standby, Some(invitation)).await
+            members::take_in::join(app, node_id, member.into(), as_standby, invitation).await
         }
         PeerRequest::Knows(node) => PeerResponse::Known { is_member: app.peers().knows(node) },
-        PeerRequest::Join { node_id, .. } | PeerRequest::JoinInvited { node_id, .. } => {
+        PeerRequest::Join { node_id, .. } => {
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
         PeerRequest::Digests => {
@@ -263,7 +260,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
         bytes += answer_bytes(&proposed);
         // What does not fit is asked for again under its request id, in a smaller group.
         let fits = bytes <= FORWARDED_BYTES_MAX;
-        outcomes.push(if fits { proposed.in_protocol(from.protocol) } else { ProposalOutcome::Unknown });
+        outcomes.push(if fits { proposed } else { ProposalOutcome::Unknown });
     }
     PeerResponse::Forwarded { outcomes }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::connection::Connection;
 use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::{FrameError, FrameReader};
-use super::handshake::{hello_frame, read_welcome};
+use super::handshake::{Hello, hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
 use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
@@ -240,7 +240,7 @@ async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetI
     let insecure = |reason: String| DialError::Insecure(format!("{}: {reason}", key.addr));
     let PeerStream { read, mut write, shown } = dialled(stream, key.node, net.tls.as_ref()).await.map_err(insecure)?;
     let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
-    let hello = hello_frame(&net.local.hello(key.kind, key.node).in_protocol(protocol)).into_bytes();
+    let hello = hello_frame(&Hello { protocol, ..net.local.hello(key.kind, key.node) }).into_bytes();
     write.write_all(&hello).await.map_err(|error| broken(error.to_string()))?;
     write.flush().await.map_err(|error| broken(error.to_string()))?;
     let frame = reader.next().await.map_err(|error| match &error {

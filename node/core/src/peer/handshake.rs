@@ -17,12 +17,11 @@ use quorate_store::versions::Versions;
 use super::counters::ChannelKind;
 use super::frame::{Frame, FrameKind, Outgoing};
 
-mod v3;
-mod v4;
+mod v1;
 
 /// Versions of the peer protocol, of which two nodes speak the newest that both know. Who connects begins with its newest; who does not
-/// know that one answers in its own newest, and the other connects again in that. (No release spoke 1 or 2.)
-pub const PROTOCOL: Versions = Versions::new(3, 4, 4);
+/// know that one answers in its own newest, and the other connects again in that.
+pub const PROTOCOL: Versions = Versions::new(1, 1, 1);
 
 /// The newest.
 pub const PROTOCOL_VERSION: u16 = PROTOCOL.writes() as u16;
@@ -50,7 +49,7 @@ pub struct LocalPeer {
 /// Which feature levels a node knows, and which one its state has reached.
 #[derive(Clone)]
 pub struct Levels {
-    /// The highest that its binary knows ([`quorate_store::level::KNOWN`] unless a test says otherwise).
+    /// The highest that its binary knows ([`quorate_store::level::newest`] unless a test says otherwise).
     pub known: Level,
     /// Where its state is at the moment.
     pub reached: Arc<dyn Fn() -> Level + Send + Sync>,
@@ -246,20 +245,6 @@ impl LocalPeer {
     }
 }
 
-impl Hello {
-    /// The same in this version of the protocol.
-    pub fn in_protocol(self, protocol: u16) -> Self {
-        Self { protocol, ..self }
-    }
-}
-
-impl Welcome {
-    /// The same in this version of the protocol.
-    pub fn in_protocol(self, protocol: u16) -> Self {
-        Self { protocol, ..self }
-    }
-}
-
 fn formats_read() -> (u8, u8) {
     (RECORDS.oldest() as u8, RECORDS.newest() as u8)
 }
@@ -274,19 +259,13 @@ fn unknown_protocol(said: u16, known: Versions) -> String {
 
 /// Puts a [`Hello`] into its frame.
 pub fn hello_frame(hello: &Hello) -> Outgoing {
-    let record = match hello.protocol {
-        3 => codec::encode(&v3::Hello::from(hello)),
-        _ => codec::encode(&v4::Hello::from(hello)),
-    };
+    let record = codec::encode(&v1::Hello::from(hello));
     Outgoing::whole(FrameKind::Hello, 0, prefixed(hello.protocol, record))
 }
 
 /// Puts a [`Welcome`] into its frame.
 pub fn welcome_frame(welcome: &Welcome) -> Outgoing {
-    let record = match welcome.protocol {
-        3 => codec::encode(&v3::Welcome::from(welcome)),
-        _ => codec::encode(&v4::Welcome::from(welcome)),
-    };
+    let record = codec::encode(&v1::Welcome::from(welcome));
     Outgoing::whole(FrameKind::Welcome, 0, prefixed(welcome.protocol, record))
 }
 
@@ -300,23 +279,20 @@ fn prefixed(version: u16, record: Vec<u8>) -> Bytes {
 
 /// Reverses [`hello_frame`]; a stranger or a version that is not known is refused in a sentence.
 pub fn read_hello(frame: &Frame) -> Result<Hello, String> {
-    match known_version(frame, FrameKind::Hello)? {
-        3 => read::<v3::Hello>(frame).map(Into::into),
-        _ => read::<v4::Hello>(frame).map(Into::into),
-    }
+    check_version(frame, FrameKind::Hello)?;
+    read::<v1::Hello>(frame).map(Into::into)
 }
 
 /// Reverses [`welcome_frame`].
 pub fn read_welcome(frame: &Frame) -> Result<Welcome, String> {
-    match known_version(frame, FrameKind::Welcome)? {
-        3 => read::<v3::Welcome>(frame).map(Into::into),
-        _ => read::<v4::Welcome>(frame).map(Into::into),
-    }
+    check_version(frame, FrameKind::Welcome)?;
+    read::<v1::Welcome>(frame).map(Into::into)
 }
 
-fn known_version(frame: &Frame, kind: FrameKind) -> Result<u16, String> {
+/// Whether it is said in a version that is known. With a second one the layout follows from it: each has a file of its own.
+fn check_version(frame: &Frame, kind: FrameKind) -> Result<(), String> {
     let version = version_of(frame, kind)?;
-    if PROTOCOL.reads(version.into()) { Ok(version) } else { Err(unknown_protocol(version, PROTOCOL)) }
+    if PROTOCOL.reads(version.into()) { Ok(()) } else { Err(unknown_protocol(version, PROTOCOL)) }
 }
 
 /// Stands at the same place in all versions.
@@ -341,9 +317,9 @@ mod tests {
     fn hello() -> Hello {
         let member = MemberRecord { peer_addr: "p:1".into(), client_addr: "c:1".into(), incarnation: 9 };
         Hello {
-            protocol: 4,
-            formats_read: (5, 7),
-            format_version: 6,
+            protocol: 1,
+            formats_read: (1, 2),
+            format_version: 1,
             channel: 2,
             cluster_id: Some(7),
             node_id: 1,
@@ -360,17 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn each_version_says_what_it_can() {
+    fn what_is_said_comes_back_and_a_later_version_is_refused_by_name() {
         assert_eq!(read_hello(&whole(hello_frame(&hello()))), Ok(hello()));
-        let older = read_hello(&whole(hello_frame(&hello().in_protocol(3)))).expect("it is known");
-        // Version 3 knew one format, for reading and writing.
-        assert_eq!(older, Hello { formats_read: (6, 6), ..hello().in_protocol(3) });
-        let lengths = [4, 3].map(|version| whole(hello_frame(&hello().in_protocol(version))).body.len());
-        assert!(lengths[0] > lengths[1], "{lengths:?}: the layouts differ");
         let welcome = Welcome {
-            protocol: 4,
-            formats_read: (5, 7),
-            format_version: 6,
+            protocol: 1,
+            formats_read: (1, 2),
+            format_version: 1,
             cluster_id: None,
             node_id: 2,
             incarnation: 8,
@@ -378,7 +349,19 @@ mod tests {
             level_known: 5,
         };
         assert_eq!(read_welcome(&whole(welcome_frame(&welcome))), Ok(welcome.clone()));
-        let older = read_welcome(&whole(welcome_frame(&welcome.clone().in_protocol(3)))).expect("it is known");
-        assert_eq!(older, Welcome { formats_read: (6, 6), ..welcome.in_protocol(3) });
+        let later = PROTOCOL_VERSION + 1;
+        let refused = read_hello(&whole(hello_frame(&Hello { protocol: later, ..hello() }))).unwrap_err();
+        assert!(refused.contains("speaks peer protocol 2, this node speaks version 1"), "{refused}");
+        let refused = read_welcome(&whole(welcome_frame(&Welcome { protocol: later, ..welcome }))).unwrap_err();
+        assert!(refused.contains("speaks peer protocol 2, this node speaks version 1"), "{refused}");
+    }
+
+    /// What a node says first is read by every build there will be: its bytes are pinned.
+    #[test]
+    fn the_bytes_of_a_hello_are_what_they_were() {
+        let bytes = hello_frame(&hello()).into_bytes();
+        let at = bytes.windows(4).position(|four| four == MAGIC).expect("it is there");
+        let expected: &[u8] = b"QRTp\x01\x00\x01\x01\x02\x01\x07\x01\x09\x03p:1\x03c:1\x09\x01\x02\x05\x01\x02";
+        assert_eq!(bytes[at..].escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 }

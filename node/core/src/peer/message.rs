@@ -27,6 +27,8 @@ pub enum PeerRequest {
         member: MemberRecord,
         /// It is to stay a learner.
         as_standby: bool,
+        /// The text of the invitation that it was given, with its secret.
+        invitation: Option<Invitation>,
     },
     /// A log index that a linearizable read has to wait for (leader only).
     ReadIndex,
@@ -66,17 +68,6 @@ pub enum PeerRequest {
         key: Key,
         /// The place.
         place: u128,
-    },
-    /// [`Self::Join`] with an invitation.
-    JoinInvited {
-        /// The node that asks.
-        node_id: u64,
-        /// How to reach it, and its disk.
-        member: MemberRecord,
-        /// It is to stay a learner.
-        as_standby: bool,
-        /// The text of the invitation, with its secret.
-        invitation: Invitation,
     },
     /// Whether a node is a member with this disk as far as you know. No leader is asked.
     Knows(NodeDisk),
@@ -179,7 +170,7 @@ pub enum PeerResponse {
         leader: u64,
     },
     /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed; and to
-    /// [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`], by such a leader, where who asks was removed with its disk.
+    /// [`PeerRequest::Join`], by such a leader, where who asks was removed with its disk.
     Membership {
         /// Whether it is one.
         is_member: bool,
@@ -189,7 +180,7 @@ pub enum PeerResponse {
         /// Whether it is the turn of the place; else it waits on.
         has_come: bool,
     },
-    /// To [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`]: not without an invitation, or not with this one, and why.
+    /// To [`PeerRequest::Join`]: not without an invitation, or not with this one, and why.
     NotInvited {
         /// A sentence for people.
         reason: String,
@@ -199,7 +190,7 @@ pub enum PeerResponse {
         /// Whether it is one.
         is_member: bool,
     },
-    /// To [`PeerRequest::Join`] and [`PeerRequest::JoinInvited`]: not under this id, which was removed, and why.
+    /// To [`PeerRequest::Join`]: not under this id, which was removed, and why.
     IdRemoved {
         /// A sentence for people.
         reason: String,
@@ -256,21 +247,6 @@ pub enum ProposalOutcome {
         /// What it lacks.
         lack: Lack,
     },
-}
-
-impl ProposalOutcome {
-    /// As a peer that speaks this protocol can read it.
-    pub fn in_protocol(self, protocol: u16) -> Self {
-        match self {
-            // Version 3 knew only the disk of the node that refuses.
-            Self::NoSpace { node_id, lack: Lack::Members { full } } if protocol < 4 => {
-                let (id, DiskRoom { free, needed }) =
-                    full.first().copied().unwrap_or((node_id, DiskRoom { free: 0, needed: 0 }));
-                Self::NoSpace { node_id: id, lack: Lack::Disk { free, needed } }
-            }
-            other => other,
-        }
-    }
 }
 
 /// Why a node takes nothing that grows the state.

@@ -84,10 +84,7 @@ enum Asker {
 impl Asker {
     fn of(request: &PeerRequest) -> Self {
         match request {
-            PeerRequest::Hello
-            | PeerRequest::Adopt { .. }
-            | PeerRequest::Join { .. }
-            | PeerRequest::JoinInvited { .. } => Self::Anybody,
+            PeerRequest::Hello | PeerRequest::Adopt { .. } | PeerRequest::Join { .. } => Self::Anybody,
             PeerRequest::Members(MemberQuestion::AmI) => Self::OfThisCluster,
             PeerRequest::ReadIndex
             | PeerRequest::Forward { .. }

@@ -20,7 +20,7 @@ use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind};
 use super::evicting_limit::EvictingLimit;
 use super::frame::FrameReader;
-use super::handshake::{Hello, read_hello, welcome_frame};
+use super::handshake::{Hello, Welcome, read_hello, welcome_frame};
 use super::inbound::{CountedReader, Inbound, Server};
 use super::limits::{
     ADDRESS_GREETINGS_MAX, CONNECTIONS_MAX, GREETINGS_MAX, HANDSHAKE_BYTES_MAX, NODE_CONNECTIONS_MAX, request_bytes_max,
@@ -136,7 +136,7 @@ impl Server {
         let counters = self.net.inner.counters.channel(wanted.unwrap_or(ChannelKind::Control));
         ChannelCounters::add(if judged.is_ok() { &counters.accepted } else { &counters.refused }, 1);
         let refusal = judged.as_ref().err().cloned();
-        let welcome = welcome_frame(&self.net.inner.local.welcome(refusal).in_protocol(protocol)).into_bytes();
+        let welcome = welcome_frame(&Welcome { protocol, ..self.net.inner.local.welcome(refusal) }).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
         let (hello, (channel, known)) = (hello?, judged?);

@@ -101,7 +101,7 @@ fn view(found: &AuditFound) -> AuditView {
     let (effect, refusal) = match &line.effect {
         AuditEffect::Changed { removed: true, .. } => ("removed", None),
         AuditEffect::Changed { removed: false, .. } => ("changed", None),
-        AuditEffect::Relocked | AuditEffect::RelockedFrom { .. } => ("relocked", None),
+        AuditEffect::Relocked { .. } => ("relocked", None),
         AuditEffect::Refused(why) => ("refused", Some(words(&format!("{why:?}")))),
         AuditEffect::Beside => ("beside", None),
         AuditEffect::Elected { .. } => ("elected", None),

@@ -77,9 +77,6 @@ fn find(
         caller.check_owner(&owner)?;
     }
     let (at, kept) = entry_lock::kept(backend, &owner, id)?;
-    if let Some(kept) = &kept {
-        caller.check_owner(&kept.principal)?;
-    }
     if kept.is_some() || is_said || !caller.may_do_all()? {
         return Ok((at, kept));
     }

@@ -6,12 +6,9 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quorate_api::{
-    Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, FaultsVerb, ParkedWork, Problem,
-};
+use quorate_api::{FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, FaultsVerb, ParkedWork, Problem};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
-use quorate_store::level::HARDENED;
 use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
@@ -60,13 +57,6 @@ pub async fn get(context: Context) -> Outcome {
 pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outcome {
     let op = checked(&request)?;
     context.take_request_id(request.request_id)?;
-    let level = context.api.backend.status().level;
-    if level < HARDENED {
-        let why = format!(
-            "the members have not agreed on feature level {HARDENED} yet, the cluster is at {level}; ask again once they have"
-        );
-        return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
-    }
     let reply = decide(&context, Action::Faults(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {

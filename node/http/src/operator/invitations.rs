@@ -56,8 +56,7 @@ pub async fn list(context: Context) -> Outcome {
 /// Invites a node: whichever is started with this token in its file `--join-token-file` is taken in, once.
 ///
 /// The answer alone has the token; the cluster keeps a hash of it. A retry under the same request id does not show it again, and is
-/// answered by `request_id_reused` where the first try was carried out: then revoke it, and ask for another. Needed from feature level 5
-/// on.
+/// answered by `request_id_reused` where the first try was carried out: then revoke it, and ask for another.
 #[utoipa::path(post, path = "/v1/cluster/invitations", tag = "cluster", operation_id = "invite_member",
     request_body(content = InvitationRequest, content_type = "application/json", example = json!({"node_id": 4, "for_ms": 600000})),
     responses(

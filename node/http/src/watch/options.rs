@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use http::request::Parts;
 use quorate_store::document::{Criteria, Json, Subject};
-use quorate_store::level;
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::rules::Rules;
 use quorate_store::state::{FORMS, FeedPosition, WatchRange};
@@ -194,7 +193,7 @@ impl WatchView {
             return true;
         }
         let criteria = match &self.rules {
-            Some(rules) => rules.converted(&self.criteria, wall, level::KNOWN),
+            Some(rules) => rules.converted(&self.criteria, wall),
             None => std::borrow::Cow::Borrowed(&self.criteria),
         };
         let is_json = criteria.needs_document() && entry.value.kind == ContentKind::Json;

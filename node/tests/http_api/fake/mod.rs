@@ -820,7 +820,7 @@ impl Backend for Fake {
             let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
             let principal = asked.unwrap_or_default();
             let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
-            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply, principal }))
+            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply }))
         }))
     }
 

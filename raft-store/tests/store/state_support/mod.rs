@@ -77,7 +77,7 @@ pub fn blank(index: u64) -> LogEntry {
 
 pub fn batch(index: u64, clock: u64, commands: &[Command]) -> LogEntry {
     let commands = commands.iter().map(command_codec::encode_command).collect();
-    let batch = command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands });
+    let batch = command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: [7; 16], commands });
     LogEntry { log_id: log_id(index), payload: openraft::EntryPayload::Normal(EncodedBatch(batch)) }
 }
 

@@ -5,7 +5,6 @@
 
 use std::time::Instant;
 
-use quorate_store::level::TENANTS;
 use quorate_store::types::{Action, Command, InvitationRow, MembersFault, MembersOp, NodeDisk, Outcome, Rejection};
 
 use super::super::{App, Consistency};
@@ -18,7 +17,7 @@ use crate::peer::message::Invitation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JoinPolicy {
-    /// They do, from feature level 5 on.
+    /// They do.
     Token,
     /// Whoever can connect is taken in, but for nodes that were removed.
     Open,
@@ -38,12 +37,8 @@ pub enum Credential<'t> {
     },
 }
 
-/// Lets a newcomer in that is no member, or says why not. May be asked again: who was let in needs nothing more. Below feature level 5
-/// there are no invitations, and it is not known who was removed.
+/// Lets a newcomer in that is no member, or says why not. May be asked again: who was let in needs nothing more.
 pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, deadline: Instant) -> Result<(), Stop> {
-    if app.state().level() < TENANTS {
-        return Ok(());
-    }
     // Who was removed a moment ago is known here once that is applied.
     app.read_barrier(Consistency::Linearizable, deadline).await.map_err(|_| Stop::Late)?;
     let state = app.state();

@@ -1,4 +1,4 @@
-//! Version 4: the formats that a node reads are told.
+//! Version 1 of what both sides say.
 
 use bincode::{Decode, Encode};
 use quorate_store::level::Level;
@@ -49,7 +49,7 @@ impl From<&super::Hello> for Hello {
 impl From<Hello> for super::Hello {
     fn from(hello: Hello) -> Self {
         Self {
-            protocol: 4,
+            protocol: 1,
             formats_read: hello.formats_read,
             format_version: hello.format_version,
             channel: hello.channel,
@@ -80,7 +80,7 @@ impl From<&super::Welcome> for Welcome {
 impl From<Welcome> for super::Welcome {
     fn from(welcome: Welcome) -> Self {
         Self {
-            protocol: 4,
+            protocol: 1,
             formats_read: welcome.formats_read,
             format_version: welcome.format_version,
             cluster_id: welcome.cluster_id,
