@@ -64,6 +64,9 @@ pub const ETCD_FRAGMENT_BYTES: usize = 2 * 1024 * 1024;
 /// Audit groups dropped by one command: bounds the time that one apply takes.
 pub const COMPACT_GROUPS: u32 = 64;
 
+/// Longest message over etcd's protocol, which is what etcd takes: a request, and room for what stands around it.
+pub const ETCD_MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 /// Most bytes of keys and values in one answer to a range over etcd's protocol, which has no pages of its own accord.
 pub const ETCD_RANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -339,6 +342,7 @@ pub const RETRY_AFTER_MS_MIN: u64 = 100;
 pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
 
 const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 + 4 * limits::KEY_BYTES_MAX);
+const _: () = assert!(ETCD_MESSAGE_BYTES_MAX > limits::COMMAND_BYTES_MAX);
 const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
 const _: () = assert!(BULK_BODY_BYTES_MAX <= BODY_BYTES_MAX_CEILING);
 const _: () = assert!(ACTION_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);

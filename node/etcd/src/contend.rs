@@ -25,6 +25,7 @@ use crate::gateway::request_ids;
 use crate::kv::{DeleteRange, Range, Txn};
 use crate::lease::{self, LeaseGrant};
 use crate::method::Unary;
+use crate::range;
 use crate::status::Status;
 use crate::timings::{self, Part};
 
@@ -60,12 +61,14 @@ pub fn inner(call: &Call) -> Call {
 
 /// Takes a place in the line of a name, or finds that of this lease.
 pub async fn enter(call: &Call, name: &[u8], lease: i64, value: &Bytes) -> Result<Place, Status> {
+    // Before a lease is begun for it, and with the code that a put of it would have.
+    range::key(&place_of(name, if lease == 0 { i64::MAX } else { lease }))?;
     let is_own_lease = lease == 0;
     let lease = match lease {
         0 => LeaseGrant::answer(&inner(call), LeaseGrantRequest { ttl: LEASE_SECONDS, id: 0 }).await?.id,
         given => given,
     };
-    let key = Bytes::from([name, format!("/{lease:x}").as_bytes()].concat());
+    let key = place_of(name, lease);
     let put = PutRequest { key: key.clone(), value: value.clone(), lease, ..PutRequest::default() };
     let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
     let request = TxnRequest {
@@ -81,6 +84,11 @@ pub async fn enter(call: &Call, name: &[u8], lease: i64, value: &Bytes) -> Resul
     });
     let revision = before.as_ref().map_or(header.revision, |entry| entry.create_revision);
     Ok(Place { key, revision, lease, header, before, is_own_lease })
+}
+
+/// The key of a lease in the line of a name.
+fn place_of(name: &[u8], lease: i64) -> Bytes {
+    Bytes::from([name, format!("/{lease:x}").as_bytes()].concat())
 }
 
 /// etcd asks itself for these calls as a client would, and passes the text of what went wrong on without the code. One that says to

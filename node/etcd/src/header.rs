@@ -19,3 +19,8 @@ pub fn header(api: &Api, revision: Revision) -> ResponseHeader {
 pub fn inner(revision: Revision) -> ResponseHeader {
     ResponseHeader { revision: revision as i64, ..ResponseHeader::default() }
 }
+
+/// The header of an answer that only tells of the present: never behind a write that this node has confirmed.
+pub fn header_now(api: &Api) -> ResponseHeader {
+    header(api, api.revision())
+}

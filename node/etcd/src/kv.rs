@@ -21,16 +21,19 @@ use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::{Effect, Failure};
 use crate::gateway::{freshness, propose, request_ids, text};
-use crate::header::header;
+use crate::header::{header, header_now};
 use crate::limits;
 use crate::method::{Exchange, Policy, Unary};
 use crate::parts::Parts;
-use crate::status::{Status, known, of_fault};
+use crate::status::{Status, known};
 use crate::txn::{Planned, Shows};
 use crate::{past, range, status, txn};
 
 /// How often a write is planned anew whose entry changed under it. Whoever loses so often has that many rivals.
 const PLANS_MAX: usize = 64;
+
+/// That of a cluster in which nothing has happened.
+const FIRST_REVISION: u64 = 1;
 
 /// Reads a range.
 pub struct Range;
@@ -61,11 +64,12 @@ impl Unary for Put {
 
     async fn answer(call: &Call, request: PutRequest) -> Result<PutResponse, Status> {
         for _ in 0..PLANS_MAX {
-            if request.ignore_value || request.ignore_lease {
+            let (mut op, keeps) = txn::put(request.clone())?;
+            let expects = keeps.any();
+            if expects {
                 freshness::refresh(&call.api.backend, call.deadline).await?;
+                txn::take_over(&call.api.backend, &mut op, keeps)?;
             }
-            let mut expects = false;
-            let op = txn::put(call, request.clone(), &mut expects)?;
             let (name, shows) = (op.key.clone(), op.return_previous);
             let mut reply = decide(call, Action::Write(op), false).await?;
             match &mut reply.outcome {
@@ -117,11 +121,9 @@ impl Unary for Txn {
 
     async fn answer(call: &Call, request: TxnRequest) -> Result<TxnResponse, Status> {
         for _ in 0..PLANS_MAX {
-            let Planned { branch, expects, shape } = txn::plan(call, request.clone()).await?;
-            let ours = types::Txn { then: vec![Step::Branch(branch)], ..Default::default() };
-            if let Some(fault) = ours.fault() {
-                return Err(of_fault(&fault));
-            }
+            let mut planned = txn::plan(request.clone())?;
+            let expects = planned.look(call).await?;
+            let Planned { txn: ours, shape, .. } = planned;
             // What cannot write has no place in the log.
             let only_reads = !ours.writes();
             let mut reply = decide(call, Action::Txn(ours), only_reads).await?;
@@ -197,6 +199,10 @@ impl Unary for Compact {
         if revision > at.revision {
             return Err(known(Error::FutureRev));
         }
+        if (revision, at.oldest_revision) == (FIRST_REVISION, FIRST_REVISION) {
+            // Nothing was compacted yet, and nothing is older.
+            return Ok(CompactionResponse { header: Some(header_now(&call.api)) });
+        }
         if revision <= at.oldest_revision {
             return Err(known(Error::Compacted));
         }
@@ -205,6 +211,7 @@ impl Unary for Compact {
         loop {
             let reply = backend.write(Command::unnamed(Action::Maintain(step)), call.deadline).await;
             let reply = reply.map_err(|error| Failure::from_app(error, Effect::Write))?;
+            call.api.confirm(reply.revision);
             match reply.outcome {
                 Outcome::Maintained { more: true, .. } => {}
                 Outcome::Maintained { more: false, .. } => {

@@ -22,6 +22,7 @@ use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
 use crate::gateway::renew::renew;
 use crate::gateway::scan::scan;
 use crate::header::header;
@@ -33,6 +34,8 @@ const COORDINATION: Policy = Policy::write(RequestClass::Coordination);
 const TTL_MAX: i64 = 9_000_000_000;
 /// Leases read at once.
 const PAGE: usize = 1_000;
+const NOT_CHOSEN: &str =
+    "quorate: an id of one's own is above 0, and none of those that the cluster gives, from 2^62 to 2^62 + 2^48";
 
 /// Begins a lease.
 pub struct LeaseGrant;
@@ -52,10 +55,9 @@ impl Unary for LeaseGrant {
         let ttl_ms = ttl as u64 * 1_000;
         let op = match request.id {
             0 => SessionOp::Create { ttl_ms, owner, labels },
-            // What may not be chosen is that of another, now or some day.
             id => match SessionId::chosen(id) {
                 Some(id) => SessionOp::CreateAs { id, ttl_ms, owner, labels },
-                None => return Err(known(Error::LeaseExist)),
+                None => return Err(not_chosen(call, id).await?),
             },
         };
         let reply = decide(call, Action::Session(op), false).await?;
@@ -70,6 +72,18 @@ impl Unary for LeaseGrant {
             _ => Err(status::of_reply("", &reply)),
         }
     }
+}
+
+/// Why a lease cannot be called so: there may be one already, that the cluster called so.
+async fn not_chosen(call: &Call, id: i64) -> Result<Status, Status> {
+    freshness::refresh(&call.api.backend, call.deadline).await?;
+    if let Some(given) = SessionId::of_lease(id) {
+        let seen = call.api.backend.session(given, 0).map_err(|fault| Failure::from_fault(&fault))?;
+        if seen.found.is_some() {
+            return Ok(known(Error::LeaseExist));
+        }
+    }
+    Ok(Status::invalid_argument(NOT_CHOSEN))
 }
 
 /// Ends a lease.
@@ -121,8 +135,9 @@ impl Exchange for LeaseKeepAlive {
 /// Lets a lease live on; its time is 0 where it is over.
 pub async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, Status> {
     // Read before the renewal: no header may show a revision at which the lease could have been over.
-    let revision = call.api.backend.position().revision;
-    let gone = |revision| LeaseKeepAliveResponse { header: Some(header(&call.api, revision)), id, ttl: 0 };
+    // Nor one from before a write that this node has confirmed.
+    let revision = call.api.revision();
+    let gone = |at| LeaseKeepAliveResponse { header: Some(header(&call.api, revision.max(at))), id, ttl: 0 };
     let Some(session) = SessionId::of_lease(id) else { return Ok(gone(revision)) };
     let deadline = std::time::Instant::now() + call.timeout;
     let done = renew(call, &[session], deadline).await?;

@@ -7,7 +7,7 @@ use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockRes
 use crate::contend;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::call::Call;
-use crate::header::header;
+use crate::header::header_now;
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};
 
@@ -24,7 +24,7 @@ impl Unary for Lock {
         let LockRequest { name, lease } = request;
         let place = contend::enter(call, &name, lease, &Bytes::new()).await?;
         contend::wait_turn(call, &name, &place).await?;
-        let header = header(&call.api, call.api.backend.position().revision);
+        let header = header_now(&call.api);
         Ok(LockResponse { header: Some(header), key: place.key })
     }
 }

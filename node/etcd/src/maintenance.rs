@@ -32,7 +32,7 @@ use crate::gateway::backup;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
 use crate::gateway::scan::scan;
-use crate::header::header;
+use crate::header::{header, header_now};
 use crate::limits;
 use crate::method::{Exchange, Policy, Unary};
 use crate::past::revision_of;
@@ -116,7 +116,7 @@ impl Unary for Defragment {
     const POLICY: Policy = Policy::ADMIN;
 
     async fn answer(call: &Call, _: DefragmentRequest) -> Result<DefragmentResponse, GrpcStatus> {
-        Ok(DefragmentResponse { header: Some(header(&call.api, call.api.backend.position().revision)) })
+        Ok(DefragmentResponse { header: Some(header_now(&call.api)) })
     }
 }
 
@@ -221,7 +221,7 @@ impl Unary for MoveLeader {
         }
         let moved = call.api.backend.hand_over(Some(request.target_id), call.deadline).await;
         moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
-        Ok(MoveLeaderResponse { header: Some(header(&call.api, call.api.backend.position().revision)) })
+        Ok(MoveLeaderResponse { header: Some(header_now(&call.api)) })
     }
 }
 

@@ -14,7 +14,6 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_etcd_api::Message;
-use tonic::Code;
 use tonic::metadata::MetadataValue;
 
 use crate::gateway::answer_body;
@@ -94,8 +93,9 @@ impl Gathered {
                 "quorate: a message with the compressed flag {flag}, and no encoding named"
             ))),
             (_, Some(length)) if length > bytes_max => {
-                let text = format!("quorate: a message of {length} bytes, where at most {bytes_max} are taken");
-                Err(Status::new(Code::OutOfRange, text))
+                // As gRPC says it in the language of etcd.
+                let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
+                Err(Status::resource_exhausted(text))
             }
             (_, Some(length)) if self.bytes().len() > PREFIX_BYTES + length => {
                 Err(Status::internal("quorate: a call takes one message, and more came"))
@@ -170,6 +170,7 @@ impl HttpBody for Answered {
 #[cfg(test)]
 mod tests {
     use quorate_etcd_api::kv::RangeRequest;
+    use tonic::Code;
 
     use super::*;
 
@@ -206,7 +207,9 @@ mod tests {
         assert!(refused(&[&[0, 0, 0, 0, 1], &[1, 0]]).contains("more came"));
         assert!(refused(&[&[1, 0, 0, 0, 0]]).contains("compressed flag 1"));
         // Before more of it comes than its length.
-        assert!(refused(&[&[0, 0, 0, 0, 101]]).contains("of 101 bytes, where at most 100"));
+        assert!(refused(&[&[0, 0, 0, 0, 101]]).contains("larger than max (101 vs. 100)"));
+        let too_long = read_parts([&[0, 0, 0, 0, 101][..]]).expect_err("it is too long");
+        assert_eq!(too_long.code(), Code::ResourceExhausted, "out of range are revisions");
         assert!(refused(&[&[0, 255, 255, 255, 255]]).contains("4294967295"));
     }
 

@@ -54,7 +54,8 @@ impl Parts {
         match next {
             Next::Begin => self.begin(call, step).await.map(Some),
             Next::After { key, at, left, more } => {
-                let range = KeyRange { start: [key.as_bytes(), &[0]].concat(), end: step.range.end.clone() };
+                let start = [key.as_bytes(), &[0]].concat();
+                let range = KeyRange::new(start, step.range.end().map(<[u8]>::to_vec));
                 let part = past::part(call, query(&step, range, Some(at), left)).await?;
                 let mut answer = RangeResponse::default();
                 self.take(part, left, more, &mut answer);
@@ -75,7 +76,7 @@ impl Parts {
         let at = part.at;
         let all = query(&step, step.range.clone(), Some(at), usize::MAX);
         let (_, count) = scan(call, move |backend| backend.count(&all)).await?;
-        let now = if revision.is_some() { call.api.backend.position().revision } else { at };
+        let now = if revision.is_some() { call.api.revision() } else { at };
         let mut answer =
             RangeResponse { header: Some(header(&call.api, now)), count: count as i64, ..RangeResponse::default() };
         self.take(part, left, count > left as u64, &mut answer);
@@ -101,8 +102,8 @@ fn is_in_order(step: &ListStep) -> bool {
 
 fn query(step: &ListStep, range: KeyRange, revision: Option<Revision>, limit: usize) -> ListQuery {
     ListQuery {
-        start: range.start,
-        end: range.end,
+        start: range.start().to_vec(),
+        end: range.end().map(<[u8]>::to_vec),
         revision,
         limit,
         bytes_max: limits::ETCD_FRAGMENT_BYTES,

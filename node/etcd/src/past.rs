@@ -36,7 +36,16 @@ enum Missed {
 
 /// Reads a range as of now, or at this revision. Who may read it was judged before.
 pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Result<RangeResponse, Status> {
-    let before = call.api.backend.position().revision;
+    look(call, step, revision).await?.map_err(known)
+}
+
+/// The same, where that a revision cannot be read may be no failure.
+pub async fn look(
+    call: &Call,
+    step: ListStep,
+    revision: Option<Revision>,
+) -> Result<Result<RangeResponse, Error>, Status> {
+    let before = call.api.revision();
     let found = match step.range.key().and_then(|key| Key::new(key).ok()) {
         Some(key) => one(&call.api.backend, &key, &step, revision).map_err(|fault| Failure::from_fault(&fault))?,
         None => {
@@ -44,17 +53,20 @@ pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Re
             scan(call, move |backend| many(&backend, &step, revision)).await?
         }
     };
-    let Found { at, entries, count, more } = found.map_err(|missed| match missed {
-        Missed::Known(error) => known(error),
-        Missed::TooMuch => Status::resource_exhausted(format!(
-            "quorate: the range has more than {} bytes; ask for it in pages, with a limit",
-            limits::ETCD_RANGE_BYTES_MAX
-        )),
-    })?;
+    let Found { at, entries, count, more } = match found {
+        Ok(found) => found,
+        Err(Missed::Known(error)) => return Ok(Err(error)),
+        Err(Missed::TooMuch) => {
+            return Err(Status::resource_exhausted(format!(
+                "quorate: the range has more than {} bytes; ask for it in pages, with a limit",
+                limits::ETCD_RANGE_BYTES_MAX
+            )));
+        }
+    };
     let kvs = entries.into_iter().map(|(key, entry)| key_value(&key, entry));
     // The header of a read in the past is about now all the same.
     let at = if revision.is_none() { at } else { before };
-    Ok(RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more })
+    Ok(Ok(RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more }))
 }
 
 fn one(
@@ -84,8 +96,8 @@ fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<R
     // In order of key, nothing has to be read of what is behind the limit.
     let in_order = step.order == ListOrder::BY_KEY && step.filter == RevisionFilter::ALL;
     let query = |limit: usize, revision: Option<Revision>| ListQuery {
-        start: step.range.start.clone(),
-        end: step.range.end.clone(),
+        start: step.range.start().to_vec(),
+        end: step.range.end().map(<[u8]>::to_vec),
         revision,
         limit,
         bytes_max: limits::ETCD_RANGE_BYTES_MAX,

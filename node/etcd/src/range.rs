@@ -20,13 +20,14 @@ pub fn key_range(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Status> {
     Ok(span(key, range_end))
 }
 
-/// From this key on, which may be empty here.
+/// From this key on, which may be empty here. Where it is longer than a key may be, the range has just those keys that it would have in
+/// etcd, which has longer ones: none of its own name, and those behind it.
 pub fn span(key: &Bytes, range_end: &Bytes) -> KeyRange {
     match &range_end[..] {
         [] => KeyRange::of_key(key),
         // No key is below the one of this byte but the empty one, which there is not.
-        [0] => KeyRange { start: key.to_vec(), end: None },
-        end => KeyRange { start: key.to_vec(), end: Some(end.to_vec()) },
+        [0] => KeyRange::new(key.to_vec(), None),
+        end => KeyRange::new(key.to_vec(), Some(end.to_vec())),
     }
 }
 
@@ -91,5 +92,5 @@ pub fn list_step(request: &RangeRequest) -> Result<ListStep, Status> {
         max_create: highest(request.max_create_revision),
     };
     let limit = u64::try_from(request.limit).unwrap_or(0);
-    Ok(ListStep { range, limit, order, filter, shown })
+    Ok(ListStep { range, limit, order, filter, shown, at: None })
 }

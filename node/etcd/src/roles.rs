@@ -22,7 +22,7 @@ use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
 use crate::gateway::scan::scan;
-use crate::header::header;
+use crate::header::{header, header_now};
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};
 use crate::users::set;
@@ -67,7 +67,7 @@ impl Unary for RoleGet {
             true => vec![Grant { permission: Permission::Admin, prefix: Vec::new() }],
             false => role(call, &request.role).await?.grants,
         };
-        let header = Some(header(&call.api, call.api.backend.position().revision));
+        let header = Some(header_now(&call.api));
         Ok(AuthRoleGetResponse { header, perm: grants.iter().filter_map(shown).collect() })
     }
 }

@@ -35,7 +35,7 @@ use crate::gateway::failure::Failure;
 use crate::gateway::{answer_body, caught, door, enter, request_ids};
 use crate::method::{Answer, Answers, Incoming, Outgoing, Policy, Questions, Served, Work};
 use crate::status::Status;
-use crate::{message, status};
+use crate::{limits, message, status};
 use crate::{timings, watchdog};
 
 /// A call that came, before anything of it was looked at.
@@ -83,7 +83,7 @@ impl StreamingService<Bytes> for Handler {
         let asked = Arc::clone(&self.0);
         Box::pin(async move {
             let (metadata, _, messages) = request.into_parts();
-            let questions = messages.map(|message| message.map(Incoming::Proto).map_err(Status::from)).boxed();
+            let questions = messages.map(|message| message.map(Incoming::Proto).map_err(of_stream)).boxed();
             let answers = asked.open(metadata.into_headers(), questions).await?;
             Ok(tonic::Response::new(answers.map(|answer| answer.map_err(Into::into)).boxed()))
         })
@@ -127,6 +127,19 @@ impl Decoder for AsTheyAre {
     }
 }
 
+/// What is wrong with a stream of messages. That one is too long is called out of range here, which in etcd a revision is.
+fn of_stream(status: tonic::Status) -> Status {
+    match status.code() {
+        tonic::Code::OutOfRange => Status::resource_exhausted(format!("quorate: {}", status.message())),
+        _ => status.into(),
+    }
+}
+
+/// The longest message that is taken.
+fn message_bytes_max(call: &Call) -> usize {
+    call.api.settings.body_bytes_max.min(limits::ETCD_MESSAGE_BYTES_MAX)
+}
+
 fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
     let mut request = http::Request::new(body);
     *request.headers_mut() = headers;
@@ -145,7 +158,7 @@ pub async fn grpc(served: Served, request: Request) -> Response {
 async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
     let call = Arc::clone(&asked.call);
     let answering = async {
-        let message = message::read(&call, &headers, body, call.api.settings.body_bytes_max).await?;
+        let message = message::read(&call, &headers, body, message_bytes_max(&call)).await?;
         asked.perform(headers, Incoming::Proto(message)).await?.framed()
     };
     // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
@@ -169,7 +182,7 @@ async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
 async fn streams(asked: Asked, headers: HeaderMap, body: Body) -> Response {
     let call = Arc::clone(&asked.call);
     // A stream has no end, and its messages are small: each is bounded by itself.
-    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(call.api.settings.body_bytes_max);
+    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(message_bytes_max(&call));
     let answer = grpc.streaming(Handler(Arc::new(asked)), with_headers(headers, body)).await;
     answer.map(|body| answer_body::of(&call, Body::new(body)))
 }

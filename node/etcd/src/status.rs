@@ -7,7 +7,7 @@ use std::ops::Deref;
 use axum::response::Response;
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
-use quorate_store::types::{Outcome, Rejection, Reply, TxnFault};
+use quorate_store::types::{Outcome, Rejection, Reply, TxnFault, TxnRefusal};
 use tonic::Code;
 
 use crate::gateway::failure::Failure;
@@ -83,6 +83,16 @@ pub fn of_fault(fault: &TxnFault) -> Status {
     }
 }
 
+/// What is wrong with a transaction on the way that it takes.
+fn of_refusal(why: TxnRefusal) -> Error {
+    match why {
+        // etcd would do both: put the key, and remove it in the same revision.
+        TxnRefusal::KeyTwice => Error::DuplicateKey,
+        TxnRefusal::Compacted => Error::Compacted,
+        TxnRefusal::Future => Error::FutureRev,
+    }
+}
+
 /// Why a command did not come to what it should have. `key` is what it was about, for people.
 pub fn of_reply(key: &str, reply: &Reply) -> Status {
     let failure = match &reply.outcome {
@@ -92,7 +102,10 @@ pub fn of_reply(key: &str, reply: &Reply) -> Status {
             return known(Error::KeyNotFound);
         }
         Outcome::Rejected(why) => Failure::from_rejection(key, reply, why),
-        Outcome::TxnRejected(rejected) => Failure::from_step(reply, rejected),
+        Outcome::TxnRejected(rejected) => match rejected.why {
+            Rejection::Txn(why) => return known(of_refusal(why)),
+            _ => Failure::from_step(reply, rejected),
+        },
         _ => propose::confused(reply),
     };
     failure.into()

@@ -1,8 +1,9 @@
 //! Transactions: from etcd's messages to ours, and their results back.
 //!
-//! Owns which step stands for which operation. A put that keeps the value or the lease of what is there, and a read at a revision of
-//! the past, are not steps: the first becomes a write that expects the entry it read, the second is read beside the transaction, since
-//! the past does not change.
+//! Owns which step stands for which operation. What is wrong with a transaction by itself is found first, without a look at the state, so
+//! that it is what is told. A put that keeps the value or the lease of what is there, and a read at a revision of the past, are not steps:
+//! the first becomes a write that expects the entry it read, the second is read beside the transaction, since the past does not change;
+//! whether it could be read is decided with the transaction.
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
@@ -15,29 +16,31 @@ use quorate_etcd_api::kv::{
 use quorate_store::document::Criteria;
 use quorate_store::limits::TXN_STEPS_MAX;
 use quorate_store::types::{
-    Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListShown, ListStep, Listed,
-    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, WriteOp,
+    Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListStep, Listed, RemoveStep,
+    Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
 };
 
+use crate::backend::Node;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
 use crate::header::inner;
 use crate::past;
 use crate::range::{key, key_range, key_value, list_step, value};
-use crate::status::{Status, known};
+use crate::status::{Status, known, of_fault};
 
 /// The token of no entry.
 const NO_TOKEN: Revision = 0;
+/// The session of a lease whose number none can have: none began before anything had happened.
+const NO_SESSION: SessionId = SessionId(0);
 
 /// A transaction of ours, and what is known of its answer before it is carried out.
 pub struct Planned {
-    /// The steps.
-    pub branch: Branch,
-    /// Whether one of its writes expects an entry that was read for it: where that has changed since, it is planned anew.
-    pub expects: bool,
+    /// It.
+    pub txn: Txn,
     /// What its results are to be shown as.
     pub shape: Shape,
+    looks_back: bool,
 }
 
 /// What the results of a branch are to be shown as.
@@ -48,12 +51,38 @@ pub struct Shape {
 
 enum Part {
     Range,
-    /// It was read already.
-    Past(RangeResponse),
+    Past(Past),
     /// With its key, where the entry as it was is shown.
-    Put(Option<Key>),
+    Put {
+        shown: Option<Key>,
+        keeps: Keeps,
+    },
     Delete,
     Txn(Shape),
+}
+
+/// A read at another revision than that of now.
+enum Past {
+    /// At this one, which may be below 0; not done yet.
+    At(Box<ListStep>, i64),
+    /// It was read.
+    Read(RangeResponse),
+    /// It cannot be read: the transaction is not carried out where it comes to this.
+    Not,
+}
+
+/// What a put keeps of the entry that is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keeps {
+    value: bool,
+    lease: bool,
+}
+
+impl Keeps {
+    /// Whether it keeps anything: then it is planned by what is there.
+    pub fn any(self) -> bool {
+        self.value || self.lease
+    }
 }
 
 /// How much a transaction asks for, before any of it is looked at.
@@ -72,74 +101,122 @@ impl Measure {
             match &operation.request {
                 Some(RequestOpRequest::RequestTxn(nested)) => self.add(nested),
                 Some(RequestOpRequest::RequestPut(put)) => self.looks_back |= put.ignore_value || put.ignore_lease,
-                Some(RequestOpRequest::RequestRange(range)) => self.looks_back |= range.revision > 0,
+                Some(RequestOpRequest::RequestRange(range)) => self.looks_back |= range.revision != 0,
                 Some(RequestOpRequest::RequestDeleteRange(_)) | None => {}
             }
         }
     }
 }
 
-/// Plans a transaction.
-pub async fn plan(call: &Call, request: TxnRequest) -> Result<Planned, Status> {
+/// Plans a transaction, as far as that needs no look at the state.
+pub fn plan(request: TxnRequest) -> Result<Planned, Status> {
     let mut measure = Measure::default();
     measure.add(&request);
     if measure.operations > TXN_STEPS_MAX {
         return Err(known(Error::TooManyOps));
     }
-    if measure.looks_back {
-        freshness::refresh(&call.api.backend, call.deadline).await?;
+    let (branch, shape) = plan_branch(request)?;
+    let txn = Txn::of_branch(branch);
+    match txn.fault() {
+        Some(fault) => Err(of_fault(&fault)),
+        None => Ok(Planned { txn, shape, looks_back: measure.looks_back }),
     }
-    let mut expects = false;
-    let (branch, shape) = plan_branch(call, request, &mut expects).await?;
-    Ok(Planned { branch, expects, shape })
 }
 
-async fn plan_branch(call: &Call, request: TxnRequest, expects: &mut bool) -> Result<(Branch, Shape), Status> {
+fn plan_branch(request: TxnRequest) -> Result<(Branch, Shape), Status> {
     let comparisons = request.compare.into_iter().map(comparison).collect::<Result<_, _>>()?;
-    let (then, of_then) = plan_steps(call, request.success, expects).await?;
-    let (otherwise, of_otherwise) = plan_steps(call, request.failure, expects).await?;
+    let (then, of_then) = plan_steps(request.success)?;
+    let (otherwise, of_otherwise) = plan_steps(request.failure)?;
     Ok((Branch { comparisons, then, otherwise }, Shape { then: of_then, otherwise: of_otherwise }))
 }
 
-async fn plan_steps(
-    call: &Call,
-    operations: Vec<RequestOp>,
-    expects: &mut bool,
-) -> Result<(Vec<Step>, Vec<Part>), Status> {
-    let (mut steps, mut parts) = (Vec::with_capacity(operations.len()), Vec::with_capacity(operations.len()));
-    for operation in operations {
-        let (step, part) = match operation.request {
-            None => return Err(known(Error::KeyNotFound)),
-            Some(RequestOpRequest::RequestRange(request)) => range(call, &request).await?,
-            Some(RequestOpRequest::RequestPut(request)) => {
-                let op = put(call, request, expects)?;
-                let part = Part::Put(op.return_previous.then(|| op.key.clone()));
-                (Step::Write(op), part)
-            }
-            Some(RequestOpRequest::RequestDeleteRange(request)) => (Step::Remove(removal(&request)?), Part::Delete),
-            Some(RequestOpRequest::RequestTxn(request)) => {
-                let (branch, shape) = Box::pin(plan_branch(call, request, expects)).await?;
-                (Step::Branch(branch), Part::Txn(shape))
-            }
-        };
-        steps.push(step);
-        parts.push(part);
-    }
-    Ok((steps, parts))
+fn plan_steps(operations: Vec<RequestOp>) -> Result<(Vec<Step>, Vec<Part>), Status> {
+    let planned = operations.into_iter().map(|operation| match operation.request {
+        None => Err(known(Error::KeyNotFound)),
+        Some(RequestOpRequest::RequestRange(request)) => range(&request),
+        Some(RequestOpRequest::RequestPut(request)) => {
+            let (op, keeps) = put(request)?;
+            let shown = op.return_previous.then(|| op.key.clone());
+            Ok((Step::Write(op), Part::Put { shown, keeps }))
+        }
+        Some(RequestOpRequest::RequestDeleteRange(request)) => Ok((Step::Remove(removal(&request)?), Part::Delete)),
+        Some(RequestOpRequest::RequestTxn(request)) => {
+            let (branch, shape) = plan_branch(request)?;
+            Ok((Step::Branch(branch), Part::Txn(shape)))
+        }
+    });
+    Ok(planned.collect::<Result<Vec<_>, Status>>()?.into_iter().unzip())
 }
 
-async fn range(call: &Call, request: &RangeRequest) -> Result<(Step, Part), Status> {
+fn range(request: &RangeRequest) -> Result<(Step, Part), Status> {
     let step = list_step(request)?;
-    let Some(revision) = past::revision_of(request.revision) else { return Ok((Step::List(step), Part::Range)) };
-    // The rights on it are checked with those of the transaction, which names the range all the same.
-    let names = ListStep { shown: ListShown::Count, limit: 1, ..step.clone() };
-    let mut read = past::read(call, step, Some(revision)).await?;
-    read.header = None;
-    Ok((Step::List(names), Part::Past(read)))
+    match request.revision {
+        0 => Ok((Step::List(step), Part::Range)),
+        at => {
+            // The rights on it are checked with those of the transaction, which names the range all the same.
+            let names = ListStep { at: Some(NEVER), ..step.clone() };
+            Ok((Step::List(names), Part::Past(Past::At(Box::new(step), at))))
+        }
+    }
 }
 
-/// A put as a write. Where it keeps a part of what is there, this node has to be as fresh as the cluster.
-pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<WriteOp, Status> {
+/// A revision that nothing can be read at yet.
+const NEVER: Revision = Revision::MAX;
+
+impl Planned {
+    /// Looks at what it keeps and reads of what is there. Says whether one of its writes expects an entry that was read for it: where
+    /// that has changed since, it is planned anew.
+    pub async fn look(&mut self, call: &Call) -> Result<bool, Status> {
+        if !self.looks_back {
+            return Ok(false);
+        }
+        freshness::refresh(&call.api.backend, call.deadline).await?;
+        let mut expects = false;
+        if let [Step::Branch(branch)] = self.txn.then.as_mut_slice() {
+            look(call, branch, &mut self.shape, &mut expects).await?;
+        }
+        Ok(expects)
+    }
+}
+
+async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, expects: &mut bool) -> Result<(), Status> {
+    for (steps, parts) in [(&mut branch.then, &mut shape.then), (&mut branch.otherwise, &mut shape.otherwise)] {
+        for (step, part) in steps.iter_mut().zip(parts) {
+            match (step, part) {
+                (Step::Write(op), Part::Put { keeps, .. }) if keeps.any() => {
+                    *expects = true;
+                    // That there is no entry is told first here, and beside a transaction that there is no such lease.
+                    if !take_over(&call.api.backend, op, *keeps)? {
+                        op.session = None;
+                    }
+                }
+                (Step::List(names), Part::Past(past)) => look_at_past(call, names, past).await?,
+                (Step::Branch(branch), Part::Txn(shape)) => Box::pin(look(call, branch, shape, expects)).await?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn look_at_past(call: &Call, names: &mut ListStep, past: &mut Past) -> Result<(), Status> {
+    let Past::At(step, at) = past else { return Ok(()) };
+    let (at, seen) = match past::revision_of(*at) {
+        // Below all that there ever was.
+        None => (0, Past::Not),
+        Some(revision) => match past::look(call, ListStep::clone(step), Some(revision)).await? {
+            Ok(read) => (revision, Past::Read(RangeResponse { header: None, ..read })),
+            Err(Error::Compacted) => (revision, Past::Not),
+            // It may have come by the time the transaction is carried out, and was not read.
+            Err(_) => (NEVER, Past::Not),
+        },
+    };
+    (names.at, *past) = (Some(at), seen);
+    Ok(())
+}
+
+/// A put as a write, and what it keeps of what is there.
+pub fn put(request: PutRequest) -> Result<(WriteOp, Keeps), Status> {
     let PutRequest { key: name, value: data, lease, prev_kv, ignore_value, ignore_lease } = request;
     let name = key(&name)?;
     if ignore_value && !data.is_empty() {
@@ -148,36 +225,40 @@ pub fn put(call: &Call, request: PutRequest, expects: &mut bool) -> Result<Write
     if ignore_lease && lease != 0 {
         return Err(known(Error::LeaseProvided));
     }
-    let session = match lease {
-        0 => None,
-        lease => Some(SessionId::of_lease(lease).ok_or_else(|| known(Error::LeaseNotFound))?),
-    };
-    let mut op = WriteOp {
+    let op = WriteOp {
         key: name,
         expect: Expect::Any,
         condition: Criteria::default(),
         change: Change::Upsert(value(&data)),
         expiry: Expiry::Usual,
         return_previous: prev_kv,
-        session,
+        // A number that no lease has is told of where the put is carried out, which it may not be.
+        session: (lease != 0).then(|| SessionId::of_lease(lease).unwrap_or(NO_SESSION)),
         guard: None,
     };
-    if ignore_value || ignore_lease {
-        *expects = true;
-        let read = call.api.backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
-        let Some(entry) = read.entry else {
-            // Refused where it is carried out, which a branch that is not taken is not; and planned anew where there is one by then.
-            return Ok(WriteOp { change: Change::Replace(value(&data)), expect: Expect::Cas(NO_TOKEN), ..op });
-        };
-        op.expect = Expect::Cas(entry.meta.cas);
-        if ignore_value {
-            op.change = Change::Upsert(entry.value);
+    Ok((op, Keeps { value: ignore_value, lease: ignore_lease }))
+}
+
+/// Lets a write keep what it is to keep, and expect the entry that it has that of. This node has to be as fresh as the cluster. Where there
+/// is no entry it says so, and the write is refused where it is carried out, unless there is one by then.
+pub fn take_over(backend: &Node, op: &mut WriteOp, keeps: Keeps) -> Result<bool, Status> {
+    let read = backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
+    let Some(entry) = read.entry else {
+        op.expect = Expect::Cas(NO_TOKEN);
+        if let Change::Upsert(value) = &mut op.change {
+            let value = Value { kind: value.kind, data: std::mem::take(&mut value.data) };
+            op.change = Change::Replace(value);
         }
-        if ignore_lease {
-            op.session = entry.meta.session;
-        }
+        return Ok(false);
+    };
+    op.expect = Expect::Cas(entry.meta.cas);
+    if keeps.value {
+        op.change = Change::Upsert(entry.value);
     }
-    Ok(op)
+    if keeps.lease {
+        op.session = entry.meta.session;
+    }
+    Ok(true)
 }
 
 /// A deletion as a step.
@@ -277,9 +358,11 @@ fn operation(part: Part, result: StepReply, shows: &mut Shows) -> Option<Respons
         (Part::Range, StepReply::Listed(listed)) => {
             ResponseOpResponse::ResponseRange(RangeResponse { header, ..range_of(listed) })
         }
-        (Part::Past(read), StepReply::Listed(_)) => ResponseOpResponse::ResponseRange(RangeResponse { header, ..read }),
-        (Part::Put(key), StepReply::Written(written)) => {
-            ResponseOpResponse::ResponsePut(PutResponse { header, ..put_of(key, written.previous) })
+        (Part::Past(Past::Read(read)), StepReply::Listed(_)) => {
+            ResponseOpResponse::ResponseRange(RangeResponse { header, ..read })
+        }
+        (Part::Put { shown, .. }, StepReply::Written(written)) => {
+            ResponseOpResponse::ResponsePut(PutResponse { header, ..put_of(shown, written.previous) })
         }
         (Part::Delete, StepReply::Removed(removed)) => {
             ResponseOpResponse::ResponseDeleteRange(DeleteRangeResponse { header, ..delete_of(removed) })
@@ -311,4 +394,75 @@ fn shown((key, shown): (Key, Shown)) -> Option<KeyValue> {
 pub fn delete_of(removed: Removed) -> DeleteRangeResponse {
     let prev_kvs = removed.entries.into_iter().filter_map(shown);
     DeleteRangeResponse { header: None, deleted: removed.count as i64, prev_kvs: prev_kvs.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quorate_store::limits::{KEY_BYTES_MAX, TXN_DEPTH_MAX};
+    use tonic::Code;
+
+    use super::*;
+
+    fn op(request: RequestOpRequest) -> RequestOp {
+        RequestOp { request: Some(request) }
+    }
+
+    fn put_of(key: &'static str) -> PutRequest {
+        PutRequest { key: Bytes::from_static(key.as_bytes()), ..PutRequest::default() }
+    }
+
+    fn at(revision: i64) -> RequestOp {
+        op(RequestOpRequest::RequestRange(RangeRequest { key: "a".into(), revision, ..RangeRequest::default() }))
+    }
+
+    fn refused(success: Vec<RequestOp>) -> (Code, String) {
+        let status = plan(TxnRequest { success, ..TxnRequest::default() }).err().expect("it is refused");
+        (status.code(), status.message().to_owned())
+    }
+
+    #[test]
+    fn what_is_wrong_by_itself_is_told_before_anything_is_read() {
+        let put = |request| op(RequestOpRequest::RequestPut(request));
+        let with_value = PutRequest { ignore_value: true, value: "v".into(), ..put_of("b") };
+        let duplicate = (Code::InvalidArgument, "etcdserver: duplicate key given in txn request".to_owned());
+        assert_eq!(refused(vec![at(1 << 40), put(put_of("b")), put(put_of("b"))]), duplicate);
+        assert_eq!(refused(vec![at(-1), put(PutRequest::default())]).1, "etcdserver: key is not provided");
+        assert_eq!(refused(vec![at(1 << 40), put(with_value)]).1, "etcdserver: value is provided");
+        // Whether there is such a lease or such a revision shows where it is carried out.
+        for lease in [-1, i64::MIN, 12_345] {
+            let success = vec![at(1 << 40), put(PutRequest { lease, ..put_of("b") })];
+            assert!(plan(TxnRequest { success, ..TxnRequest::default() }).is_ok(), "{lease}");
+        }
+    }
+
+    #[test]
+    fn transactions_nest_as_deep_as_over_http() {
+        let deep = |depth: usize| {
+            let innermost = TxnRequest { success: vec![at(0)], ..TxnRequest::default() };
+            (1..depth).fold(innermost, |within, _| TxnRequest {
+                success: vec![op(RequestOpRequest::RequestTxn(within))],
+                ..TxnRequest::default()
+            })
+        };
+        assert!(plan(deep(TXN_DEPTH_MAX)).is_ok());
+        let too_deep = plan(deep(TXN_DEPTH_MAX + 1)).err().expect("it is refused");
+        assert_eq!(too_deep.code(), Code::InvalidArgument);
+        assert!(too_deep.message().contains("at most 4 deep"), "{}", too_deep.message());
+        let many = |count: usize| TxnRequest { success: vec![at(0); count], ..TxnRequest::default() };
+        assert!(plan(many(TXN_STEPS_MAX)).is_ok());
+        assert_eq!(plan(many(TXN_STEPS_MAX + 1)).err().expect("too many").message(), Error::TooManyOps.text());
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_key_is_planned_as_what_is_not_there() {
+        let key = Bytes::from(vec![b'k'; KEY_BYTES_MAX + 1]);
+        let compare = vec![Compare { key: key.clone(), ..Compare::default() }];
+        let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
+        let range = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+        let success = vec![op(RequestOpRequest::RequestDeleteRange(delete)), op(RequestOpRequest::RequestRange(range))];
+        assert!(plan(TxnRequest { compare, success, ..TxnRequest::default() }).is_ok());
+        let put = op(RequestOpRequest::RequestPut(PutRequest { key, ..PutRequest::default() }));
+        assert_eq!(refused(vec![put]).0, Code::InvalidArgument, "one that is to be there cannot be");
+    }
 }

@@ -21,7 +21,7 @@ use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
 use crate::gateway::scan::scan;
-use crate::header::header;
+use crate::header::{header, header_now};
 use crate::method::{Policy, Unary};
 use crate::status::{self, Status, known};
 
@@ -70,7 +70,7 @@ impl Unary for UserGet {
             true => vec![request.name],
             false => user(call, &request.name).await?.roles.iter().map(ToString::to_string).collect(),
         };
-        Ok(AuthUserGetResponse { header: Some(header(&call.api, call.api.backend.position().revision)), roles })
+        Ok(AuthUserGetResponse { header: Some(header_now(&call.api)), roles })
     }
 }
 

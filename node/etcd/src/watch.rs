@@ -131,8 +131,14 @@ impl Watches {
         }
     }
 
-    fn now(&self) -> Revision {
+    /// How far what is read here has come.
+    fn read_up_to(&self) -> Revision {
         self.call.api.backend.position().revision
+    }
+
+    /// An answer that shows nothing of the state.
+    fn aside(&self, watch_id: i64) -> WatchResponse {
+        self.response(watch_id, self.call.api.revision())
     }
 
     fn response(&self, watch_id: i64, revision: Revision) -> WatchResponse {
@@ -153,7 +159,7 @@ impl Watches {
 
     fn cancel(&mut self, id: i64) {
         if self.watchers.remove(&id).is_some() {
-            let canceled = WatchResponse { canceled: true, ..self.response(id, self.now()) };
+            let canceled = WatchResponse { canceled: true, ..self.aside(id) };
             self.answers.push_back(Ok(canceled));
         }
     }
@@ -171,7 +177,7 @@ impl Watches {
             Err(Refused::Because(reason)) => self.refuse(reason),
             Err(Refused::Compacted { id, oldest }) => match self.free_id(id) {
                 Some(id) => {
-                    let created = WatchResponse { created: true, ..self.response(id, self.now()) };
+                    let created = WatchResponse { created: true, ..self.aside(id) };
                     self.answers.push_back(Ok(created));
                     self.cancel_compacted(id, oldest);
                 }
@@ -181,8 +187,7 @@ impl Watches {
     }
 
     fn refuse(&mut self, cancel_reason: String) {
-        let refused =
-            WatchResponse { created: true, canceled: true, cancel_reason, ..self.response(NO_WATCH, self.now()) };
+        let refused = WatchResponse { created: true, canceled: true, cancel_reason, ..self.aside(NO_WATCH) };
         self.answers.push_back(Ok(refused));
     }
 
@@ -193,7 +198,7 @@ impl Watches {
             canceled: true,
             // The first from which a watch can begin.
             compact_revision: oldest as i64 + 1,
-            ..self.response(id, self.now())
+            ..self.aside(id)
         };
         self.answers.push_back(Ok(canceled));
     }
@@ -245,7 +250,7 @@ impl Watches {
         if running.watcher.watching.as_ref().is_some_and(|watching| watching.end().is_some()) {
             self.watchers.remove(&id);
             let cancel_reason = Error::PermissionDenied.text().to_owned();
-            let canceled = WatchResponse { canceled: true, cancel_reason, ..self.response(id, self.now()) };
+            let canceled = WatchResponse { canceled: true, cancel_reason, ..self.aside(id) };
             self.answers.push_back(Ok(canceled));
             return;
         }
@@ -268,7 +273,7 @@ impl Watches {
             return;
         }
         // One that begins later has nothing of what is told yet.
-        let now = self.now();
+        let now = self.read_up_to();
         if self.watchers.values().any(|running| running.watcher.view.first > now) {
             return;
         }
@@ -373,9 +378,9 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
         Refused::Because(format!("rpc error: code = {:?} desc = {}", status.code(), status.message()))
     };
     let id = Some(request.watch_id).filter(|id| *id != 0);
-    let range = watched(&request.key, &request.range_end)?;
     let start =
         u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
+    let range = watched(&request.key, &request.range_end)?;
     let backend = &call.api.backend;
     if backend.feed().watches() >= call.api.settings.watches_max {
         return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));
@@ -411,15 +416,15 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
 /// What is watched; without a key, from the first one on.
 fn watched(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Refused> {
     let from = if key.is_empty() && range_end.is_empty() { &Bytes::from_static(&[0]) } else { key };
-    let range = range::span(from, range_end);
-    let is_empty = range.end.as_ref().is_some_and(|end| *end <= range.start);
-    if is_empty { Err(Refused::Because(EMPTY_RANGE.to_owned())) } else { Ok(range) }
+    // By what was asked for: a name that is too long for a key is watched as any, and there never is a change of it.
+    let is_empty = !matches!(&range_end[..], [] | [0]) && range_end <= from;
+    if is_empty { Err(Refused::Because(EMPTY_RANGE.to_owned())) } else { Ok(range::span(from, range_end)) }
 }
 
 fn watch_range(range: KeyRange) -> WatchRange {
     match range.key().and_then(|key| Key::new(key).ok()) {
         Some(key) => WatchRange::Key(key),
-        None => WatchRange::span(range.start, range.end),
+        None => WatchRange::span(range.start().to_vec(), range.end().map(<[u8]>::to_vec)),
     }
 }
 

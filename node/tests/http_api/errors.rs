@@ -3,7 +3,7 @@
 use quorate_api::{Applied, Cas, ErrorCode, Retry, code_name};
 use quorate_node::app::AppError;
 use quorate_node::http::error_catalogue;
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Value};
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, TxnRefusal, Value};
 
 use crate::raw::Server;
 
@@ -75,6 +75,8 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::TooMuch { limit: 1 }, ErrorCode::TooLarge, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
         (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
+        (Rejection::Txn(TxnRefusal::KeyTwice), ErrorCode::InvalidArgument, false),
+        (Rejection::Txn(TxnRefusal::Compacted), ErrorCode::Compacted, false),
     ];
     let server = Server::start().await;
     for (rejection, code, shows_current) in rows {

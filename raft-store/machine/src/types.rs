@@ -41,7 +41,8 @@ pub use coordination::{
 pub use entry::{ContentKind, Entry, EntryMeta, Shown, Value};
 pub use key::{Key, KeyError};
 pub use many::{
-    Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply,
+    Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault,
+    TxnRefusal, TxnReply,
 };
 pub use members::{InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, RemovedRow};
 pub use name::Name;
@@ -493,6 +494,8 @@ pub enum Rejection {
     Members(MembersFault),
     /// It would be beyond a quota. Not stored: the same request may succeed later.
     BeyondQuota(Box<BeyondQuota>),
+    /// Something about a transaction that shows only on the way that it takes.
+    Txn(TxnRefusal),
 }
 
 /// What there may be only so many of.
@@ -560,6 +563,7 @@ impl Rejection {
             | Self::Access(_)
             | Self::Members(_)
             | Self::BeyondQuota(_)
+            | Self::Txn(_)
             | Self::Internal => None,
         }
     }
@@ -604,6 +608,7 @@ impl Rejection {
             | Self::Access(_)
             | Self::Members(_)
             | Self::BeyondQuota(_)
+            | Self::Txn(_)
             | Self::Internal => None,
         }
     }

@@ -148,6 +148,7 @@ impl Committer {
         let Decided { applied, before, entries, spent } = decided;
         fail::fail_point!("state-before-write");
         let db = self.shared.db_owned();
+        db.counts.note(&applied.changed, before, self.record.vars.revision);
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
         fail::fail_point!("state-after-write");
         self.is_unsound = false;

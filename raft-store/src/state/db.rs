@@ -17,6 +17,7 @@ use rocksdb::{
     Options, ReadOptions, ReadTier, WriteBatch, WriteOptions,
 };
 
+use super::counts::Counts;
 use super::fresh::FreshIds;
 use super::manifest::TornEnd;
 use super::merging::MergePace;
@@ -89,6 +90,8 @@ pub(crate) struct Db {
     pub(crate) checksums: Mutex<BTreeMap<(String, u64), u64>>,
     /// Copies of rows, as of the last write.
     pub(crate) recent: RecentEntries,
+    /// What was counted of the rows lately.
+    pub(crate) counts: Counts,
     /// Of the rows as of the last write. Only the writer locks it.
     fresh: Mutex<FreshIds>,
 }
@@ -122,8 +125,19 @@ impl Db {
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
-        let (checksums, recent) = (Mutex::default(), RecentEntries::new());
-        Ok(Self { rocks, dir: dir.to_path_buf(), cache, merge_pace, write_options, node_id, checksums, recent, fresh })
+        let (checksums, recent, counts) = (Mutex::default(), RecentEntries::new(), Counts::default());
+        Ok(Self {
+            rocks,
+            dir: dir.to_path_buf(),
+            cache,
+            merge_pace,
+            write_options,
+            node_id,
+            checksums,
+            recent,
+            counts,
+            fresh,
+        })
     }
 
     /// The applied row of a database that nobody has open, without changing it.

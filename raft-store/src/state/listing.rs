@@ -6,11 +6,12 @@ use std::cmp::Ordering;
 
 use rocksdb::{DB, DBRawIteratorWithThreadMode};
 
+use super::counts::{Counts, Known};
 use super::shared::Moment;
 use super::types::{ListPage, ListQuery, ListRead, ReadPosition, StateFault};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::history::{self, Version};
-use crate::keyspace::{family, family_range, relocked};
+use crate::keyspace::{deadline, family, family_range, relocked};
 use crate::types::{Entry, Key, Revision};
 
 type Rows<'m> = DBRawIteratorWithThreadMode<'m, DB>;
@@ -38,19 +39,84 @@ pub(crate) fn list(moment: &Moment<'_>, query: &ListQuery) -> Result<ListRead, S
     Ok(ListRead::Page(page))
 }
 
+/// Farthest that is walked from where a count is known, or a quarter of that count; what is farther away is as soon counted.
+const STEP_MAX: u64 = 4_096;
+
 /// Counts what a listing without bounds would give. A revision that cannot be read is a fault of the caller, who must
 /// have listed or checked before; it counts nothing.
-pub(crate) fn count(moment: &Moment<'_>, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+pub(crate) fn count(
+    moment: &Moment<'_>,
+    query: &ListQuery,
+    counts: &Counts,
+) -> Result<(ReadPosition, u64), StateFault> {
     let at = match position(moment, query.revision) {
         Ok(at) => at,
         Err(_) => return Ok((moment.at, 0)),
     };
+    let range = Range { reverse: false, ..Range::of(query) };
+    if range.end.is_some_and(|end| end <= range.start) {
+        return Ok((at, 0));
+    }
+    let stored = stored_count(moment, range, at.revision, counts)?;
+    // In the past nothing is judged.
+    let expired = if query.revision.is_none() { expired_count(moment, range)? } else { 0 };
+    Ok((at, stored.saturating_sub(expired)))
+}
+
+/// How many entries of a range are stored at a revision.
+fn stored_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, counts: &Counts) -> Result<u64, StateFault> {
+    let bounds = (range.start, range.end);
+    let count = match counts.known(bounds, revision) {
+        Known::Count(count) => return Ok(count),
+        // The page between the two, for who goes through the range in pages.
+        Known::From(start, count) => {
+            let between = Range { start: &start, end: Some(range.start), reverse: false };
+            let most = STEP_MAX.max(count / 4);
+            let passed = walked_count(moment, between, revision, most)?;
+            (passed < most).then(|| count.checked_sub(passed)).flatten()
+        }
+        Known::Nothing => None,
+    };
+    let count = match count {
+        Some(count) => count,
+        None => walked_count(moment, range, revision, u64::MAX)?,
+    };
+    counts.found(bounds, revision, count);
+    Ok(count)
+}
+
+/// The same by a walk, which ends at `most`. Of entries as they are now only the keys are looked at.
+fn walked_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, most: u64) -> Result<u64, StateFault> {
     let mut count = 0;
-    walk_live(moment, query, |_, _| {
+    if revision < moment.at.revision {
+        walk_past(moment, range, revision, |_, row| {
+            count += u64::from(row.is_some());
+            Ok(count < most)
+        })?;
+        return Ok(count);
+    }
+    let mut entries = EntryWalk::new(moment, range);
+    while entries.rows.valid() && count < most {
         count += 1;
-        Ok(true)
-    })?;
-    Ok((at, count))
+        entries.step();
+    }
+    entries.finish()?;
+    Ok(count)
+}
+
+/// How many entries of a range are stored and past their deadline.
+fn expired_count(moment: &Moment<'_>, range: Range<'_>) -> Result<u64, StateFault> {
+    let (start, end) = deadline::due_range(moment.at.clock);
+    let mut rows = moment.rows(&start, &end);
+    rows.seek_to_first();
+    let mut count = 0;
+    while let Some(row_key) = rows.key() {
+        let (_, key) = deadline::decode_key(row_key)?;
+        count += u64::from(range.start <= key && range.end.is_none_or(|end| key < end));
+        rows.next();
+    }
+    rows.status()?;
+    Ok(count)
 }
 
 /// Where a query is evaluated, or why it cannot be.

@@ -19,6 +19,7 @@ mod access;
 mod audit;
 mod changes;
 mod coordination;
+mod counts;
 mod declared;
 mod faults;
 mod find;

@@ -72,10 +72,11 @@ impl StateReader {
         self.shared.with_moment(|moment| listing::list(moment, query))
     }
 
-    /// Counts the live entries of `[start, end)` at `revision`, by scanning. `limit`, `bytes_max` etc. do not apply.
-    /// Where the revision cannot be read, the position is the current one and the count 0.
+    /// Counts the live entries of `[start, end)` at `revision`: by walking over the range, unless its count was asked for lately at
+    /// this revision or one near it. `limit`, `bytes_max` etc. do not apply. Where the revision cannot be read, the position is the
+    /// current one and the count 0.
     pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-        self.shared.with_moment(|moment| listing::count(moment, query))
+        self.shared.with_counts(|moment, counts| listing::count(moment, query, counts))
     }
 
     /// Finds entries by what holds of them. Takes time in proportion to the query's bounds.

@@ -22,6 +22,8 @@ const TAKEN_MAX: usize = 256;
 /// Forms in which a change can be shown.
 pub const FORMS: usize = 4;
 
+/// The revision of a state in which nothing has happened.
+const FIRST_REVISION: Revision = 1;
 /// What a change takes beside its key.
 const CHANGE_BYTES: usize = size_of::<RecentChange>() + 64;
 
@@ -53,8 +55,12 @@ impl FeedPosition {
         self.index == u32::MAX
     }
 
-    /// Whether what follows is all there where everything after this revision is.
+    /// Whether what follows is all there where everything after this revision is. The first revision is that of a state in which nothing
+    /// has happened yet: where everything after it is there, so is everything that ever was.
     pub fn is_covered_from(self, floor: Revision) -> bool {
+        if floor <= FIRST_REVISION {
+            return true;
+        }
         if self.is_whole() { self.revision >= floor } else { self.revision > floor }
     }
 }
@@ -236,6 +242,17 @@ mod tests {
         );
         let ahead = ring.after(FeedPosition::after(9), |_| true).unwrap();
         assert_eq!((positions(&ahead), ahead.to), (vec![], FeedPosition::after(9)));
+    }
+
+    #[test]
+    fn what_was_never_compacted_is_covered_from_its_very_beginning() {
+        for position in [FeedPosition::after(0), at(0, 0), at(1, 0), FeedPosition::after(1)] {
+            assert!(position.is_covered_from(1), "{position:?}");
+        }
+        assert!(!FeedPosition::after(0).is_covered_from(2) && !FeedPosition::after(1).is_covered_from(2));
+        let mut ring = Ring::new(1 << 20);
+        ring.push(vec![change(2, 0, 1)], 1, 2, 1);
+        assert_eq!(positions(&ring.after(FeedPosition::after(0), |_| true).unwrap()), [(2, 0)]);
     }
 
     #[test]

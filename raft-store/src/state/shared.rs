@@ -16,6 +16,7 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
 
+use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
@@ -253,11 +254,17 @@ impl Shared {
         &self,
         read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>,
     ) -> Result<T, StateFault> {
+        moment_of(&self.db.load_full(), read)
+    }
+
+    /// Counts entries in a state. What is found is held by its database, so none of another one is ever told.
+    pub(crate) fn with_counts<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>, &Counts) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
         let db = self.db.load_full();
-        let snapshot = db.rocks.snapshot();
-        let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
-        let at = position_of(&record);
-        machine::catching(|| Ok(read(&Moment { snapshot, record, at })))?
+        db.counts.listen();
+        moment_of(&db, |moment| read(moment, &db.counts))
     }
 
     /// Looks how far the durable state is and tells the hook if it moved.
@@ -299,6 +306,13 @@ impl Shared {
     pub(crate) fn state_dir(&self) -> &Path {
         &self.home.0
     }
+}
+
+fn moment_of<T>(db: &Db, read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>) -> Result<T, StateFault> {
+    let snapshot = db.rocks.snapshot();
+    let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
+    let at = position_of(&record);
+    machine::catching(|| Ok(read(&Moment { snapshot, record, at })))?
 }
 
 /// The state at one position, whatever is applied meanwhile.

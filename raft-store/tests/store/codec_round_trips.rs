@@ -27,7 +27,7 @@ fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn key_ranges() -> impl Strategy<Value = KeyRange> {
-    (vec(any::<u8>(), 0..9), option::of(vec(any::<u8>(), 0..9))).prop_map(|(start, end)| KeyRange { start, end })
+    (vec(any::<u8>(), 0..9), option::of(vec(any::<u8>(), 0..9))).prop_map(|(start, end)| KeyRange::new(start, end))
 }
 
 fn keys() -> impl Strategy<Value = Key> {
@@ -148,7 +148,7 @@ fn commands() -> impl Strategy<Value = Command> {
         op.prop_map(Step::Write),
         key_ranges().prop_map(|range| {
             let (order, filter) = (ListOrder::BY_KEY, RevisionFilter::ALL);
-            Step::List(ListStep { range, limit: 7, order, filter, shown: ListShown::Keys })
+            Step::List(ListStep { range, limit: 7, order, filter, shown: ListShown::Keys, at: Some(9) })
         }),
         key_ranges().prop_map(|range| Step::Remove(RemoveStep { range, return_previous: true })),
     ]
@@ -321,6 +321,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         any::<u64>().prop_map(|limit| Rejection::TooMuch { limit }),
         Just(Rejection::RequestIdReused),
+        Just(Rejection::Txn(TxnRefusal::Compacted)),
         ".{0,20}".prop_map(Rejection::Unsupported),
         shown().prop_map(|current| Rejection::CasListed { current }),
     ]

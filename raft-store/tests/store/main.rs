@@ -14,6 +14,7 @@ mod state_access;
 mod state_audit;
 mod state_coordination;
 mod state_cost;
+mod state_counts;
 mod state_declared;
 mod state_feed;
 mod state_find;

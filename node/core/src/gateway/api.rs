@@ -3,10 +3,11 @@
 //! Owns the settings, the bounds and the caches. Never handles a request.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use quorate_store::types::Revision;
 use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -130,6 +131,8 @@ pub struct Api {
     pub slow: SlowLog,
     /// The cluster as a number, once it is known.
     cluster_number: OnceLock<u64>,
+    /// Highest revision that a write was answered with here.
+    confirmed: AtomicU64,
 }
 
 impl Api {
@@ -179,7 +182,19 @@ impl Api {
             task_lines,
             slow,
             cluster_number: OnceLock::new(),
+            confirmed: AtomicU64::new(0),
         })
+    }
+
+    /// Notes that a write is about to be answered with this revision.
+    pub fn confirm(&self, revision: Revision) {
+        self.confirmed.fetch_max(revision, Ordering::Release);
+    }
+
+    /// The revision up to which this node knows of writes. What it has answered may be ahead of what it shows to readers, on a node
+    /// that follows above all: what only tells of the present goes by this, so that nobody sees it go back.
+    pub fn revision(&self) -> Revision {
+        self.confirmed.load(Ordering::Acquire).max(self.backend.position().revision)
     }
 
     /// The cluster as a number, for protocols that have no other ids. Never 0, which stands for a node that has no cluster yet.

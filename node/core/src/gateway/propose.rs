@@ -10,7 +10,7 @@ use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
 
 use crate::app::{AppError, Consistency};
-use crate::backend::Node;
+use crate::gateway::api::Api;
 use crate::gateway::auth::audit_event::{Event, Names};
 use crate::gateway::auth::caller::{Admitted, Caller};
 use crate::gateway::auth::requirement;
@@ -33,11 +33,13 @@ pub async fn propose(
         return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
     let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
-    submit(&caller.api.backend, command, deadline).await
+    submit(&caller.api, command, deadline).await
 }
 
-async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<Reply, Failure> {
-    backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
+async fn submit(api: &Api, command: Command, deadline: Instant) -> Result<Reply, Failure> {
+    let reply = api.backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    api.confirm(reply.revision);
+    Ok(reply)
 }
 
 /// Proposes a command after checking its caller's permission, and writes it to the audit log.
@@ -93,7 +95,7 @@ async fn until_judged_in_time(
         let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
         let command =
             Command { request_id: Some(request_id.clone()), principal, action: action.clone(), access_revision };
-        let reply = submit(backend, command, deadline).await?;
+        let reply = submit(&caller.api, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
             return Ok(reply);
         }

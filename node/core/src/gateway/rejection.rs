@@ -6,7 +6,7 @@ use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
     AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
-    Revision, SessionId,
+    Revision, SessionId, TxnRefusal,
 };
 
 use crate::gateway::failed;
@@ -118,6 +118,13 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         Rejection::Access(fault) => explain_access(fault),
         Rejection::Members(fault) => explain_members(*fault),
         Rejection::BeyondQuota(beyond) => explain_quota(beyond),
+        Rejection::Txn(why) => match why {
+            TxnRefusal::KeyTwice => {
+                format!("{shown} is written and then removed with a range; a transaction changes each key once")
+            }
+            TxnRefusal::Compacted => "a revision that the transaction reads at is compacted".to_owned(),
+            TxnRefusal::Future => "a revision that the transaction reads at is yet to come".to_owned(),
+        },
         Rejection::Internal => {
             let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
             format!("the request met a bug of this software; {where_to}")
@@ -274,6 +281,8 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
             | MembersFault::IdRemoved => ErrorCode::ChangeRefused,
         },
         Rejection::BeyondQuota(_) => ErrorCode::QuotaExceeded,
+        Rejection::Txn(TxnRefusal::Compacted) => ErrorCode::Compacted,
+        Rejection::Txn(TxnRefusal::KeyTwice | TxnRefusal::Future) => ErrorCode::InvalidArgument,
     }
 }
 

@@ -28,6 +28,7 @@ pub async fn renew(call: &Call, sessions: &[SessionId], deadline: Instant) -> Re
         return Ok(Renewed { index: at.index, revision: at.revision, clock: at.clock, each });
     }
     let done = call.api.backend.renew(call.caller().renewer(), live.clone(), deadline).await.map_err(failed)?;
+    call.api.confirm(done.revision);
     let renewed: BTreeMap<_, _> = live.into_iter().zip(&done.each).collect();
     let each = sessions.iter().map(|id| renewed.get(id).copied().copied().flatten()).collect();
     Ok(Renewed { each, ..done })

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
-use quorate_store::state::{LeaderChange, Observed, Page, StateFault};
+use quorate_store::state::{FeedPosition, LeaderChange, Observed, Page, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
 use utoipa_axum::routes;
 
@@ -72,7 +72,9 @@ pub async fn get(context: Context) -> Outcome {
         Some(revision) if revision > at.revision => {
             return Err(options::future(revision, "header:Last-Event-ID", at));
         }
-        Some(revision) if revision < at.oldest_revision => return Err(Failure::compacted(revision, at)),
+        Some(revision) if !FeedPosition::after(revision).is_covered_from(at.oldest_revision) => {
+            return Err(Failure::compacted(revision, at));
+        }
         Some(revision) => revision,
         None => {
             let change = found.unwrap_or((at.revision, None));
@@ -146,7 +148,7 @@ type Found = Observed<Page<LeaderChange>>;
 
 /// Whether changes may be missing between what was sent and what is found.
 fn has_gap(found: &Found, sent_up_to: Revision) -> bool {
-    sent_up_to < found.at.oldest_revision
+    !FeedPosition::after(sent_up_to).is_covered_from(found.at.oldest_revision)
 }
 
 impl ObserveBody {

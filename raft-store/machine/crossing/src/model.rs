@@ -344,10 +344,19 @@ impl Model {
 
     fn steps(&mut self, steps: &[Step], decided: &mut VecDeque<bool>) -> Result<(), Refusal> {
         steps.iter().try_for_each(|step| match step {
-            Step::Get(_) | Step::List(_) => Ok(()),
+            Step::Get(_) => Ok(()),
+            Step::List(step) => {
+                let newest = self.now.vars.revision - u64::from(self.joint.flatten().is_some());
+                let can_be_read = |at: u64| (self.now.vars.oldest_revision..=newest).contains(&at);
+                if step.at.is_none_or(can_be_read) { Ok(()) } else { Err(Refusal::Txn) }
+            }
             Step::Write(op) => self.write(op).map(|_| ()),
             Step::Txn(txn) => self.branch(txn),
             Step::Remove(step) => {
+                let is_own = |entry: &Entry| self.joint == Some(Some(entry.meta.mod_revision));
+                if self.live_in(&step.range).any(|(_, entry)| is_own(entry)) {
+                    return Err(Refusal::Txn);
+                }
                 let keys: Vec<_> = self.live_in(&step.range).map(|(key, _)| key.clone()).collect();
                 keys.iter().try_for_each(|key| self.write(&WriteOp::removal(key.clone(), false)).map(|_| ()))
             }

@@ -136,7 +136,7 @@ impl<'a> Requirement<'a> {
     pub fn on_range(permission: Permission, range: &'a KeyRange) -> Self {
         Self::Permission(match range.key() {
             Some(key) => RequiredPermission::Name(permission, key),
-            None => RequiredPermission::Range(permission, &range.start, range.end.as_deref()),
+            None => RequiredPermission::Range(permission, range.start(), range.end()),
         })
     }
 }

@@ -270,6 +270,8 @@ pub enum Refusal {
     Members,
     /// See [`crate::types::Rejection::BeyondQuota`].
     BeyondQuota,
+    /// See [`crate::types::Rejection::Txn`].
+    Txn,
 }
 
 /// Encodes a group, in one allocation.

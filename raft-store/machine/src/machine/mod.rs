@@ -523,6 +523,7 @@ impl From<&Rejection> for Refusal {
             Rejection::Access(_) => Self::Access,
             Rejection::Internal => Self::Internal,
             Rejection::BeyondQuota(_) => Self::BeyondQuota,
+            Rejection::Txn(_) => Self::Txn,
         }
     }
 }

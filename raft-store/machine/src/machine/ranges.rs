@@ -11,8 +11,8 @@ use crate::keyspace::{family, family_range};
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Comparison, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, RemoveStep, Removed, Shown, StepRejected,
-    WriteOp,
+    Comparison, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown,
+    StepRejected, TxnRefusal, WriteOp,
 };
 
 /// Rows of a range that are read at once.
@@ -32,8 +32,14 @@ impl<V: View> Applier<'_, V> {
         Ok(if any { holds } else { with.ordering(None).is_some_and(|ordering| operator.holds(ordering)) })
     }
 
-    /// Reads a range.
-    pub(super) fn list(&mut self, step: &ListStep) -> Result<Listed, Fault> {
+    /// Reads a range, or says that it cannot be read at the revision that is asked for. `place` points to the step.
+    pub(super) fn list(&mut self, step: &ListStep, place: &str) -> Result<Stepped<Listed>, Fault> {
+        if let Some(at) = step.at {
+            let nothing = Listed { entries: Vec::new(), count: 0, more: false };
+            let refused =
+                |why| Box::new(StepRejected { pointer: place.to_owned(), key: None, why: Rejection::Txn(why) });
+            return Ok(self.can_be_read(at).map(|()| nothing).map_err(refused));
+        }
         let ListStep { range, order, filter, shown, .. } = step;
         // In the order in which they come, what is behind the limit is only counted.
         let kept_max = if *order == ListOrder::BY_KEY { step.limit().saturating_add(1) } else { usize::MAX };
@@ -49,7 +55,18 @@ impl<V: View> Applier<'_, V> {
         let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
         let listed = Listed { entries, count, more };
         self.take_shown(&listed.entries);
-        Ok(listed)
+        Ok(Ok(listed))
+    }
+
+    /// Whether a revision could be read before the transaction began.
+    fn can_be_read(&self, at: Revision) -> Result<(), TxnRefusal> {
+        // A transaction that has changed something has taken the newest one.
+        let newest = self.vars.revision - Revision::from(self.joint.flatten().is_some());
+        match at {
+            at if at < self.vars.oldest_revision => Err(TxnRefusal::Compacted),
+            at if at > newest => Err(TxnRefusal::Future),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the entries of a range, or says which of them cannot be removed. `place` points to the step.
@@ -59,11 +76,20 @@ impl<V: View> Applier<'_, V> {
         place: &str,
         caller: &Caller,
     ) -> Result<Stepped<Removed>, Fault> {
-        let mut keys = Vec::new();
-        self.each_live(&step.range, |key, _| {
+        let refused = |key, why| Ok(Err(Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why })));
+        let own_revision = self.joint.flatten();
+        let (mut keys, mut written) = (Vec::new(), None);
+        self.each_live(&step.range, |key, row| {
+            if own_revision == Some(row.meta.mod_revision) {
+                written = Some(key);
+                return Ok(false);
+            }
             keys.push(key);
             Ok(true)
         })?;
+        if let Some(key) = written {
+            return refused(key, Rejection::Txn(TxnRefusal::KeyTwice));
+        }
         let mut removed = Removed { count: 0, entries: Vec::new() };
         for key in keys {
             match self.write(WriteOp::removal(key.clone(), step.return_previous), caller.clone())? {
@@ -71,7 +97,7 @@ impl<V: View> Applier<'_, V> {
                     removed.count += 1;
                     removed.entries.extend(written.previous.map(|previous| (key, previous)));
                 }
-                Err(why) => return Ok(Err(Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why }))),
+                Err(why) => return refused(key, why),
             }
         }
         self.take_shown(&removed.entries);
@@ -91,15 +117,16 @@ impl<V: View> Applier<'_, V> {
         mut visit: impl FnMut(Key, EntryRow<'_>) -> Result<bool, Fault>,
     ) -> Result<(), Fault> {
         let (newest, clock) = (self.vars.revision, self.vars.clock);
-        if let Some(key) = range.key() {
-            let (visited, bytes) = self.live(&stored_key(key)?, |key, row| {
+        // What is no key has no entry.
+        if let Some(key) = range.key().and_then(|key| Key::new(key).ok()) {
+            let (visited, bytes) = self.live(&key, |key, row| {
                 (row.map(|row| visit(key.clone(), *row)).transpose(), row.map_or(0, |row| row.data.len()))
             })?;
             self.take_bytes(bytes + limits::LOOK_BYTES);
             return visited.map(|_| ());
         }
-        let mut start = entry::row_key(&range.start);
-        let end = match &range.end {
+        let mut start = entry::row_key(range.start());
+        let end = match range.end() {
             Some(end) => entry::row_key(end),
             None => family_range(family::ENTRY).1,
         };

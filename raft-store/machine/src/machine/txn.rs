@@ -223,7 +223,7 @@ impl<V: View> Applier<'_, V> {
                 }
             },
             Step::Txn(txn) => Ok(self.branch(txn, place, caller, taken_before)?.map(StepReply::Txn)),
-            Step::List(step) => Ok(Ok(StepReply::Listed(self.list(step)?))),
+            Step::List(step) => Ok(self.list(step, place)?.map(StepReply::Listed)),
             Step::Remove(step) => Ok(self.remove_range(step, place, caller)?.map(StepReply::Removed)),
             Step::Branch(branch) => {
                 Ok(self.fork(branch, decided, place, caller, taken_before)?.map(StepReply::Branched))

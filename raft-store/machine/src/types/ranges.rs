@@ -5,29 +5,48 @@
 
 use std::cmp::Ordering;
 
-use bincode::{Decode, Encode};
+use bincode::de::Decoder;
+use bincode::error::DecodeError;
+use bincode::{Decode, Encode, impl_borrow_decode};
 
-use super::{Entry, EntryMeta, Key, Shown};
+use super::{Entry, EntryMeta, Key, Revision, Shown};
+use crate::limits::KEY_BYTES_MAX;
 
-/// A range of keys.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+/// A range of keys. Its bounds may be any bytes; a longer one than a key can be stands for the next that is no longer than a key and one
+/// byte, which has the same keys on either side.
+///
+/// Invariant: no bound is longer than that, and [`Self::key`] is a [`Key`], because the only constructor sees to it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
 pub struct KeyRange {
-    /// First key, inclusive; empty for the very first.
-    pub start: Vec<u8>,
-    /// End, exclusive; `None` for no end.
-    pub end: Option<Vec<u8>>,
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
 }
 
 impl KeyRange {
-    /// One key alone.
+    /// From a first key, inclusive, which is empty for the very first, to an end, exclusive, or without one.
+    pub fn new(start: Vec<u8>, end: Option<Vec<u8>>) -> Self {
+        Self { start: bound(start), end: end.map(bound) }
+    }
+
+    /// One key alone. Where these bytes are none, nothing is in it.
     pub fn of_key(key: &[u8]) -> Self {
-        Self { start: key.to_vec(), end: Some([key, &[0]].concat()) }
+        Self::new(key.to_vec(), Some([key, &[0]].concat()))
+    }
+
+    /// First key, inclusive; empty for the very first.
+    pub fn start(&self) -> &[u8] {
+        &self.start
+    }
+
+    /// End, exclusive; `None` for no end.
+    pub fn end(&self) -> Option<&[u8]> {
+        self.end.as_deref()
     }
 
     /// The key, where it is one alone.
     pub fn key(&self) -> Option<&[u8]> {
         let end = self.end.as_ref()?.strip_suffix(&[0])?;
-        (end == self.start).then_some(end)
+        (end == self.start && !end.is_empty()).then_some(end)
     }
 
     /// Whether a key is in it.
@@ -35,6 +54,24 @@ impl KeyRange {
         self.start.as_slice() <= key && self.end.as_ref().is_none_or(|end| key < end.as_slice())
     }
 }
+
+/// The shortest bytes that divide all keys as these do. No key is longer than [`KEY_BYTES_MAX`], so what follows that many bytes tells
+/// only that the key of just these is before.
+fn bound(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.len() > KEY_BYTES_MAX {
+        bytes.truncate(KEY_BYTES_MAX);
+        bytes.push(0);
+    }
+    bytes
+}
+
+impl<Context> Decode<Context> for KeyRange {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Ok(Self::new(Decode::decode(decoder)?, Decode::decode(decoder)?))
+    }
+}
+
+impl_borrow_decode!(KeyRange);
 
 /// What every entry of a range is compared with. Where there is none, values compare false, and all else as of an entry whose numbers
 /// are 0.
@@ -119,6 +156,9 @@ pub struct ListStep {
     pub filter: RevisionFilter,
     /// What is given of each.
     pub shown: ListShown,
+    /// The revision of the past at which it is read, which is done beside the transaction since the past does not change: then the step
+    /// gives nothing, and where that revision cannot be read before the transaction, the whole transaction is rejected.
+    pub at: Option<Revision>,
 }
 
 impl ListStep {
@@ -248,4 +288,50 @@ pub struct Removed {
     pub count: u64,
     /// The entries as they were, in order of key, where they were asked for.
     pub entries: Vec<(Key, Shown)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+
+    fn key_of(length: usize) -> Vec<u8> {
+        vec![b'k'; length]
+    }
+
+    #[test]
+    fn a_range_of_one_key_is_of_a_key_or_holds_nothing() {
+        let longest = key_of(KEY_BYTES_MAX);
+        assert_eq!(KeyRange::of_key(&longest).key(), Some(longest.as_slice()));
+        assert!(KeyRange::of_key(&longest).contains(&longest));
+        for none in
+            [Vec::new(), key_of(KEY_BYTES_MAX + 1), key_of(2 * KEY_BYTES_MAX), [longest.as_slice(), &[0]].concat()]
+        {
+            let range = KeyRange::of_key(&none);
+            assert_eq!(range.key(), None, "of {} bytes", none.len());
+            assert!(!range.contains(&longest) && range.start().len() <= KEY_BYTES_MAX + 1);
+        }
+    }
+
+    #[test]
+    fn a_bound_longer_than_a_key_divides_the_keys_as_it_did() {
+        let longest = key_of(KEY_BYTES_MAX);
+        let around = [b"a".to_vec(), key_of(7), longest.clone(), [&longest[1..], b"l"].concat(), b"l".to_vec()];
+        for tail in [&[0][..], b"a", b"k", b"z", &[0xFF; 9]] {
+            let long = [longest.as_slice(), tail].concat();
+            let (from, up_to) = (KeyRange::new(long.clone(), None), KeyRange::new(Vec::new(), Some(long.clone())));
+            for key in &around {
+                assert_eq!((from.contains(key), up_to.contains(key)), (*key >= long, *key < long));
+            }
+            assert!(from.start().len() <= KEY_BYTES_MAX + 1 && up_to.end().unwrap().len() <= KEY_BYTES_MAX + 1);
+        }
+    }
+
+    #[test]
+    fn whatever_is_decoded_is_within_its_bounds() {
+        let long = (key_of(9_000), Some([key_of(9_000), vec![0]].concat()));
+        let range: KeyRange = codec::decode(&codec::encode(&long)).unwrap();
+        assert_eq!(range, KeyRange::of_key(&long.0));
+        assert_eq!(codec::decode::<KeyRange>(&codec::encode(&range)).unwrap(), range);
+    }
 }

@@ -135,10 +135,11 @@ fn txns() -> impl Strategy<Value = Txn> {
 fn ranges() -> impl Strategy<Value = KeyRange> {
     prop_oneof![
         (0..KEYS.len()).prop_map(|key| KeyRange::of_key(KEYS[key])),
-        (prop::option::of(0..KEYS.len()), prop::option::of(0..KEYS.len())).prop_map(|(start, end)| KeyRange {
-            start: start.map_or_else(Vec::new, |key| Vec::from(KEYS[key])),
-            end: end.map(|key| Vec::from(KEYS[key])),
-        }),
+        (prop::option::of(0..KEYS.len()), prop::option::of(0..KEYS.len())).prop_map(|(start, end)| KeyRange::new(
+            start.map_or_else(Vec::new, |key| Vec::from(KEYS[key])),
+            end.map(|key| Vec::from(KEYS[key])),
+        )),
+        (limits::KEY_BYTES_MAX..limits::KEY_BYTES_MAX + 3).prop_map(|length| KeyRange::of_key(&vec![b'a'; length])),
     ]
 }
 
@@ -156,9 +157,17 @@ fn list_steps() -> impl Strategy<Value = ListStep> {
         (1..12u64).prop_map(|max_mod| RevisionFilter { max_mod, ..RevisionFilter::ALL }),
         (1..12u64).prop_map(|min_create| RevisionFilter { min_create, ..RevisionFilter::ALL }),
     ];
-    (ranges(), 0..4u64, by, any::<bool>(), filter, shown).prop_map(|(range, limit, by, descending, filter, shown)| {
-        ListStep { range, limit, order: ListOrder { by, descending }, filter, shown }
-    })
+    let at = prop::option::weighted(0.2, 0..20u64);
+    (ranges(), 0..4u64, by, any::<bool>(), filter, shown, at).prop_map(
+        |(range, limit, by, descending, filter, shown, at)| ListStep {
+            range,
+            limit,
+            order: ListOrder { by, descending },
+            filter,
+            shown,
+            at,
+        },
+    )
 }
 
 fn comparisons() -> impl Strategy<Value = Comparison> {
@@ -309,7 +318,7 @@ proptest! {
                         required.push(KeyRange::of_key(name));
                     }
                     Requirement::Permission(RequiredPermission::Range(permission, start, end)) if permission != Permission::Read => {
-                        required.push(KeyRange { start: start.to_vec(), end: end.map(<[u8]>::to_vec) });
+                        required.push(KeyRange::new(start.to_vec(), end.map(<[u8]>::to_vec)));
                     }
                     _ => {}
                 });

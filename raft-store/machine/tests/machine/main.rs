@@ -16,6 +16,7 @@ mod machine_properties;
 mod machine_quotas;
 mod machine_support;
 mod machine_tasks;
+mod range_steps;
 mod rules_conform;
 mod rules_read;
 mod rules_select;

@@ -212,18 +212,24 @@ impl Generator<'_> {
         steps
     }
 
-    /// A range: of one key, with a prefix, or between two keys.
+    /// A range: of one key, with a prefix, between two keys, or of what is no key.
     fn range(&mut self) -> KeyRange {
-        match self.chance.weighted(&[40, 30, 30]) {
+        match self.chance.weighted(&[40, 30, 30, 5]) {
             0 => KeyRange::of_key(self.key().as_bytes()),
             1 => {
                 let start = self.prefix();
                 let end = after_prefix(&start);
-                KeyRange { start, end }
+                KeyRange::new(start, end)
             }
-            _ => {
+            2 => {
                 let (start, end) = (self.key().into_bytes(), self.chance.percent(70).then(|| self.key().into_bytes()));
-                KeyRange { start, end }
+                KeyRange::new(start, end)
+            }
+            // Of a key that is too long to be one.
+            _ => {
+                let mut key = self.key().into_bytes();
+                key.resize(limits::KEY_BYTES_MAX + 1 + self.chance.below(2) as usize, b'k');
+                KeyRange::of_key(&key)
             }
         }
     }
@@ -254,7 +260,15 @@ impl Generator<'_> {
         let filter = RevisionFilter { max_mod: self.picture.vars.revision / 2, ..RevisionFilter::ALL };
         let filter = if self.chance.percent(30) { filter } else { RevisionFilter::ALL };
         let shown = *self.chance.pick(&[ListShown::Entries, ListShown::Keys, ListShown::Count]);
-        ListStep { range, limit: self.chance.below(3), order, filter, shown }
+        // Also what is not yet, and what is none.
+        let newest = self.picture.vars.revision;
+        let at = match self.chance.weighted(&[80, 12, 4, 4]) {
+            0 => None,
+            1 => Some(newest - self.chance.below(4).min(newest)),
+            2 => Some(newest + 1),
+            _ => Some(0),
+        };
+        ListStep { range, limit: self.chance.below(3), order, filter, shown, at }
     }
 
     fn comparison(&mut self) -> Comparison {

@@ -204,7 +204,7 @@ impl Model {
                     StepReply::Written(done.map_err(refused)?)
                 }
                 Step::Txn(txn) => StepReply::Txn(self.branch(txn, &pointer)?),
-                Step::List(step) => StepReply::Listed(self.list(step)),
+                Step::List(step) => StepReply::Listed(self.list(step, &pointer)?),
                 Step::Remove(step) => StepReply::Removed(self.remove(step, &pointer)?),
                 Step::Branch(branch) => {
                     if decided.is_empty() {
@@ -224,7 +224,16 @@ impl Model {
         within.filter_map(|key| self.live(&key).map(|entry| (key, entry))).collect()
     }
 
-    fn list(&self, step: &ListStep) -> Listed {
+    fn list(&self, step: &ListStep, pointer: &str) -> Result<Listed, Box<StepRejected>> {
+        if let Some(at) = step.at {
+            let before = if self.shared == Some(None) { self.revision } else { self.revision - 1 };
+            let why = match at {
+                at if at < self.oldest_revision() => TxnRefusal::Compacted,
+                at if at > before => TxnRefusal::Future,
+                _ => return Ok(Listed { entries: Vec::new(), count: 0, more: false }),
+            };
+            return Err(Box::new(StepRejected { pointer: pointer.to_owned(), key: None, why: Rejection::Txn(why) }));
+        }
         let mut found = self.live_in(&step.range);
         let count = found.len() as u64;
         found.retain(|(_, entry)| step.filter.passes(&entry.meta));
@@ -245,12 +254,19 @@ impl Model {
         if step.shown == ListShown::Keys {
             found.iter_mut().for_each(|(_, entry)| entry.value.data.clear());
         }
-        Listed { entries: found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect(), count, more }
+        let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
+        Ok(Listed { entries, count, more })
     }
 
     fn remove(&mut self, step: &RemoveStep, pointer: &str) -> Result<Removed, Box<StepRejected>> {
         let mut removed = Removed { count: 0, entries: Vec::new() };
-        for (key, _) in self.live_in(&step.range) {
+        let found = self.live_in(&step.range);
+        let is_own = |entry: &Entry| self.shared == Some(Some(entry.meta.mod_revision));
+        if let Some((key, _)) = found.iter().find(|(_, entry)| is_own(entry)) {
+            let (key, why) = (Some(key.clone()), Rejection::Txn(TxnRefusal::KeyTwice));
+            return Err(Box::new(StepRejected { pointer: pointer.to_owned(), key, why }));
+        }
+        for (key, _) in found {
             let op = WriteOp::removal(key.clone(), step.return_previous);
             match self.write(&op) {
                 Ok(written) => {

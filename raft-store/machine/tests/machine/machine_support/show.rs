@@ -185,6 +185,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Members(fault) => format!("{fault:?}"),
         Rejection::Internal => "internal".into(),
         Rejection::BeyondQuota(beyond) => format!("{beyond:?}"),
+        Rejection::Txn(why) => format!("{why:?}"),
     }
 }
 

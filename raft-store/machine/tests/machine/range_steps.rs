@@ -1,0 +1,166 @@
+//! Steps over ranges of keys: what is no key has no entry, and a transaction changes each key once on the way that it takes.
+
+use crate::machine_support::bounds::put;
+use crate::machine_support::{Store, batch};
+use quorate_machine::level;
+use quorate_machine::limits::KEY_BYTES_MAX;
+use quorate_machine::machine::Vars;
+use quorate_machine::types::*;
+
+fn store() -> Store {
+    Store { vars: Vars { level: level::KNOWN, ..Vars::default() }, ..Store::default() }
+}
+
+fn apply(store: &mut Store, command: Command) -> Reply {
+    let (replies, _) = store.apply(&[batch(1, &[command])]).expect("nothing faults");
+    store.check();
+    replies.into_iter().flatten().next().expect("a reply")
+}
+
+fn txn(then: Vec<Step>) -> Command {
+    Command::unnamed(Action::Txn(Txn { then, ..Txn::default() }))
+}
+
+fn written(key: &str) -> Step {
+    match put(key, b"1".to_vec(), None).action {
+        Action::Write(op) => Step::Write(op),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn removal(key: &[u8]) -> Step {
+    Step::Remove(RemoveStep { range: KeyRange::of_key(key), return_previous: true })
+}
+
+fn list(range: KeyRange, at: Option<Revision>) -> Step {
+    let order = ListOrder::BY_KEY;
+    Step::List(ListStep { range, limit: 0, order, filter: RevisionFilter::ALL, shown: ListShown::Entries, at })
+}
+
+/// A branch whose one comparison holds, or does not.
+fn nested(holds: bool, then: Vec<Step>, otherwise: Vec<Step>) -> Step {
+    let with = Compared::Version(if holds { 0 } else { 1 });
+    let range = KeyRange::of_key(b"none");
+    let comparisons = vec![Comparison { range, operator: ComparisonOperator::Equal, with }];
+    Step::Branch(Branch { comparisons, then, otherwise })
+}
+
+/// Why a transaction was refused on its way, if it was.
+fn refusal(reply: &Reply) -> Option<(TxnRefusal, Option<Key>)> {
+    match &reply.outcome {
+        Outcome::TxnRejected(rejected) => match rejected.why {
+            Rejection::Txn(why) => Some((why, rejected.key.clone())),
+            _ => panic!("{reply:?}"),
+        },
+        Outcome::Txn(_) => None,
+        _ => panic!("{reply:?}"),
+    }
+}
+
+#[test]
+fn what_is_too_long_for_a_key_has_no_entry() {
+    for length in [KEY_BYTES_MAX + 1, KEY_BYTES_MAX + 2, 2 * KEY_BYTES_MAX, 100_000] {
+        let mut store = store();
+        let long = vec![b'k'; length];
+        apply(&mut store, put(&long[..KEY_BYTES_MAX], b"1".to_vec(), None));
+        let before = store.vars.revision;
+        let absent = Comparison {
+            range: KeyRange::of_key(&long),
+            operator: ComparisonOperator::Equal,
+            with: Compared::Version(0),
+        };
+        let within = Branch { comparisons: vec![absent], then: vec![removal(&long)], otherwise: Vec::new() };
+        let steps = vec![removal(&long), list(KeyRange::of_key(&long), None), Step::Branch(within), written("beside")];
+        let reply = apply(&mut store, txn(steps));
+        let Outcome::Txn(done) = reply.outcome else { panic!("{reply:?}") };
+        let nothing = Removed { count: 0, entries: Vec::new() };
+        assert_eq!(done.results[0], StepReply::Removed(nothing.clone()));
+        assert!(matches!(&done.results[1], StepReply::Listed(listed) if listed.count == 0 && !listed.more));
+        let branched = Branched { succeeded: true, results: vec![StepReply::Removed(nothing)] };
+        assert_eq!(done.results[2], StepReply::Branched(branched));
+        assert_eq!(store.vars.revision, before + 1);
+    }
+}
+
+#[test]
+fn a_range_may_begin_and_end_with_what_is_too_long_for_a_key() {
+    let mut store = store();
+    let longest = vec![b'k'; KEY_BYTES_MAX];
+    for key in [&b"a"[..], &longest, b"l"] {
+        apply(&mut store, put(key, b"1".to_vec(), None));
+    }
+    let beyond = [longest.as_slice(), b"k"].concat();
+    let counted = |store: &mut Store, range| match apply(store, txn(vec![list(range, None)])).outcome {
+        Outcome::Txn(done) => match &done.results[..] {
+            [StepReply::Listed(listed)] => listed.count,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(counted(&mut store, KeyRange::new(beyond.clone(), None)), 1, "only what is behind it");
+    assert_eq!(counted(&mut store, KeyRange::new(Vec::new(), Some(beyond.clone()))), 2, "what is before it");
+    assert_eq!(counted(&mut store, KeyRange::new(beyond.clone(), Some(beyond))), 0);
+}
+
+#[test]
+fn a_nested_deletion_may_follow_a_nested_put_where_only_one_of_them_is_done() {
+    let a = || Key::new("a").unwrap();
+    for (puts, deletes, refused) in
+        [(true, false, false), (false, true, false), (false, false, false), (true, true, true)]
+    {
+        let mut store = store();
+        apply(&mut store, put("a", b"0".to_vec(), None));
+        let before = (store.vars.revision, store.read_at(b"a", store.vars.revision));
+        let steps =
+            vec![nested(puts, vec![written("a")], vec![]), written("b"), nested(!deletes, vec![], vec![removal(b"a")])];
+        let reply = apply(&mut store, txn(steps));
+        let expected = refused.then(|| (TxnRefusal::KeyTwice, Some(a())));
+        assert_eq!(refusal(&reply), expected, "put {puts}, deleted {deletes}");
+        let now = (store.vars.revision, store.read_at(b"a", store.vars.revision));
+        match refused {
+            true => assert_eq!(now, before, "nothing of it is done"),
+            false => assert_eq!((now.0, now.1.is_some()), (before.0 + 1, !deletes)),
+        }
+    }
+}
+
+#[test]
+fn a_lock_and_a_removal_do_not_share_a_revision() {
+    let lock = Step::Write(WriteOp { change: Change::Lock(1_000), ..WriteOp::removal(Key::new("a").unwrap(), false) });
+    let steps = vec![nested(true, vec![lock], vec![]), nested(true, vec![removal(b"a")], vec![])];
+    assert!(matches!(Txn { then: steps, ..Txn::default() }.fault(), Some(TxnFault::KeyTwice { .. })));
+}
+
+#[test]
+fn a_read_of_the_past_is_refused_on_the_way_that_is_taken_alone() {
+    let mut store = store();
+    for _ in 0..4 {
+        apply(&mut store, put("a", b"1".to_vec(), None));
+    }
+    apply(&mut store, Command::unnamed(Action::Maintain(Maintenance::Compact { revision: 3, groups_max: 100 })));
+    assert_eq!((store.vars.oldest_revision, store.vars.revision), (3, 5));
+    let of = |at| list(KeyRange::of_key(b"a"), Some(at));
+    let rows = [
+        (0, Some(TxnRefusal::Compacted)),
+        (2, Some(TxnRefusal::Compacted)),
+        (3, None),
+        (5, None),
+        // Its own revision is none of the past.
+        (6, Some(TxnRefusal::Future)),
+        (Revision::MAX, Some(TxnRefusal::Future)),
+    ];
+    for (at, why) in rows {
+        for steps in [vec![of(at)], vec![nested(true, vec![of(at)], vec![])]] {
+            let reply = apply(&mut store, txn(steps));
+            assert_eq!(refusal(&reply).map(|(why, _)| why), why, "at {at}");
+        }
+        let aside = vec![nested(false, vec![of(at)], vec![])];
+        assert_eq!(refusal(&apply(&mut store, txn(aside))), None, "at {at}, in the branch that is not taken");
+    }
+    let revision = store.vars.revision;
+    let reply = apply(&mut store, txn(vec![written("b"), of(revision + 1)]));
+    assert_eq!(refusal(&reply).map(|(why, _)| why), Some(TxnRefusal::Future));
+    assert_eq!(store.vars.revision, revision, "nothing of it is done");
+    let reply = apply(&mut store, txn(vec![written("b"), of(revision)]));
+    assert_eq!(refusal(&reply), None, "the revision before it can be read");
+}
