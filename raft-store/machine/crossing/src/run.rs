@@ -204,8 +204,10 @@ impl Run<'_> {
                 self.sent.insert(id.0.clone(), command.clone());
             }
         }
-        let (replies, _) =
-            self.store.apply(&[batch(0, commands)]).unwrap_or_else(|fault| panic!("a command faults: {fault}"));
+        let (replies, _) = self
+            .store
+            .apply(&[batch(self.store.vars.clock, commands)])
+            .unwrap_or_else(|fault| panic!("a command faults: {fault}"));
         self.met.commands += commands.len() as u64;
         let replies = &replies[0];
         if let Some(rehearsed) = rehearsed {
@@ -308,7 +310,9 @@ impl Run<'_> {
             let revision = self.store.vars.revision - 10;
             let what = Maintenance::Compact { revision, groups_max: 50 };
             let command = Command::unnamed(Action::Maintain(what));
-            self.store.apply(&[batch(0, &[command])]).unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
+            self.store
+                .apply(&[batch(self.store.vars.clock, &[command])])
+                .unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
             self.store.check();
         }
     }
