@@ -85,7 +85,7 @@ fn nothing_that_is_shown_is_the_key_of_a_lock_that_holds() {
             store.apply(&[batch(store.vars.clock + clock, &[])]).unwrap();
             let step = generate::step(seed, Theme::Anything, clock, &Picture::of(&store), &texts, &sent);
             let What::Batch(commands) = step.what else { continue };
-            let (replies, changed) = store.apply(&[batch(0, &commands)]).unwrap();
+            let (replies, changed) = store.apply(&[batch(store.vars.clock, &commands)]).unwrap();
             let held = held(&store);
             locked += held.len();
             let mut shown = shown_to_all(&store);

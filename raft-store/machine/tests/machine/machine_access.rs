@@ -162,7 +162,7 @@ proptest! {
 
 fn apply(store: &mut Store, op: AccessOp) -> Outcome {
     let command = Command::unnamed(Action::Access(op));
-    let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
+    let (replies, _) = store.apply(&[batch(store.vars.clock, &[command])]).unwrap();
     replies[0][0].outcome.clone()
 }
 

@@ -218,7 +218,7 @@ proptest! {
         let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
         store.apply(&batches).unwrap();
         let dry = machine::evaluate(&store.view, &store.vars, store.index + 1, &command).unwrap();
-        let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
+        let (replies, _) = store.apply(&[batch(store.vars.clock, &[command])]).unwrap();
         prop_assert_eq!(without_keys(&dry), without_keys(&replies[0][0]));
     }
 
@@ -230,7 +230,7 @@ proptest! {
         store.apply(&batches).unwrap();
         let expected = claimable(&store, &op);
         let command = Command { request_id: None, principal: String::new(), action: Action::Claim(op.clone()), access_revision: None };
-        let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
+        let (replies, _) = store.apply(&[batch(store.vars.clock, &[command])]).unwrap();
         store.check();
         let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
         // What the patch does not fit is passed over, and nothing else is.

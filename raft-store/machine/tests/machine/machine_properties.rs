@@ -347,7 +347,7 @@ proptest! {
         let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
         store.apply(&batches).unwrap();
         let dry = machine::evaluate(&store.view, &store.vars, store.index + 1, &command).unwrap();
-        let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
+        let (replies, _) = store.apply(&[batch(store.vars.clock, &[command])]).unwrap();
         prop_assert_eq!(without_keys(&dry), without_keys(&replies[0][0]));
     }
 
