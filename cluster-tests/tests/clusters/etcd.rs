@@ -26,6 +26,7 @@ use quorate_etcd_api::election::{
     CampaignRequest, CampaignResponse, LeaderRequest, LeaderResponse, ProclaimRequest, ProclaimResponse, ResignRequest,
     ResignResponse,
 };
+use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{
     CompactionRequest, CompactionResponse, Compare, CompareCompareResult, CompareCompareTarget, CompareTargetUnion,
     DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse, RangeRequest, RangeRequestSortOrder,
@@ -704,6 +705,105 @@ async fn what_is_compacted_is_gone_once_that_is_answered() {
     }
     assert!(hashes.iter().all(|hash| *hash == (hashes[0].0, revision, revision - 5)), "{hashes:?}");
     cluster.assert_agreement().await;
+}
+
+/// The header of an answer of a stream.
+fn at(header: Option<ResponseHeader>) -> i64 {
+    header.expect("a header").revision
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_was_never_compacted_has_compacted_nothing() {
+    let cluster = Cluster::start().await;
+    let mut etcd = Etcd::of(cluster.client_address(1)).await;
+    let put_at = at(etcd.put("k", "first").await.header);
+    for start_revision in [1, 2] {
+        let (asking, mut answers) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+        let request = WatchCreateRequest { key: bytes("k"), start_revision, ..Default::default() };
+        asking.unbounded_send(watch(request)).expect("asked");
+        let created = answers.next().await.expect("an answer").expect("no error");
+        assert!(created.created && !created.canceled, "from {start_revision}: {created:?}");
+        let seen = answers.next().await.expect("an answer").expect("no error");
+        let changed = seen.events.iter().filter_map(|event| event.kv.as_ref()).map(|kv| kv.mod_revision);
+        assert_eq!(changed.collect::<Vec<_>>(), [put_at], "from {start_revision}");
+    }
+    let first = etcd.range(RangeRequest { revision: 1, ..range("k", "") }).await.expect("it can be read");
+    assert_eq!(first.count, 0, "there was nothing yet");
+    const COMPACT: &str = "/etcdserverpb.KV/Compact";
+    let first = CompactionRequest { revision: 1, physical: true };
+    let _: CompactionResponse = etcd.call(COMPACT, first).await.expect("nothing is older");
+    let changes = Request::get("/v1/watch?key=k&from=1&heartbeat_ms=100");
+    let changes = changes.send(cluster.client_address(1));
+    // It has no end, and is refused at once or not at all.
+    assert!(tokio::time::timeout(Duration::from_millis(500), changes).await.is_err(), "the watch was refused");
+    let compacted = CompactionRequest { revision: put_at, physical: true };
+    let _: CompactionResponse = etcd.call(COMPACT, compacted).await.expect("it is compacted");
+    let gone = etcd.call::<_, CompactionResponse>(COMPACT, CompactionRequest { revision: 1, physical: true }).await;
+    assert_eq!(refused(gone).1, "etcdserver: mvcc: required revision has been compacted");
+}
+
+/// On the leader, too: an answer is given a moment before readers see what it is about.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_shows_the_time_before_a_write_that_its_node_confirmed() {
+    let cluster = Cluster::start().await;
+    for id in cluster.ids() {
+        let node = cluster.client_address(id);
+        let (mut etcd, mut other) = (Etcd::of(node).await, Etcd::of(node).await);
+        let lease = etcd.grant(60).await;
+        let (keeping, mut kept) =
+            etcd.exchange::<LeaseKeepAliveRequest, LeaseKeepAliveResponse>("/etcdserverpb.Lease/LeaseKeepAlive").await;
+        let (asking, mut refusals) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+        for n in 0..200 {
+            let confirmed = at(other.put("k", &n.to_string()).await.header);
+            let nothing = WatchCreateRequest { key: bytes("b"), range_end: bytes("a"), ..Default::default() };
+            asking.unbounded_send(watch(nothing)).expect("asked");
+            let told = at(refusals.next().await.expect("an answer").expect("no error").header);
+            assert!(told >= confirmed, "node {id}: a refusal at {told} after a write at {confirmed}");
+            let confirmed = at(other.put("k", "again").await.header);
+            keeping.unbounded_send(LeaseKeepAliveRequest { id: lease }).expect("asked");
+            let told = at(kept.next().await.expect("an answer").expect("no error").header);
+            assert!(told >= confirmed, "node {id}: a renewal at {told} after a write at {confirmed}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_cannot_be_are_refused_with_the_code_of_what_is_wrong() {
+    let cluster = Cluster::start().await;
+    let mut etcd = Etcd::of(cluster.client_address(1)).await;
+    for id in [-1, -5, i64::MIN, 1 << 62, (1 << 62) + (1 << 48) - 1] {
+        let granted = etcd
+            .call::<_, LeaseGrantResponse>("/etcdserverpb.Lease/LeaseGrant", LeaseGrantRequest { ttl: 30, id })
+            .await;
+        let (code, text) = refused(granted);
+        assert_eq!(code, Code::InvalidArgument, "{id}: {text}");
+        assert!(text.contains("2^62"), "{text}");
+        let late = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", PutRequest { lease: id, ..put("k", "v") }).await;
+        assert_eq!(refused(late), (Code::NotFound, "etcdserver: requested lease not found".to_owned()), "{id}");
+    }
+    let long = "n".repeat(4_097);
+    let written = etcd.call::<_, PutResponse>("/etcdserverpb.KV/Put", put(&long, "v")).await;
+    assert_eq!(refused(written).0, Code::InvalidArgument);
+    let lease = etcd.grant(60).await;
+    let locked = LockRequest { name: bytes(&long), lease };
+    assert_eq!(refused(etcd.call::<_, LockResponse>("/v3lockpb.Lock/Lock", locked).await).0, Code::InvalidArgument);
+    let campaign = CampaignRequest { name: bytes(&long), lease, value: bytes("v") };
+    let campaign = etcd.call::<_, CampaignResponse>("/v3electionpb.Election/Campaign", campaign).await;
+    assert_eq!(refused(campaign).0, Code::InvalidArgument);
+    // What only asks for such a key finds nothing, and a watch of it sees nothing.
+    let (asking, mut answers) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
+    let request = WatchCreateRequest { key: bytes(&long), ..Default::default() };
+    asking.unbounded_send(watch(request)).expect("asked");
+    assert!(!answers.next().await.expect("an answer").expect("no error").canceled);
+    let nothing = DeleteRangeRequest { key: bytes(&long), ..DeleteRangeRequest::default() };
+    let removed: DeleteRangeResponse =
+        etcd.call("/etcdserverpb.KV/DeleteRange", nothing).await.expect("it may be asked");
+    assert_eq!(removed.deleted, 0);
+    for id in cluster.ids() {
+        let faults: Value =
+            Request::get("/v1/cluster/faults").send(cluster.client_address(id)).await.expect("an answer").json();
+        assert_eq!((&faults["commands"], &faults["kept"]), (&json!(0), &json!([])), "{faults}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::cases;
 use crate::case::Case;
 
-cases! { one, ranges, tells_the_entries_before, nothing, refuses_no_key, everything, with_leases, again_and_again }
+cases! {
+    one, ranges, tells_the_entries_before, nothing, refuses_no_key, everything, with_leases, again_and_again, names_longer_than_keys,
+}
 
 async fn delete(case: &mut Case, request: Value) {
     case.call("KV/DeleteRange", request).await;
@@ -89,4 +91,26 @@ async fn again_and_again(case: &mut Case) {
         delete(case, json!({ "key": "a", "prev_kv": true })).await;
         delete(case, json!({ "key": "a", "prev_kv": true })).await;
     }
+}
+
+/// What is named by more bytes than a key has here. Its length stands for it.
+async fn names_longer_than_keys(case: &mut Case) {
+    fill(case).await;
+    for length in [4_096, 4_097, 4_098, 100_000] {
+        let name = "b".repeat(length);
+        for (what, request) in [
+            ("alone", json!({ "key": name })),
+            ("with what it was", json!({ "key": name, "prev_kv": true })),
+            ("up to itself", json!({ "key": name, "range_end": name })),
+            ("from it on, a bit", json!({ "key": name, "range_end": "bc" })),
+            ("up to it", json!({ "key": "bb", "range_end": name })),
+        ] {
+            let answer = case.quietly("KV/DeleteRange", request).await;
+            case.note("KV/DeleteRange", Some(json!(format!("{what}, with {length} bytes"))), Some(answer));
+        }
+    }
+    rest(case).await;
+    let answer = case.quietly("KV/DeleteRange", json!({ "key": "b".repeat(5_000), "range_end": "\0" })).await;
+    case.note("KV/DeleteRange", Some(json!("from it on, with 5000 bytes")), Some(answer));
+    rest(case).await;
 }

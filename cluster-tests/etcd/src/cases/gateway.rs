@@ -10,6 +10,7 @@ cases! {
     fields_that_are_not_known, names_in_either_form, nulls, bodies_that_are_empty, bodies_that_are_no_object, bodies_with_more_behind, kinds_that_are_wrong,
     one_of_many, other_methods, other_paths, transactions, errors_of_every_code, compaction, leases, keeps_alive, watches, watches_many_at_once,
     watches_what_is_refused, members_and_status, users_while_it_is_off, locks, elections, version, trailing_slashes_and_queries,
+    names_longer_than_keys,
 }
 
 /// `foo`
@@ -421,4 +422,15 @@ async fn version(case: &mut Case) {
         case.http("GET", path, Value::from("")).await;
     }
     case.http("POST", "/health", Value::from("")).await;
+}
+
+/// One byte longer than a key is here.
+async fn names_longer_than_keys(case: &mut Case) {
+    let name = format!("{}a2s=", "a2tr".repeat(1_365));
+    let put = json!({ "request_put": { "key": KEY, "value": VALUE } });
+    let compare = json!([{ "key": name, "target": "VERSION", "version": 0 }]);
+    case.post("/v3/kv/deleterange", json!({ "key": name })).await;
+    case.post("/v3/kv/txn", json!({ "compare": compare, "success": [put] })).await;
+    case.post("/v3/kv/txn", json!({ "success": [put, { "request_delete_range": { "key": name } }] })).await;
+    case.post("/v3/kv/txn", json!({ "success": [{ "request_range": { "key": name } }] })).await;
 }

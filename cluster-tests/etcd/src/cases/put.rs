@@ -129,7 +129,7 @@ async fn refuses_what_is_kept_and_given(case: &mut Case) {
 
 /// etcd takes one and a half mebibytes.
 async fn too_much(case: &mut Case) {
-    for size in [1_500_000, 1_800_000] {
+    for size in [1_500_000, 1_800_000, 2_097_000, 2_097_200, 2_163_000] {
         let answer = case.quietly("KV/Put", json!({ "key": "a", "value": "v".repeat(size) })).await;
         case.note("KV/Put", Some(json!(format!("{size} bytes"))), Some(answer));
     }

@@ -12,7 +12,8 @@ cases! {
     refuses_as_a_whole, nested, nested_deeper, nested_in_the_branch_not_taken, compares_nested_with_the_state_before, operations_that_are_none,
     refuses_no_key, duplicate_keys_in_one_branch, duplicate_keys_across_branches, duplicate_keys_in_nested_branches,
     duplicate_keys_in_removed_ranges, too_many_operations, more_operations_than_etcd_takes, reads_revisions, ranges_with_options,
-    as_kubernetes_writes, as_locks_are_taken, removes_and_puts_again,
+    as_kubernetes_writes, as_locks_are_taken, removes_and_puts_again, names_longer_than_keys, removes_in_a_later_branch,
+    reads_before_everything, says_first_what_is_wrong_by_itself,
 }
 
 const RESULTS: [&str; 4] = ["EQUAL", "GREATER", "LESS", "NOT_EQUAL"];
@@ -282,7 +283,7 @@ async fn nested(case: &mut Case) {
 
 async fn nested_deeper(case: &mut Case) {
     let mut nested = nest(holds(true), json!([put("a", "deepest"), get("a")]), json!([]));
-    for depth in 2..5 {
+    for depth in 2..6 {
         txn(case, json!([]), json!([nested, get("a")]), json!([])).await;
         let key = format!("at {depth}");
         nested = nest(holds(true), json!([put(&key, ""), nested]), json!([]));
@@ -485,5 +486,95 @@ async fn removes_and_puts_again(case: &mut Case) {
     // Only in transactions of their own, for a key is written once in one.
     txn(case, json!([]), json!([delete("a", "")]), json!([])).await;
     txn(case, json!([]), json!([put("a", "2")]), json!([])).await;
+    all(case).await;
+}
+
+/// What is named by more bytes than a key has here. Its length stands for it.
+async fn names_longer_than_keys(case: &mut Case) {
+    case.put("k", "1").await;
+    for length in [4_096, 4_097, 100_000] {
+        let name = "k".repeat(length);
+        let absent = json!([{ "key": name, "target": "VERSION", "version": 0 }]);
+        let present = json!([{ "key": name, "target": "MOD", "result": "GREATER", "mod_revision": 0 }]);
+        let valued = json!([{ "key": name, "target": "VALUE", "value": "" }]);
+        let within = nest(absent.clone(), json!([get(&name), delete(&name, "")]), json!([]));
+        let ranges = json!([delete(&name, "kl"), get(&name), delete("j", &name), delete(&name, &name)]);
+        for (what, request) in [
+            ("compared alone", json!({ "compare": absent, "success": [get("k")] })),
+            ("compared", json!({ "compare": absent, "success": [put("a", "1")] })),
+            ("compared as if it were there", json!({ "compare": present, "failure": [put("a", "1")] })),
+            ("compared by value", json!({ "compare": valued, "failure": [put("a", "1")] })),
+            ("read", json!({ "success": [get(&name)] })),
+            ("read beside a put", json!({ "success": [put("a", "1"), get(&name)] })),
+            ("removed", json!({ "success": [delete(&name, "")] })),
+            ("removed beside a put", json!({ "success": [put("a", "1"), delete(&name, "")] })),
+            ("within", json!({ "success": [put("a", "1"), within] })),
+            ("at the ends of ranges", json!({ "success": ranges })),
+        ] {
+            let answer = case.quietly("KV/Txn", request).await;
+            case.note("KV/Txn", Some(json!(format!("{what}, with {length} bytes"))), Some(answer));
+            case.put("k", "1").await;
+        }
+    }
+}
+
+async fn removes_in_a_later_branch(case: &mut Case) {
+    let (none, a, b) = (json!([]), json!([put("a", "1")]), json!([put("b", "1")]));
+    let removed = json!([delete("a", "")]);
+    for ops in [
+        json!([nest(none.clone(), a.clone(), none.clone()), nest(none.clone(), none.clone(), removed.clone())]),
+        json!([nest(holds(false), a.clone(), none.clone()), nest(none.clone(), removed.clone(), none.clone())]),
+        json!([nest(holds(false), a.clone(), b.clone()), nest(holds(true), json!([delete("a", "z")]), none.clone())]),
+        json!([nest(none.clone(), a.clone(), none.clone()), nest(none.clone(), removed.clone(), none.clone())]),
+        json!([nest(none.clone(), removed, none.clone()), nest(none.clone(), none.clone(), a)]),
+    ] {
+        case.put("a", "0").await;
+        txn(case, none.clone(), ops.clone(), none.clone()).await;
+        all(case).await;
+        txn(case, holds(false), none.clone(), ops).await;
+        all(case).await;
+    }
+}
+
+async fn reads_before_everything(case: &mut Case) {
+    let before = |revision: i64| json!({ "request_range": { "key": "a", "revision": revision } });
+    case.put("a", "1").await;
+    for revision in [-5, i64::MIN] {
+        case.call("KV/Range", json!({ "key": "a", "revision": revision })).await;
+        txn(case, json!([]), json!([before(revision)]), json!([])).await;
+        txn(case, json!([]), json!([put("a", "2"), before(revision)]), json!([])).await;
+        txn(case, holds(false), json!([before(revision)]), json!([get("a")])).await;
+        txn(case, json!([]), json!([nest(json!([]), json!([before(revision)]), json!([]))]), json!([])).await;
+        case.get("a").await;
+    }
+}
+
+/// Before what is only found where it is carried out.
+async fn says_first_what_is_wrong_by_itself(case: &mut Case) {
+    let revision = case.put("a", "1").await;
+    let future = json!({ "request_range": { "key": "a", "revision": revision + (1_i64 << 40) } });
+    let no_key = json!({ "request_put": { "value": "1" } });
+    let with_value = json!({ "request_put": { "key": "b", "value": "1", "ignore_value": true } });
+    let no_lease = json!({ "request_put": { "key": "b", "lease": 12_345 } });
+    let odd_lease = json!({ "request_put": { "key": "b", "lease": -7 } });
+    let kept = json!({ "request_put": { "key": "b", "ignore_value": true, "lease": 12_345 } });
+    let within = |ops: Value| nest(json!([]), ops, json!([]));
+    for ops in [
+        json!([future, put("b", "1"), put("b", "1")]),
+        json!([future, no_key]),
+        json!([future, with_value]),
+        json!([future, within(json!([with_value]))]),
+        json!([within(json!([no_lease])), future]),
+        json!([future, no_lease]),
+        json!([odd_lease]),
+        json!([kept]),
+        json!([kept, future]),
+        json!([put("b", "1"), future]),
+    ] {
+        txn(case, json!([]), ops.clone(), json!([])).await;
+        txn(case, json!([]), json!([get("a")]), ops).await;
+    }
+    case.call("KV/Put", json!({ "key": "b", "ignore_value": true, "lease": 12_345 })).await;
+    txn(case, json!([]), json!([put("b", "1")]), json!([future, odd_lease, kept])).await;
     all(case).await;
 }

@@ -289,6 +289,8 @@ async fn ranges_that_are_none(case: &mut Case) {
     for (key, end) in [("b", "a"), ("a", "a"), ("", ""), ("b\0", "b")] {
         create(case, &mut watch, json!({ "key": key, "range_end": end, "watch_id": 4 })).await;
     }
+    // What is wrong with the revision is said first.
+    create(case, &mut watch, json!({ "key": "b", "range_end": "a", "start_revision": -1 })).await;
     create(case, &mut watch, json!({ "key": "a", "watch_id": 4 })).await;
     create(case, &mut watch, json!({ "key": "a" })).await;
 }
