@@ -31,8 +31,8 @@ const CUT_FOR: std::ops::Range<u64> = 100..500;
 const SLOW_DISK: u64 = 400_000;
 /// Entries that are written while a former leader hears nothing.
 const MISSED: usize = 60;
-/// How long a write may take while a member that is dead without a word is removed, milliseconds: a message to it is given up later.
-const UNDISTURBED: u64 = 90;
+/// How long a write may take while a member that is dead without a word is removed, milliseconds: less than a leader may be silent.
+const UNDISTURBED: u64 = 250;
 /// How long a node stands still that leadership is handed to, milliseconds, and how long nobody may lead meanwhile.
 const STANDS_STILL: u64 = 12_000;
 const HANDED_OVER_MAX: u64 = 5_000;
