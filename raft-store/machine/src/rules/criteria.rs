@@ -79,7 +79,7 @@ fn compares_whole(operator: Operator) -> bool {
 fn convert_value(kind: FieldKind, value: &Value, at: At) -> Value {
     let converted = match value {
         Value::Now => wall_clock(kind, at.wall),
-        Value::Json(Json::Null) => None,
+        Value::Json(Json::Null) | Value::Name(_) => None,
         Value::Json(json) => convert(kind, json, at.level).ok().flatten(),
     };
     converted.map_or_else(|| value.clone(), Value::Json)
