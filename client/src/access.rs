@@ -9,15 +9,15 @@ use futures::future::BoxFuture;
 use http::Method;
 
 use crate::api::{
-    AccessCheckAnswer, AuditAnswer, Grant, Permission, RoleAnswer, RoleList, RoleRemoved, RoleRequest, SelfAnswer,
-    TokenCreated, TokenList, TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
+    AccessCheckAnswer, AuditAnswer, Grant, Name, Permission, RoleAnswer, RoleList, RoleRemoved, RoleRequest,
+    SelfAnswer, TokenCreated, TokenList, TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
 };
 use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::is_missing;
 use crate::pages::Pages;
-use crate::request::{Call, Intent, RequestId, name_path, push_query};
+use crate::request::{Call, Intent, RequestId, name_path, push_name, push_query};
 
 const USERS: &str = "/v1/access/users/";
 const ROLES: &str = "/v1/access/roles/";
@@ -76,9 +76,14 @@ impl<'a> Access<'a> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn audit(&self, key: &str, from: Option<u64>, cursor: Option<&str>) -> Result<AuditAnswer, Error> {
+    pub async fn audit(
+        &self,
+        key: impl Into<Name>,
+        from: Option<u64>,
+        cursor: Option<&str>,
+    ) -> Result<AuditAnswer, Error> {
         let mut target = "/v1/audit".to_owned();
-        push_query(&mut target, "key", key);
+        push_name(&mut target, "key", &key.into());
         if let Some(from) = from {
             push_query(&mut target, "from", from);
         }
@@ -123,9 +128,9 @@ impl<'a> Access<'a> {
         &self,
         user: Option<&str>,
         permission: Permission,
-        name: &str,
+        name: impl Into<Name>,
     ) -> Result<AccessCheckAnswer, Error> {
-        self.check(user, permission, ("name", name)).await
+        self.check(user, permission, ("name", &name.into())).await
     }
 
     /// [`Self::may`] for all names that begin with `prefix`; for everything where that is empty.
@@ -145,21 +150,21 @@ impl<'a> Access<'a> {
         &self,
         user: Option<&str>,
         permission: Permission,
-        prefix: &str,
+        prefix: impl Into<Name>,
     ) -> Result<AccessCheckAnswer, Error> {
-        self.check(user, permission, ("prefix", prefix)).await
+        self.check(user, permission, ("prefix", &prefix.into())).await
     }
 
     async fn check(
         &self,
         user: Option<&str>,
         permission: Permission,
-        (kind, what): (&str, &str),
+        (kind, what): (&str, &Name),
     ) -> Result<AccessCheckAnswer, Error> {
         let mut target = "/v1/access/check".to_owned();
         let permission = serde_json::to_value(permission).ok().and_then(|name| name.as_str().map(str::to_owned));
         push_query(&mut target, "permission", permission.unwrap_or_default());
-        push_query(&mut target, kind, what);
+        push_name(&mut target, kind, what);
         if let Some(user) = user {
             push_query(&mut target, "user", user);
         }
@@ -242,7 +247,7 @@ impl<'a> Access<'a> {
     /// use quorate_client::api::{Grant, Permission};
     ///
     /// // Reads everything, changes nothing.
-    /// let all = Grant { permission: Permission::Read, prefix: String::new() };
+    /// let all = Grant { permission: Permission::Read, prefix: "".into() };
     /// client.access().set_role("reader", [all]).await?;
     /// # Ok(())
     /// # }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
 
-use crate::api::{Criterion, Guard, Operator, WhereAnswer, WhereRequest};
+use crate::api::{Criterion, Guard, Name, Operator, WhereAnswer, WhereRequest};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
@@ -71,7 +71,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn patch_where(&self, prefix: impl Into<String>, patch: Value) -> ChangeWhere<'_> {
+    pub fn patch_where(&self, prefix: impl Into<Name>, patch: Value) -> ChangeWhere<'_> {
         ChangeWhere { patch: Some(patch), ..self.delete_where(prefix) }
     }
 
@@ -91,7 +91,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn delete_where(&self, prefix: impl Into<String>) -> ChangeWhere<'_> {
+    pub fn delete_where(&self, prefix: impl Into<Name>) -> ChangeWhere<'_> {
         ChangeWhere {
             client: self,
             patch: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Cas, ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Operator};
+use crate::api::{Cas, ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Name, Operator};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
@@ -70,7 +70,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn claim(&self, prefix: impl Into<String>) -> Claim<'_> {
+    pub fn claim(&self, prefix: impl Into<Name>) -> Claim<'_> {
         Claim {
             client: self,
             request: ClaimRequest { prefix: prefix.into(), ..ClaimRequest::default() },
@@ -417,7 +417,7 @@ impl Claimed {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn key(&self) -> &str {
+    pub fn key(&self) -> &Name {
         &self.entry.key
     }
 

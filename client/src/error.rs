@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::{Applied, ErrorCode, Problem, Retry, ValueError};
+use crate::api::{Applied, ErrorCode, Name, Problem, Retry, ValueError};
 use crate::reason::Reason;
 use crate::request_id::RequestId;
 use crate::session::lease::Loss;
@@ -67,7 +67,7 @@ pub enum Error {
     #[non_exhaustive]
     Contended {
         /// The entry.
-        key: String,
+        key: Name,
         /// How often it was tried.
         tries: u32,
         /// The last refusal, with the entry as it was.
@@ -80,7 +80,7 @@ pub enum Error {
     #[non_exhaustive]
     Locked {
         /// The entry.
-        key: String,
+        key: Name,
         /// How long the lock holds unless it is extended, where that is known.
         lock_left: Option<Duration>,
     },
@@ -89,7 +89,7 @@ pub enum Error {
     #[non_exhaustive]
     Behind {
         /// What it mirrors.
-        prefix: String,
+        prefix: Name,
         /// The revision that was waited for.
         revision: u64,
         /// The revision that it shows.

@@ -3,7 +3,7 @@
 use futures::stream::{self, Stream};
 use serde::Serialize;
 
-use crate::api::{CountAnswer, CountRequest, Criterion, FindAnswer, FindRequest, Operator, ReadConsistency};
+use crate::api::{CountAnswer, CountRequest, Criterion, FindAnswer, FindRequest, Name, Operator, ReadConsistency};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::endpoints::Preference;
@@ -51,7 +51,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn find(&self, prefix: impl Into<String>) -> Find<'_> {
+    pub fn find(&self, prefix: impl Into<Name>) -> Find<'_> {
         let request = FindRequest { prefix: Some(prefix.into()), ..FindRequest::default() };
         Find { client: self, request, criteria: Criteria::default() }
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
-use crate::api::{AuditAnswer, AuditView, EntryView};
+use crate::api::{AuditAnswer, AuditView, EntryView, Name};
 use crate::client::Client;
 use crate::error::Error;
 
@@ -39,7 +39,7 @@ const REMOVED: &str = "removed";
 #[derive(Debug, Clone)]
 pub struct History<'a> {
     client: &'a Client,
-    key: String,
+    key: Name,
     from: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn history(&self, key: impl Into<String>) -> History<'_> {
+    pub fn history(&self, key: impl Into<Name>) -> History<'_> {
         History { client: self, key: key.into(), from: None }
     }
 }

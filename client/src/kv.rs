@@ -13,7 +13,7 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Cas, Criterion, EntryView, ErrorCode, Guard, OpKind, WriteAnswer};
+use crate::api::{Cas, Criterion, EntryView, ErrorCode, Guard, Name, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -87,8 +87,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get<'a>(&'a self, key: &'a str) -> Get<'a> {
-        Get { client: self, key, revision: None, freshness: Freshness::Linearizable, timeout: None }
+    pub fn get(&self, key: impl Into<Name>) -> Get<'_> {
+        Get { client: self, key: key.into(), revision: None, freshness: Freshness::Linearizable, timeout: None }
     }
 
     /// Reads an entry and decodes its value.
@@ -106,7 +106,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Document<T>>, Error> {
+    pub async fn get_json<T: DeserializeOwned>(&self, key: impl Into<Name>) -> Result<Option<Document<T>>, Error> {
         match self.get(key).await? {
             Some(entry) => Ok(Some(Document { content: entry.json()?, entry })),
             None => Ok(None),
@@ -125,8 +125,8 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn exists(&self, key: &str) -> Result<bool, Error> {
-        let call = Call::new(Method::HEAD, key_path(key)?, Intent::Read, self.read_preference())?;
+    pub async fn exists(&self, key: impl Into<Name>) -> Result<bool, Error> {
+        let call = Call::new(Method::HEAD, key_path(&key.into())?, Intent::Read, self.read_preference())?;
         Ok(self.send(&call).await?.status != StatusCode::NOT_FOUND)
     }
 
@@ -151,8 +151,13 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn wait_for_change(&self, key: &str, known: Option<Cas>, wait: Duration) -> Result<Change, Error> {
-        let mut target = key_path(key)?;
+    pub async fn wait_for_change(
+        &self,
+        key: impl Into<Name>,
+        known: Option<Cas>,
+        wait: Duration,
+    ) -> Result<Change, Error> {
+        let mut target = key_path(&key.into())?;
         push_query(&mut target, "wait_ms", wait.as_millis());
         let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
@@ -179,7 +184,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn put(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+    pub fn put(&self, key: impl Into<Name>, value: Value) -> Write<'_> {
         Write::new(self, Op::put(key, value))
     }
 
@@ -194,7 +199,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+    pub fn insert(&self, key: impl Into<Name>, value: Value) -> Write<'_> {
         Write::new(self, Op::insert(key, value))
     }
 
@@ -215,7 +220,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn replace(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+    pub fn replace(&self, key: impl Into<Name>, value: Value) -> Write<'_> {
         Write::new(self, Op::replace(key, value))
     }
 
@@ -238,7 +243,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn cas(&self, key: impl Into<String>, cas: Cas, value: Value) -> Write<'_> {
+    pub fn cas(&self, key: impl Into<Name>, cas: Cas, value: Value) -> Write<'_> {
         self.put(key, value).cas(cas)
     }
 
@@ -258,7 +263,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn patch(&self, key: impl Into<String>, patch: Value) -> Write<'_> {
+    pub fn patch(&self, key: impl Into<Name>, patch: Value) -> Write<'_> {
         Write::new(self, Op::patch(key, patch))
     }
 
@@ -278,7 +283,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn put_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, value: &T) -> Write<'_> {
+    pub fn put_json<T: Serialize + ?Sized>(&self, key: impl Into<Name>, value: &T) -> Write<'_> {
         Write::new(self, Op::put_json(key, value))
     }
 
@@ -299,7 +304,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, value: &T) -> Write<'_> {
+    pub fn insert_json<T: Serialize + ?Sized>(&self, key: impl Into<Name>, value: &T) -> Write<'_> {
         Write::new(self, Op::insert_json(key, value))
     }
 
@@ -316,7 +321,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn cas_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, cas: Cas, value: &T) -> Write<'_> {
+    pub fn cas_json<T: Serialize + ?Sized>(&self, key: impl Into<Name>, cas: Cas, value: &T) -> Write<'_> {
         self.put_json(key, value).cas(cas)
     }
 
@@ -335,7 +340,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn patch_json<T: Serialize + ?Sized>(&self, key: impl Into<String>, patch: &T) -> Write<'_> {
+    pub fn patch_json<T: Serialize + ?Sized>(&self, key: impl Into<Name>, patch: &T) -> Write<'_> {
         Write::new(self, Op::patch_json(key, patch))
     }
 
@@ -349,7 +354,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn remove(&self, key: impl Into<String>) -> Write<'_> {
+    pub fn remove(&self, key: impl Into<Name>) -> Write<'_> {
         Write::new(self, Op::remove(key))
     }
 
@@ -368,7 +373,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn lock_entry(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
+    pub fn lock_entry(&self, key: impl Into<Name>, time: Duration) -> Write<'_> {
         Write::new(self, Op::lock_entry(key, time))
     }
 
@@ -390,7 +395,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn extend_entry_lock(&self, key: impl Into<String>, cas: Cas, time: Duration) -> Write<'_> {
+    pub fn extend_entry_lock(&self, key: impl Into<Name>, cas: Cas, time: Duration) -> Write<'_> {
         Write::new(self, Op::extend_entry_lock(key, cas, time))
     }
 
@@ -408,7 +413,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn unlock_entry(&self, key: impl Into<String>, cas: Cas) -> Write<'_> {
+    pub fn unlock_entry(&self, key: impl Into<Name>, cas: Cas) -> Write<'_> {
         Write::new(self, Op::unlock_entry(key, cas))
     }
 
@@ -426,7 +431,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get_and_touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_, EntryView> {
+    pub fn get_and_touch(&self, key: impl Into<Name>, ttl: Duration) -> Write<'_, EntryView> {
         Write::new(self, Op::get_and_touch(key, ttl))
     }
 
@@ -449,7 +454,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get_and_lock_entry(&self, key: impl Into<String>, time: Duration) -> Write<'_, EntryView> {
+    pub fn get_and_lock_entry(&self, key: impl Into<Name>, time: Duration) -> Write<'_, EntryView> {
         Write::new(self, Op::get_and_lock_entry(key, time))
     }
 
@@ -468,7 +473,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
+    pub fn touch(&self, key: impl Into<Name>, ttl: Duration) -> Write<'_> {
         Write::new(self, Op::touch(key, ttl))
     }
 }
@@ -502,7 +507,7 @@ enum Freshness {
 #[derive(Debug)]
 pub struct Get<'a> {
     client: &'a Client,
-    key: &'a str,
+    key: Name,
     revision: Option<u64>,
     freshness: Freshness,
     timeout: Option<Duration>,
@@ -581,7 +586,7 @@ impl Get<'_> {
     fn call(&self) -> Result<Call, Error> {
         let mut call = match (self.revision, self.freshness) {
             (None, Freshness::Linearizable) => {
-                let op = OpText::new(OpKind::Get, self.key)?.write(0)?;
+                let op = OpText::new(OpKind::Get, &self.key)?.write(0)?;
                 Call::op(op, Intent::Read, self.client.read_preference())
             }
             _ => self.route_call()?,
@@ -592,7 +597,7 @@ impl Get<'_> {
 
     /// What no operation can say.
     fn route_call(&self) -> Result<Call, Error> {
-        let mut target = key_path(self.key)?;
+        let mut target = key_path(&self.key)?;
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
         }

@@ -3,11 +3,11 @@
 use futures::stream::{self, Stream};
 use http::Method;
 
-use crate::api::ListAnswer;
+use crate::api::{ListAnswer, Name};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::request::{Call, Intent, push_query};
+use crate::request::{Call, Intent, push_name, push_query};
 
 /// A listing to be fetched, by [`List::page`] or [`List::pages`].
 ///
@@ -27,7 +27,7 @@ use crate::request::{Call, Intent, push_query};
 #[derive(Debug, Clone)]
 pub struct List<'a> {
     client: &'a Client,
-    prefix: String,
+    prefix: Name,
     limit: Option<u32>,
     revision: Option<u64>,
     part: Option<(u32, u32)>,
@@ -50,7 +50,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn list(&self, prefix: impl Into<String>) -> List<'_> {
+    pub fn list(&self, prefix: impl Into<Name>) -> List<'_> {
         let prefix = prefix.into();
         List {
             client: self,
@@ -248,7 +248,7 @@ impl<'a> List<'a> {
 
     fn range(&self) -> String {
         let mut target = String::from("/v1/kv");
-        push_query(&mut target, "prefix", &self.prefix);
+        push_name(&mut target, "prefix", &self.prefix);
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
         }

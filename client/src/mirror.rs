@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, watch};
 use tokio::task::AbortHandle;
 
-use crate::api::{EntryView, WatchEvent};
+use crate::api::{EntryView, Name, WatchEvent};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::Document;
@@ -38,7 +38,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(5);
 /// use serde_json::json;
 ///
 /// let hosts = client.mirror("hosts/").index_by("zone").index_by("/labels/role").start().await?;
-/// assert_eq!(hosts.prefix(), "hosts/");
+/// assert_eq!(*hosts.prefix(), "hosts/");
 /// for host in hosts.find_by("zone", &json!("a")) {
 ///     println!("{}", host.key);
 /// }
@@ -49,7 +49,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct MirrorSetup {
     client: Client,
-    prefix: String,
+    prefix: Name,
     fields: Vec<String>,
     part: Option<(u32, u32)>,
     heartbeat: Duration,
@@ -86,7 +86,7 @@ pub struct Mirror {
 
 struct Shared {
     client: Client,
-    prefix: String,
+    prefix: Name,
     entries: RwLock<Entries>,
     /// Everything up to this revision is in `entries`.
     revision: watch::Sender<u64>,
@@ -136,7 +136,7 @@ pub enum MirrorChange {
     #[non_exhaustive]
     Entry {
         /// Which.
-        key: String,
+        key: Name,
         /// As it is now; `None`: it is gone.
         entry: Option<Arc<EntryView>>,
         /// As the mirror knew it before.
@@ -165,7 +165,7 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn mirror(&self, prefix: impl Into<String>) -> MirrorSetup {
+    pub fn mirror(&self, prefix: impl Into<Name>) -> MirrorSetup {
         MirrorSetup {
             client: self.clone(),
             prefix: prefix.into(),
@@ -288,7 +288,7 @@ async fn follow(setup: MirrorSetup, shared: Arc<Shared>, mut watch: Watch) {
             Ok(never) => match never {},
             Err(error) => error,
         };
-        tracing::debug!(target: "quorate_client", prefix = shared.prefix.as_str(), %error, "a mirror is filled anew");
+        tracing::debug!(target: "quorate_client", prefix = %shared.prefix, %error, "a mirror is filled anew");
         shared.on_trouble(error);
         let mut pause = AGAIN_MIN;
         watch = loop {
@@ -366,11 +366,11 @@ impl Mirror {
     ///
     /// ```no_run
     /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// assert_eq!(client.mirror("hosts/").start().await?.prefix(), "hosts/");
+    /// assert_eq!(*client.mirror("hosts/").start().await?.prefix(), "hosts/");
     /// # Ok(())
     /// # }
     /// ```
-    pub fn prefix(&self) -> &str {
+    pub fn prefix(&self) -> &Name {
         &self.shared.prefix
     }
 
@@ -385,8 +385,8 @@ impl Mirror {
     /// }
     /// # }
     /// ```
-    pub fn get(&self, key: &str) -> Option<Arc<EntryView>> {
-        self.shared.entries.read().get(key).cloned()
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Arc<EntryView>> {
+        self.shared.entries.read().get(key.as_ref()).cloned()
     }
 
     /// An entry with its value decoded.
@@ -399,7 +399,7 @@ impl Mirror {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Document<T>>, Error> {
+    pub fn get_json<T: DeserializeOwned>(&self, key: impl AsRef<[u8]>) -> Result<Option<Document<T>>, Error> {
         let Some(entry) = self.get(key) else { return Ok(None) };
         Ok(Some(Document { content: entry.json()?, entry: EntryView::clone(&entry) }))
     }
@@ -416,8 +416,8 @@ impl Mirror {
     /// }
     /// # }
     /// ```
-    pub fn list(&self, prefix: &str) -> Vec<Arc<EntryView>> {
-        self.shared.entries.read().list(prefix)
+    pub fn list(&self, prefix: impl AsRef<[u8]>) -> Vec<Arc<EntryView>> {
+        self.shared.entries.read().list(prefix.as_ref())
     }
 
     /// The entries whose field has this value, by key: numbers are compared by value, and an array has each of its elements. Fails with
@@ -581,7 +581,7 @@ impl Mirror {
             Ok(Ok(at)) => Ok(*at),
             // The sender lives as long as we do.
             Ok(Err(_)) | Err(_) => {
-                let (prefix, reached, source) = (self.prefix().to_owned(), self.revision(), self.trouble());
+                let (prefix, reached, source) = (self.prefix().clone(), self.revision(), self.trouble());
                 Err(Error::Behind { prefix, revision, reached, source })
             }
         }

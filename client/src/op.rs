@@ -2,11 +2,13 @@
 //!
 //! Owns the borrowed twin of [`crate::api::Op`]: what is written goes into the text as it is, and is not taken apart first.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::api::{Cas, Guard, JsonText, OpKind};
+use crate::api::{Cas, Guard, JsonText, Name, OpKind};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -14,7 +16,10 @@ use crate::value::Value;
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct OpText<'a> {
     pub op: OpKind,
-    pub key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,13 +50,14 @@ pub(crate) struct OpText<'a> {
 
 impl<'a> OpText<'a> {
     /// An operation of which only kind and key are said.
-    pub fn new(op: OpKind, key: &'a str) -> Result<Self, Error> {
+    pub fn new(op: OpKind, key: &'a Name) -> Result<Self, Error> {
         if key.is_empty() {
             return Err(Error::Invalid("a key has at least one character".into()));
         }
         Ok(Self {
             op,
-            key,
+            key: key.text(),
+            key_base64: key.text().is_none().then(|| STANDARD.encode(key)),
             value: None,
             value_base64: None,
             patch: None,
@@ -72,7 +78,7 @@ impl<'a> OpText<'a> {
     pub fn write(&self, length: usize) -> Result<Bytes, Error> {
         /// What is not key and value: names, numbers, the request id.
         const REST: usize = 128;
-        let mut text = Vec::with_capacity(REST + self.key.len() + length);
+        let mut text = Vec::with_capacity(REST + self.key.map_or(0, str::len) + length);
         serde_json::to_writer(&mut text, self)
             .map_err(|source| Error::Decode { what: "the operation has no JSON form".into(), source })?;
         Ok(text.into())
@@ -97,7 +103,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_nodes_read() {
-        let mut op = OpText::new(OpKind::Replace, "a \"b\"\nä").expect("a key");
+        let key = Name::from("a \"b\"\nä");
+        let mut op = OpText::new(OpKind::Replace, &key).expect("a key");
         assert_eq!(op.write(0).expect("has JSON"), r#"{"op":"replace","key":"a \"b\"\nä"}"#);
         op.value = Some(checked_json(br#" {"n": 1.50} "#).expect("JSON"));
         op.value_base64 = Some("AP8=".into());
@@ -110,7 +117,11 @@ mod tests {
         let read: Op =
             serde_json::from_slice(&op.write(0).expect("has JSON")).expect("no field that nodes do not know");
         assert_eq!(read.value.expect("is there").0.get(), r#"{"n": 1.50}"#);
-        assert_eq!((read.op, read.key.as_str()), (OpKind::Replace, op.key));
+        assert_eq!((read.op, &read.key), (OpKind::Replace, &key));
+        let bytes = Name::from(b"a/\xFF");
+        let text = OpText::new(OpKind::Get, &bytes).and_then(|op| op.write(0)).expect("a key");
+        assert_eq!(text, r#"{"op":"get","key_base64":"YS//"}"#);
+        assert_eq!(serde_json::from_slice::<Op>(&text).expect("an operation").key, bytes);
         assert_eq!(
             (read.value_base64, read.patch.map(|patch| patch.0.to_string())),
             (op.value_base64, Some("{}".into()))
@@ -131,6 +142,6 @@ mod tests {
             assert!(checked_json(bad.as_bytes()).is_err(), "{bad:?}");
         }
         assert!(checked_json(b"\"\xff\"").is_err(), "not UTF-8");
-        assert!(OpText::new(OpKind::Get, "").is_err());
+        assert!(OpText::new(OpKind::Get, &Name::default()).is_err());
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Cas, Criterion, Guard, OpKind};
+use crate::api::{Cas, Criterion, Guard, Name, OpKind};
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
@@ -38,7 +38,7 @@ use crate::value::Value;
 #[derive(Debug, Clone)]
 pub struct Op {
     kind: OpKind,
-    key: String,
+    key: Name,
     /// The value, or what an update changes.
     value: Option<Value>,
     cas: Option<Cas>,
@@ -53,7 +53,7 @@ pub struct Op {
 }
 
 impl Op {
-    fn new(kind: OpKind, key: impl Into<String>) -> Self {
+    fn new(kind: OpKind, key: impl Into<Name>) -> Self {
         Self {
             kind,
             key: key.into(),
@@ -70,12 +70,12 @@ impl Op {
         }
     }
 
-    fn with(kind: OpKind, key: impl Into<String>, value: Value) -> Self {
+    fn with(kind: OpKind, key: impl Into<Name>, value: Value) -> Self {
         Self { value: Some(value), ..Self::new(kind, key) }
     }
 
     /// A value that has no JSON form is told when the operation is sent.
-    fn with_json<T: Serialize + ?Sized>(kind: OpKind, key: impl Into<String>, value: &T) -> Self {
+    fn with_json<T: Serialize + ?Sized>(kind: OpKind, key: impl Into<Name>, value: &T) -> Self {
         match Value::json(value) {
             Ok(value) => Self::with(kind, key, value),
             Err(error) => Self::new(kind, key).wrong(error.to_string()),
@@ -96,7 +96,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn get(key: impl Into<String>) -> Self {
+    pub fn get(key: impl Into<Name>) -> Self {
         Self::new(OpKind::Get, key)
     }
 
@@ -112,7 +112,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn put(key: impl Into<String>, value: Value) -> Self {
+    pub fn put(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Upsert, key, value)
     }
 
@@ -129,7 +129,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert(key: impl Into<String>, value: Value) -> Self {
+    pub fn insert(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Insert, key, value)
     }
 
@@ -145,7 +145,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn replace(key: impl Into<String>, value: Value) -> Self {
+    pub fn replace(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Replace, key, value)
     }
 
@@ -162,7 +162,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn patch(key: impl Into<String>, patch: Value) -> Self {
+    pub fn patch(key: impl Into<Name>, patch: Value) -> Self {
         Self::with(OpKind::Update, key, patch)
     }
 
@@ -179,7 +179,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn put_json<T: Serialize + ?Sized>(key: impl Into<String>, value: &T) -> Self {
+    pub fn put_json<T: Serialize + ?Sized>(key: impl Into<Name>, value: &T) -> Self {
         Self::with_json(OpKind::Upsert, key, value)
     }
 
@@ -197,7 +197,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert_json<T: Serialize + ?Sized>(key: impl Into<String>, value: &T) -> Self {
+    pub fn insert_json<T: Serialize + ?Sized>(key: impl Into<Name>, value: &T) -> Self {
         Self::with_json(OpKind::Insert, key, value)
     }
 
@@ -214,7 +214,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn patch_json<T: Serialize + ?Sized>(key: impl Into<String>, patch: &T) -> Self {
+    pub fn patch_json<T: Serialize + ?Sized>(key: impl Into<Name>, patch: &T) -> Self {
         Self::with_json(OpKind::Update, key, patch)
     }
 
@@ -230,7 +230,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn remove(key: impl Into<String>) -> Self {
+    pub fn remove(key: impl Into<Name>) -> Self {
         Self::new(OpKind::Remove, key)
     }
 
@@ -248,7 +248,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn touch(key: impl Into<String>, ttl: Duration) -> Self {
+    pub fn touch(key: impl Into<Name>, ttl: Duration) -> Self {
         Self::new(OpKind::Touch, key).ttl(ttl)
     }
 
@@ -267,7 +267,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn lock_entry(key: impl Into<String>, time: Duration) -> Self {
+    pub fn lock_entry(key: impl Into<Name>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Lock, key) }
     }
 
@@ -285,7 +285,7 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn extend_entry_lock(key: impl Into<String>, cas: Cas, time: Duration) -> Self {
+    pub fn extend_entry_lock(key: impl Into<Name>, cas: Cas, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Extend, key) }.cas(cas)
     }
 
@@ -302,19 +302,19 @@ impl Op {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn unlock_entry(key: impl Into<String>, cas: Cas) -> Self {
+    pub fn unlock_entry(key: impl Into<Name>, cas: Cas) -> Self {
         Self::new(OpKind::Unlock, key).cas(cas)
     }
 
     /// Reads an entry and sets its time to live in one step. Public as [`crate::Client::get_and_touch`]: in a bulk or a
     /// transaction it would be a touch with [`Op::prev`].
-    pub(crate) fn get_and_touch(key: impl Into<String>, ttl: Duration) -> Self {
+    pub(crate) fn get_and_touch(key: impl Into<Name>, ttl: Duration) -> Self {
         Self::new(OpKind::GetAndTouch, key).ttl(ttl)
     }
 
     /// Reads an entry and locks it in one step. Public as [`crate::Client::get_and_lock_entry`]: in a bulk or a transaction it would be a
     /// lock with [`Op::prev`].
-    pub(crate) fn get_and_lock_entry(key: impl Into<String>, time: Duration) -> Self {
+    pub(crate) fn get_and_lock_entry(key: impl Into<Name>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::GetAndLock, key) }
     }
 

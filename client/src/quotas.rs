@@ -4,7 +4,7 @@
 
 use http::Method;
 
-use crate::api::{QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
+use crate::api::{Name, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
 use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
@@ -129,8 +129,8 @@ impl<'a> Quotas<'a> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn set_prefix(&self, prefix: &str, bounds: QuotaRequest) -> Pending<'a, QuotaAnswer> {
-        Pending::with(self.client, Method::PUT, prefix_path(prefix), &bounds)
+    pub fn set_prefix(&self, prefix: impl Into<Name>, bounds: QuotaRequest) -> Pending<'a, QuotaAnswer> {
+        Pending::with(self.client, Method::PUT, prefix_path(&prefix.into()), &bounds)
     }
 
     /// Removes the quota of a prefix. Fails with `not_found`.
@@ -143,8 +143,8 @@ impl<'a> Quotas<'a> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn remove_prefix(&self, prefix: &str) -> Pending<'a, QuotaRemoved> {
-        Pending::bare(self.client, Method::DELETE, prefix_path(prefix))
+    pub fn remove_prefix(&self, prefix: impl Into<Name>) -> Pending<'a, QuotaRemoved> {
+        Pending::bare(self.client, Method::DELETE, prefix_path(&prefix.into()))
     }
 
     /// The quota of a prefix, with what there is below it; `None` if it has none.
@@ -159,8 +159,8 @@ impl<'a> Quotas<'a> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn prefix(&self, prefix: &str) -> Result<Option<QuotaAnswer>, Error> {
-        match self.read(prefix_path(prefix)?).await {
+    pub async fn prefix(&self, prefix: impl Into<Name>) -> Result<Option<QuotaAnswer>, Error> {
+        match self.read(prefix_path(&prefix.into())?).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),
@@ -236,6 +236,6 @@ fn principal_path(name: &str) -> Result<String, Error> {
     name_path(PRINCIPALS, name, "the name of a principal")
 }
 
-fn prefix_path(prefix: &str) -> Result<String, Error> {
+fn prefix_path(prefix: &Name) -> Result<String, Error> {
     name_path(PREFIXES, prefix, "a prefix")
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::api::Cas;
+use crate::api::{Cas, Name};
 use crate::endpoints::Preference;
 use crate::error::Error;
 pub use crate::request_id::RequestId;
@@ -153,18 +153,19 @@ pub(crate) fn json_body(body: &impl Serialize) -> Result<Bytes, Error> {
 }
 
 /// `/v1/kv/` and the key, escaped.
-pub(crate) fn key_path(key: &str) -> Result<String, Error> {
+pub(crate) fn key_path(key: &Name) -> Result<String, Error> {
     name_path("/v1/kv/", key, "a key")
 }
 
 /// A route that ends with a slash, and a name, escaped.
-pub(crate) fn name_path(route: &str, name: &str, what: &str) -> Result<String, Error> {
+pub(crate) fn name_path(route: &str, name: impl AsRef<[u8]>, what: &str) -> Result<String, Error> {
+    let name = name.as_ref();
     if name.is_empty() {
         return Err(Error::Invalid(format!("{what} has at least one character")));
     }
     let mut path = String::with_capacity(48 + name.len());
     path.push_str(route);
-    path.extend(utf8_percent_encode(name, PATH));
+    path.extend(percent_encode(name, PATH));
     Ok(path)
 }
 
@@ -174,6 +175,12 @@ pub(crate) fn segment_path(route: &str, name: &str, rest: &str, what: &str) -> R
         return Err(Error::Invalid(format!("{what} has at least one character")));
     }
     Ok(format!("{route}{}{rest}", utf8_percent_encode(name, SEGMENT)))
+}
+
+/// Appends a name as a query parameter.
+pub(crate) fn push_name(target: &mut String, parameter: &str, name: &Name) {
+    push_query(target, parameter, "");
+    target.extend(percent_encode(name.as_bytes(), PATH));
 }
 
 /// Appends one query parameter.
@@ -216,9 +223,9 @@ mod tests {
 
     #[test]
     fn keys_are_escaped_but_for_their_slashes() {
-        assert_eq!(key_path("orders/o42").expect("valid"), "/v1/kv/orders/o42");
-        assert_eq!(key_path("a b?#%ä").expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
-        assert!(key_path("").is_err());
+        assert_eq!(key_path(&"orders/o42".into()).expect("valid"), "/v1/kv/orders/o42");
+        assert_eq!(key_path(&"a b?#%ä".into()).expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
+        assert!(key_path(&Name::default()).is_err());
         let lock = segment_path("/v1/locks/", "a/b c", "/acquire", "a lock").expect("valid");
         assert_eq!(lock, "/v1/locks/a%2Fb%20c/acquire");
         assert!(segment_path("/v1/locks/", "", "", "a lock").is_err());

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Cas, Criterion, TXN_DEPTH_MAX, TXN_STEPS_MAX, TxnAnswer, TxnCheck};
+use crate::api::{Cas, Criterion, Name, TXN_DEPTH_MAX, TXN_STEPS_MAX, TxnAnswer, TxnCheck};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
@@ -112,7 +112,7 @@ pub struct Step {
 #[derive(Debug)]
 pub struct When<C> {
     txn: Txn<C>,
-    key: String,
+    key: Name,
 }
 
 impl Client {
@@ -212,7 +212,7 @@ impl<C> Txn<C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn when(self, key: impl Into<String>) -> When<C> {
+    pub fn when(self, key: impl Into<Name>) -> When<C> {
         When { txn: self, key: key.into() }
     }
 

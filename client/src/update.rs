@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{EntryView, ErrorCode, Guard, Problem, WriteAnswer};
+use crate::api::{EntryView, ErrorCode, Guard, Name, Problem, WriteAnswer};
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::Write;
@@ -117,7 +117,7 @@ pub struct Update<'a, T, F> {
 /// What an update is but for the change itself.
 struct Terms<'a> {
     client: &'a Client,
-    key: &'a str,
+    key: Name,
     tries_max: u32,
     ttl: Option<Duration>,
     session: Option<String>,
@@ -158,13 +158,13 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn update<'a, T, F>(&'a self, key: &'a str, change: F) -> Update<'a, T, F>
+    pub fn update<'a, T, F>(&'a self, key: impl Into<Name>, change: F) -> Update<'a, T, F>
     where
         T: Serialize + DeserializeOwned,
         F: FnMut(Option<T>) -> Option<T>,
     {
         let (tries_max, ttl, session, guard, timeout) = (TRIES_MAX, None, None, None, None);
-        let terms = Terms { client: self, key, tries_max, ttl, session, guard, timeout };
+        let terms = Terms { client: self, key: key.into(), tries_max, ttl, session, guard, timeout };
         Update { terms, change, content: PhantomData }
     }
 }
@@ -257,7 +257,7 @@ impl<T, F> Update<'_, T, F> {
 
 impl<'a> Terms<'a> {
     async fn read(&self) -> Result<Option<EntryView>, Error> {
-        let get = self.client.get(self.key);
+        let get = self.client.get(&self.key);
         match self.timeout {
             Some(timeout) => get.timeout(timeout).await,
             None => get.await,
@@ -274,7 +274,7 @@ impl<'a> Terms<'a> {
 
     /// The write of this value in place of what was read.
     fn write(&self, current: Option<&EntryView>, value: Value) -> Result<Write<'a>, Error> {
-        let mut write = self.client.put(self.key, value);
+        let mut write = self.client.put(&self.key, value);
         if let Some(entry) = current {
             let Some(cas) = entry.cas else { return Err(self.locked(entry.lock_ms)) };
             // Without a time of its own it would get that of its collection.
@@ -291,7 +291,7 @@ impl<'a> Terms<'a> {
     }
 
     fn locked(&self, lock_ms: Option<u64>) -> Error {
-        Error::Locked { key: self.key.to_owned(), lock_left: lock_ms.map(Duration::from_millis) }
+        Error::Locked { key: self.key.clone(), lock_left: lock_ms.map(Duration::from_millis) }
     }
 }
 
@@ -316,7 +316,7 @@ where
                 Err(error) => return Err(error),
             };
             if tries >= terms.tries_max {
-                return Err(Error::Contended { key: terms.key.into(), tries, last });
+                return Err(Error::Contended { key: terms.key, tries, last });
             }
             current = match pause(tries, rand::random()) {
                 None => terms.as_it_is(*last).await?,

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, Stream};
 use http::{HeaderName, HeaderValue, Method};
 
-use crate::api::{Criterion, WatchEvent, WatchEventKind, WatchProgress};
+use crate::api::{Criterion, Name, WatchEvent, WatchEventKind, WatchProgress};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::messages::Message;
-use crate::request::{Call, Intent, push_query};
+use crate::request::{Call, Intent, push_name, push_query};
 use crate::stream_end::StreamEnd;
 use crate::transport::EventStream;
 
@@ -64,9 +64,9 @@ pub struct WatchSetup {
 
 #[derive(Debug, Clone)]
 enum Keys {
-    Key(String),
-    Prefix(String),
-    Range(String, Option<String>),
+    Key(Name),
+    Prefix(Name),
+    Range(Name, Option<Name>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Client {
     /// }
     /// # }
     /// ```
-    pub fn watch(&self, prefix: impl Into<String>) -> WatchSetup {
+    pub fn watch(&self, prefix: impl Into<Name>) -> WatchSetup {
         WatchSetup {
             client: self.clone(),
             keys: Keys::Prefix(prefix.into()),
@@ -153,7 +153,7 @@ impl WatchSetup {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn key(mut self, key: impl Into<String>) -> Self {
+    pub fn key(mut self, key: impl Into<Name>) -> Self {
         self.keys = Keys::Key(key.into());
         self
     }
@@ -169,7 +169,7 @@ impl WatchSetup {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn range(mut self, start: impl Into<String>, end: Option<String>) -> Self {
+    pub fn range(mut self, start: impl Into<Name>, end: Option<Name>) -> Self {
         self.keys = Keys::Range(start.into(), end);
         self
     }
@@ -389,7 +389,7 @@ impl WatchSetup {
     /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
     /// let mut watch = client.watch("settings/").start().await?;
     /// client.put_json("settings/limit", &20).await?;
-    /// assert_eq!(watch.next().await?.event().map(|event| event.key).as_deref(), Some("settings/limit"));
+    /// assert_eq!(watch.next().await?.event().map(|event| event.key), Some("settings/limit".into()));
     /// # Ok(())
     /// # }
     /// ```
@@ -414,12 +414,12 @@ impl WatchSetup {
     fn target(&self) -> Result<String, Error> {
         let mut target = String::from("/v1/watch");
         match &self.keys {
-            Keys::Key(key) => push_query(&mut target, "key", key),
-            Keys::Prefix(prefix) => push_query(&mut target, "prefix", prefix),
+            Keys::Key(key) => push_name(&mut target, "key", key),
+            Keys::Prefix(prefix) => push_name(&mut target, "prefix", prefix),
             Keys::Range(start, end) => {
-                push_query(&mut target, "start", start);
+                push_name(&mut target, "start", start);
                 if let Some(end) = end {
-                    push_query(&mut target, "end", end);
+                    push_name(&mut target, "end", end);
                 }
             }
         }

@@ -66,7 +66,7 @@ impl Feed {
         }
         let shown = |event: &&WatchEvent| {
             let value = event.entry.as_ref().and_then(|entry| entry.value.as_ref());
-            (event.key.clone(), value.map_or(String::new(), |value| value.0.get().to_owned()))
+            (event.key.to_string(), value.map_or(String::new(), |value| value.0.get().to_owned()))
         };
         let wrong = |write: &&Acknowledged| {
             let seen: Vec<_> = by_revision.get(&write.revision).into_iter().flatten().map(shown).collect();
@@ -81,8 +81,8 @@ impl Feed {
         let mut entries = BTreeMap::new();
         for event in &self.events {
             match (event.kind, &event.entry) {
-                (WatchEventKind::Put, Some(entry)) => entries.insert(event.key.clone(), entry.version),
-                _ => entries.remove(&event.key),
+                (WatchEventKind::Put, Some(entry)) => entries.insert(event.key.to_string(), entry.version),
+                _ => entries.remove(&event.key.to_string()),
             };
         }
         entries
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn event(revision: u64, index: u32) -> WatchEvent {
-        let (kind, key) = (WatchEventKind::Delete, "k".to_owned());
+        let (kind, key) = (WatchEventKind::Delete, "k".into());
         WatchEvent { kind, revision, index: Some(index), key, entry: None, cause: None, prev: None, initial: false }
     }
 

@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"quorate.dev/go/api"
 )
@@ -76,6 +78,9 @@ func (c *Client) queryCall(target string, body any) *call {
 }
 
 func (c *call) json(body any) *call {
+	if wrong := notText(reflect.ValueOf(body)); wrong != "" {
+		return c.fail(invalid("%q is not UTF-8; only keys, and what keys begin with, need not be", wrong))
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		return c.fail(localError(CodeDecode, err, "the request has no JSON form: %v", err))
@@ -211,6 +216,9 @@ func named(route, name, rest, what string) (string, error) {
 	if name == "" {
 		return "", invalid("%s has at least one character", what)
 	}
+	if !utf8.ValidString(name) {
+		return "", invalid("%s is UTF-8, and %q is not", what, name)
+	}
 	return route + segment(name) + rest, nil
 }
 
@@ -224,4 +232,46 @@ func unmarshal(c *Client, wanted *call, got *reply, into any) error {
 		return c.undecodable(wanted, got.status, err)
 	}
 	return nil
+}
+
+// notText gives a string in the body of a request that is not UTF-8, where JSON would have another one. Keys, and what keys begin with, are any
+// bytes: they have a form for that.
+func notText(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return v.String()
+		}
+	case reflect.Interface, reflect.Pointer:
+		if !v.IsNil() {
+			return notText(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		// Bytes are no text, and JSON is checked where it is made.
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return ""
+		}
+		for at := range v.Len() {
+			if wrong := notText(v.Index(at)); wrong != "" {
+				return wrong
+			}
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			if wrong := notText(entries.Key()) + notText(entries.Value()); wrong != "" {
+				return wrong
+			}
+		}
+	case reflect.Struct:
+		for at := range v.NumField() {
+			field := v.Type().Field(at)
+			if !field.IsExported() || field.Name == "Key" || field.Name == "Prefix" {
+				continue
+			}
+			if wrong := notText(v.Field(at)); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
 }

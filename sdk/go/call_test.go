@@ -3,6 +3,8 @@ package quorate
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +125,54 @@ func TestAnAddressOfTheNodesOwnMachineIsOursOnlyWhereWeAreOnIt(t *testing.T) {
 	} {
 		if got := isReachable(c.address, []string{c.given}); got != c.isReachable {
 			t.Errorf("%s from %s: %v", c.address, c.given, got)
+		}
+	}
+}
+
+// TestKeysAreBytes: no two keys become the same on their way, and what has to be text is refused if it is none.
+func TestKeysAreBytes(t *testing.T) {
+	for _, c := range []struct {
+		body any
+		want string
+	}{
+		{api.Op{Op: api.OpKindGet, Key: "a/\xff"}, `{"op":"get","key_base64":"YS//"}`},
+		{api.Op{Op: api.OpKindGet, Key: "a/\ufffd"}, `{"key":"a/\ufffd","op":"get"}`},
+		{api.WhereRequest{Prefix: "\xfe", Where: []Criterion{}}, `{"where":[],"prefix_base64":"/g=="}`},
+		{Where("$key", api.OperatorIn, []string{"a", "a/\xff"}), `{"field":"$key","op":"in","value":["a",{"base64":"YS//"}]}`},
+	} {
+		wanted := (&call{}).json(c.body)
+		var got, want any
+		if err := errors.Join(wanted.err, json.Unmarshal(wanted.body, &got), json.Unmarshal([]byte(c.want), &want)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, not %s", wanted.body, c.want)
+		}
+	}
+	var entry Entry
+	if err := json.Unmarshal([]byte(`{"key_base64":"YS//","value":1,"cas":"7"}`), &entry); err != nil || entry.Key != "a/\xff" || entry.Cas != "7" {
+		t.Errorf("%q %v", entry.Key, err)
+	}
+	var holds api.SessionHolds
+	if err := json.Unmarshal([]byte(`{"keys":["a"],"keys_base64":["YS//"]}`), &holds); err != nil || !slices.Equal(holds.Keys, []string{"a", "a/\xff"}) {
+		t.Errorf("%q %v", holds.Keys, err)
+	}
+	if path, err := keyPath("a/\xff"); err != nil || path != "/v1/kv/a%2F%FF" {
+		t.Errorf("%s %v", path, err)
+	}
+	if got := target("/v1/kv", "prefix", "\xff"); got != "/v1/kv?prefix=%FF" {
+		t.Error(got)
+	}
+	if _, err := named("/v1/locks/", "a\xff", "/acquire", "a lock"); err == nil {
+		t.Error("a lock was named by what is no text")
+	}
+	for _, body := range []any{
+		api.SessionRequest{Owner: "a\xff"},
+		&api.TxnRequest{Then: []api.TxnStep{{Op: &api.Op{Op: api.OpKindGet, Key: "a", Guard: &api.Guard{Lock: "a\xff"}}}}},
+		map[string]string{"a\xff": "b"},
+	} {
+		if wanted := (&call{}).json(body); wanted.err == nil {
+			t.Errorf("%+v became %s", body, wanted.body)
 		}
 	}
 }

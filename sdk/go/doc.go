@@ -13,6 +13,11 @@
 //
 // The last argument of a call are its options, a pointer to a struct; nil has the defaults.
 //
+// # Names
+//
+// A key, and what keys begin with, is any bytes, as a Go string is: one that is no UTF-8 is sent and shown as it is. Names of locks, elections,
+// queues, collections and the like are UTF-8; what is not is refused before it is sent.
+//
 // # Retries and deadlines
 //
 // Every write carries a request id, the same in all its tries. So it is repeated, at another node where it has to be, until it is decided, and

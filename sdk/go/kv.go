@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"quorate.dev/go/api"
 )
@@ -30,7 +31,7 @@ type Criterion = api.Criterion
 type Guarded interface{ Guard() api.Guard }
 
 // Where is the condition that a field, by dotted path or JSON pointer, is so: `eq neq lt lte gt gte in nin between exists nexists contains
-// ncontains starts ends like`. Without a value for `exists` and `nexists`.
+// ncontains starts ends like`. Without a value for `exists` and `nexists`. Beside `$key` a string may be any bytes, as keys are.
 func Where(field string, op api.Operator, value ...any) Criterion {
 	c := Criterion{Field: field, Op: op}
 	if len(value) == 1 {
@@ -41,7 +42,35 @@ func Where(field string, op api.Operator, value ...any) Criterion {
 	if c.Value == nil && len(value) > 0 {
 		c.Value = jsonNull
 	}
+	if field == "$key" {
+		c.Value = keyValue(c.Value)
+	}
 	return c
+}
+
+// keyValue is what a key is compared with: text, or the bytes of a key that is none.
+func keyValue(value any) any {
+	switch of := value.(type) {
+	case string:
+		if !utf8.ValidString(of) {
+			return keyValue([]byte(of))
+		}
+	case []byte:
+		return map[string][]byte{"base64": of}
+	case []string:
+		out := make([]any, len(of))
+		for n, one := range of {
+			out[n] = keyValue(one)
+		}
+		return out
+	case []any:
+		out := make([]any, len(of))
+		for n, one := range of {
+			out[n] = keyValue(one)
+		}
+		return out
+	}
+	return value
 }
 
 // All holds where all of these do.
@@ -145,7 +174,13 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 	return entry, nil
 }
 
-func keyPath(key string) (string, error) { return named("/v1/kv/", key, "", "a key") }
+// keyPath is the path of an entry. Its key may be any bytes.
+func keyPath(key string) (string, error) {
+	if key == "" {
+		return "", invalid("a key has at least one byte")
+	}
+	return "/v1/kv/" + segment(key), nil
+}
 
 // WriteOptions refine a write of one entry.
 type WriteOptions struct {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::{given, objects};
 
 /// What somebody may do.
@@ -50,14 +51,16 @@ pub enum Permission {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// What is allowed.
     pub permission: Permission,
     /// On what; empty for everything.
-    #[schema(max_length = 4096)]
-    pub prefix: String,
+    pub prefix: Name,
 }
+
+named!(Grant, prefix);
 
 /// The body of `PUT /v1/access/users/{name}`.
 ///
@@ -189,7 +192,7 @@ pub struct UserRemoved {
 /// ```
 /// use quorate_api::{Grant, Permission, RoleRequest};
 ///
-/// let read = Grant { permission: Permission::Read, prefix: String::new() };
+/// let read = Grant { permission: Permission::Read, prefix: "".into() };
 /// let request = RoleRequest { grants: vec![read], ..Default::default() };
 /// assert_eq!(serde_json::to_string(&request)?, r#"{"grants":[{"permission":"read","prefix":""}]}"#);
 /// # Ok::<(), serde_json::Error>(())
@@ -217,7 +220,7 @@ pub struct RoleRequest {
 ///     r#"{"role":"clerk","grants":[{"permission":"write","prefix":"orders/"}],
 ///         "created":"2026-11-21T08:00:00.000Z","set_revision":"16","revision":"20","index":31}"#,
 /// )?;
-/// assert_eq!((role.grants[0].permission, role.grants[0].prefix.as_str()), (Permission::Write, "orders/"));
+/// assert_eq!((role.grants[0].permission, role.grants[0].prefix.text()), (Permission::Write, Some("orders/")));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -502,7 +505,7 @@ pub struct TokenRemoved {
 /// let me: SelfAnswer = serde_json::from_str(
 ///     r#"{"user":"app","grants":[{"permission":"write","prefix":"orders/"}],"access_revision":"18"}"#,
 /// )?;
-/// assert!(me.grants.iter().any(|grant| grant.permission == Permission::Write && "orders/o1".starts_with(&grant.prefix)));
+/// assert!(me.grants.iter().any(|grant| grant.permission == Permission::Write && b"orders/o1".starts_with(grant.prefix.as_bytes())));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -533,6 +536,7 @@ pub struct SelfAnswer {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AccessCheckAnswer {
     /// Whose rights were looked at. Absent where the node asks nobody who they are.
@@ -542,10 +546,10 @@ pub struct AccessCheckAnswer {
     pub permission: Permission,
     /// On this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// Or on all names that begin so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// Whether they may.
     pub allowed: bool,
     /// Revision at which users, roles or tokens last changed.
@@ -553,6 +557,8 @@ pub struct AccessCheckAnswer {
     #[schema(schema_with = decimal::shown)]
     pub access_revision: u64,
 }
+
+named!(AccessCheckAnswer, name, prefix);
 
 #[cfg(test)]
 mod tests {

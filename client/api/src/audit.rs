@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 
 /// A page of the trail: the answer of `GET /v1/audit`.
 ///
@@ -22,11 +23,11 @@ use super::decimal;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AuditAnswer {
     /// The key.
-    #[schema(min_length = 1, max_length = 4096)]
-    pub key: String,
+    pub key: Name,
     /// What was decided about it, in order.
     pub lines: Vec<AuditView>,
     /// For the next page, while there may be more.
@@ -43,6 +44,8 @@ pub struct AuditAnswer {
     /// Log index at which this was read.
     pub index: u64,
 }
+
+named!(AuditAnswer, key);
 
 /// One decision.
 ///

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::{at_most, given, given_object};
 use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
@@ -31,7 +32,7 @@ pub const BULK_OPS_MAX: usize = 10_000;
 /// let request: BulkRequest = serde_json::from_str(
 ///     r#"{"ops":[{"op":"insert","key":"a","value":1},{"op":"remove","key":"b"}],"request_id":"import-7"}"#,
 /// )?;
-/// assert_eq!((request.ops[0].op, request.ops[1].key.as_str()), (OpKind::Insert, "b"));
+/// assert_eq!((request.ops[0].op, request.ops[1].key.text()), (OpKind::Insert, Some("b")));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 // A node reads the operations as texts, one after the other, so that each can have faults of its own.
@@ -89,12 +90,13 @@ pub enum BulkOutcome {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BulkResult {
     /// Its place in the request, from 0; with `update_where` and `delete_where` its place among the entries that matched.
     pub n: u64,
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// What became of it.
     pub outcome: BulkOutcome,
     /// Revision at which it took effect or was evaluated.
@@ -140,6 +142,8 @@ pub struct BulkResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<EntryView>,
 }
+
+named!(BulkResult, key);
 
 /// The answer of `POST /v1/bulk`.
 ///
@@ -197,10 +201,11 @@ pub struct BulkAnswer {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct WhereRequest {
     /// Only keys that begin with this. Every key only if it says so: `""`.
-    pub prefix: String,
+    pub prefix: Name,
     /// What holds of the entries to change, all of it; `[]` for each entry.
     #[serde(rename = "where")]
     #[schema(value_type = Vec<Criterion>)]
@@ -236,6 +241,8 @@ pub struct WhereRequest {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
+
+named!(WhereRequest, prefix);
 
 /// The answer of `POST /v1/update_where` and `POST /v1/delete_where`.
 ///

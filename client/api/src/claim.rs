@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::{given, given_object};
 use super::{BulkResult, Criterion, EntryView, JsonText};
 
@@ -36,10 +37,11 @@ pub const CLAIM_ENTRIES_MAX: u32 = 100;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
     /// Only keys that begin with this.
-    pub prefix: String,
+    pub prefix: Name,
     /// What holds of the entries, all of it. Those that are locked are passed over.
     #[serde(default, rename = "where", deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
@@ -72,6 +74,8 @@ pub struct ClaimRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
+
+named!(ClaimRequest, prefix);
 
 /// The answer of `POST /v1/claim`.
 ///

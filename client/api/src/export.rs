@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::EntryView;
+use super::name::{Name, named};
 use super::strict::given;
 
 /// A line of an export: an entry without what another cluster would decide anew. Exactly one of `value` and `value_base64` is there.
@@ -22,16 +23,16 @@ use super::strict::given;
 /// let line: ExportLine<'_> = serde_json::from_str(
 ///     r#"{"key":"logins/l1","value":{"user":"ann"},"ttl_ms":60000}"#,
 /// )?;
-/// assert_eq!((&*line.key, line.ttl_ms), ("logins/l1", Some(60_000)));
+/// assert_eq!((line.key.text(), line.ttl_ms), (Some("logins/l1"), Some(60_000)));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ExportLine<'a> {
     /// The key.
-    #[serde(borrow)]
-    pub key: Cow<'a, str>,
+    pub key: Cow<'a, Name>,
     /// The value, where it is JSON, as it is stored.
     #[serde(borrow, default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub value: Option<&'a RawValue>,
@@ -42,6 +43,8 @@ pub struct ExportLine<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
+
+named!(ExportLine<'a>, key);
 
 /// Why an entry has no line.
 ///
@@ -99,7 +102,12 @@ impl<'a> ExportLine<'a> {
             return Err(NoExportLine::NoValue);
         }
         let value = value.as_ref().map(|json| &*json.0);
-        Ok(Self { key: key.into(), value, value_base64: value_base64.as_deref().map(Cow::from), ttl_ms: *ttl_ms })
+        Ok(Self {
+            key: Cow::Borrowed(key),
+            value,
+            value_base64: value_base64.as_deref().map(Cow::from),
+            ttl_ms: *ttl_ms,
+        })
     }
 
     /// Its text, without the line break.

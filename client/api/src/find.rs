@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::given;
 use super::{EntryView, JsonText};
 
@@ -295,12 +296,13 @@ pub enum ReadConsistency {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct FindRequest {
     /// Only keys that begin with this; may be empty.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// What holds of the entries, all of it.
     #[serde(rename = "where", default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
@@ -341,6 +343,8 @@ pub struct FindRequest {
     pub min_revision: Option<u64>,
 }
 
+named!(FindRequest, prefix);
+
 /// The body of `POST /v1/count`.
 ///
 /// # Examples
@@ -353,12 +357,13 @@ pub struct FindRequest {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct CountRequest {
     /// Only keys that begin with this; may be empty.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// What holds of the entries, all of it.
     #[serde(rename = "where", default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
@@ -380,6 +385,8 @@ pub struct CountRequest {
     #[schema(schema_with = decimal::given, required = false)]
     pub min_revision: Option<u64>,
 }
+
+named!(CountRequest, prefix);
 
 /// A page of what was found.
 ///

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::{given, given_object};
 
 /// Longest time for which an entry is locked, milliseconds. Who asks for more gets 15000: `lock_ms` of the answer says so.
@@ -61,10 +62,11 @@ pub enum ContentType {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct EntryView {
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// The value, where it is JSON and was asked for.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
@@ -111,6 +113,8 @@ pub struct EntryView {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
+
+named!(EntryView, key);
 
 impl EntryView {
     /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
@@ -184,13 +188,13 @@ pub enum ValueError {
     #[error("the value of `{key}` is bytes, not JSON")]
     Bytes {
         /// Of the entry.
-        key: String,
+        key: Name,
     },
     /// It is JSON of another type.
     #[error("the value of `{key}` is of another type: {source}")]
     Type {
         /// Of the entry.
-        key: String,
+        key: Name,
         /// What does not fit.
         source: serde_json::Error,
     },
@@ -198,7 +202,7 @@ pub enum ValueError {
     #[error("the value of `{key}` is not valid base64: {source}")]
     Base64 {
         /// Of the entry.
-        key: String,
+        key: Name,
         /// What does not fit.
         source: base64::DecodeError,
     },
@@ -243,10 +247,11 @@ impl PartialEq for JsonText {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WriteAnswer {
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// Revision at which the write took effect; for a dry run, at which it was evaluated.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
@@ -281,6 +286,8 @@ pub struct WriteAnswer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
+
+named!(WriteAnswer, key);
 
 /// The kinds of a single operation.
 ///
@@ -335,18 +342,19 @@ pub enum OpKind {
 ///     r#"{"op":"update","key":"orders/o1","patch":{"status":"paid"},"if":[{"field":"status","op":"eq",
 ///         "value":"new"}]}"#,
 /// )?;
-/// assert_eq!((op.op, op.key.as_str(), op.prev), (OpKind::Update, "orders/o1", false));
+/// assert_eq!((op.op, op.key.text(), op.prev), (OpKind::Update, Some("orders/o1"), false));
 /// // A field that no operation has is a fault.
 /// assert!(serde_json::from_str::<Op>(r#"{"op":"get","key":"a","colour":1}"#).is_err());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct Op {
     /// What to do.
     pub op: OpKind,
     /// With which key.
-    pub key: String,
+    pub key: Name,
     /// New value as JSON (insert, upsert, replace).
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
@@ -398,6 +406,8 @@ pub struct Op {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
+
+named!(Op, key);
 
 /// A page of a listing.
 ///

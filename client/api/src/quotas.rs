@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::given;
 
 /// The body of `PUT /v1/quotas/principals/{name}`, `/v1/quotas/default` and `/v1/quotas/prefixes/{prefix}`: all bounds of the
@@ -107,6 +108,7 @@ pub enum QuotaState {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QuotaAnswer {
     /// Of a principal: its name.
@@ -114,7 +116,7 @@ pub struct QuotaAnswer {
     pub principal: Option<String>,
     /// Of all names with a prefix: that. Where there is neither, the quota is that of every principal without one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// The bounds that hold. What is missing is not bounded.
     pub bounds: QuotaAmounts,
     /// How much there is. Absent for the quota of every principal, and in answers to a change.
@@ -145,6 +147,8 @@ pub struct QuotaAnswer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
+
+named!(QuotaAnswer, prefix);
 
 /// The answer of `GET /v1/quotas/principals` and `/v1/quotas/prefixes`.
 ///
@@ -184,10 +188,11 @@ pub struct QuotaList {
 /// use quorate_api::QuotaRemoved;
 ///
 /// let removed: QuotaRemoved = serde_json::from_str(r#"{"prefix":"tenants/acme/","revision":"22","index":34}"#)?;
-/// assert_eq!(removed.prefix.as_deref(), Some("tenants/acme/"));
+/// assert_eq!(removed.prefix, Some("tenants/acme/".into()));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QuotaRemoved {
     /// Of a principal: its name. From now on it has the quota of every principal.
@@ -195,7 +200,7 @@ pub struct QuotaRemoved {
     pub principal: Option<String>,
     /// Of all names with a prefix: that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// Revision of the removal.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
@@ -206,6 +211,8 @@ pub struct QuotaRemoved {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
+
+named!(QuotaRemoved, prefix);
 
 /// Which quota a refused request would have gone beyond.
 ///
@@ -220,6 +227,7 @@ pub struct QuotaRemoved {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QuotaExceeded {
     /// The principal that has too much.
@@ -227,7 +235,7 @@ pub struct QuotaExceeded {
     pub principal: Option<String>,
     /// The prefix below which there is too much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<String>,
+    pub prefix: Option<Name>,
     /// Of what: `sessions`, `locks`, `entries`, `bytes` or `tasks`.
     pub counts: String,
     /// How much there may be.
@@ -235,3 +243,5 @@ pub struct QuotaExceeded {
     /// How much there is.
     pub used: u64,
 }
+
+named!(QuotaExceeded, prefix);

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::Name;
 use super::strict::given;
 
 /// Most sessions that one request renews.
@@ -344,13 +347,36 @@ pub struct SessionHolds {
     pub elections: Vec<SessionHold>,
     /// Barriers that it is in.
     pub barriers: Vec<String>,
-    /// Entries written with it.
+    /// Entries written with it, those whose keys are texts.
     pub keys: Vec<String>,
+    /// Entries written with it whose keys are no texts, in base64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys_base64: Vec<String>,
     /// Tasks that are claimed with it, each as `queue/id`.
     #[serde(default)]
     pub tasks: Vec<String>,
     /// How many things they are; the lists show the first 100 of each kind.
     pub count: u64,
+}
+
+impl SessionHolds {
+    /// The keys of the entries written with it, texts and others. Fails where a node sent what is not base64.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use quorate_api::{Name, SessionHolds};
+    ///
+    /// let holds: SessionHolds = serde_json::from_str(
+    ///     r#"{"locks":[],"elections":[],"barriers":[],"keys":["a"],"keys_base64":["YS//"],"count":2}"#,
+    /// )?;
+    /// assert_eq!(holds.names()?, [Name::from("a"), Name::from(b"a/\xff")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn names(&self) -> Result<Vec<Name>, base64::DecodeError> {
+        let others = self.keys_base64.iter().map(|text| STANDARD.decode(text).map(Name::from));
+        self.keys.iter().map(|text| Ok(text.into())).chain(others).collect()
+    }
 }
 
 /// A lock or an election that a session has to do with.

@@ -59,7 +59,7 @@ pub struct OpLine {
 ///         "content_type":"json","cas":"17","create_revision":"17","mod_revision":"17","version":1}}"#,
 /// )?;
 /// let entry: EntryView = serde_json::from_str(line.answer.0.get())?;
-/// assert_eq!((line.n, line.status, entry.key.as_str()), (Some(7), 200, "orders/o1"));
+/// assert_eq!((line.n, line.status, entry.key.text()), (Some(7), 200, Some("orders/o1")));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

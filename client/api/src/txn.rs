@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::{at_most, given, objects_at_most};
 use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
@@ -96,10 +97,11 @@ pub struct TxnRequest<S = TxnStep> {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
 pub struct TxnCheck {
     /// Of which entry.
-    pub key: String,
+    pub key: Name,
     /// It has this token.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
@@ -111,6 +113,8 @@ pub struct TxnCheck {
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub condition: Option<Vec<JsonText>>,
 }
+
+named!(TxnCheck, key);
 
 /// One step.
 ///
@@ -145,7 +149,7 @@ pub enum TxnStep {
 /// let block: TxnBlock = serde_json::from_str(
 ///     r#"{"op":"txn","if":[{"key":"a","exists":true}],"then":[{"op":"remove","key":"a"}]}"#,
 /// )?;
-/// assert_eq!((block.checks[0].key.as_str(), block.then.len()), ("a", 1));
+/// assert_eq!((block.checks[0].key.text(), block.then.len()), (Some("a"), 1));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -246,12 +250,13 @@ pub struct TxnAnswer {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnFailed {
     /// JSON pointer into the request, such as `/if/0`.
     pub pointer: String,
     /// Of which entry.
-    pub key: String,
+    pub key: Name,
     /// What does not hold.
     pub detail: String,
     /// For criteria: which of them, and what is there instead.
@@ -261,6 +266,8 @@ pub struct TxnFailed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<EntryView>,
 }
+
+named!(TxnFailed, key);
 
 /// What came of one step.
 ///
@@ -302,16 +309,19 @@ pub enum TxnResult {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnRead {
     /// `get`
     pub op: OpKind,
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// The entry; `null` where there is none.
     #[schema(required = true)]
     pub entry: Option<EntryView>,
 }
+
+named!(TxnRead, key);
 
 /// What a step wrote.
 ///
@@ -327,12 +337,13 @@ pub struct TxnRead {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnWritten {
     /// What it did.
     pub op: OpKind,
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// Revision of the transaction.
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
@@ -358,6 +369,8 @@ pub struct TxnWritten {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev: Option<EntryView>,
 }
+
+named!(TxnWritten, key);
 
 /// What came of a transaction in the transaction.
 ///

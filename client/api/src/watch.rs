@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::EntryView;
 use super::decimal;
+use super::name::{Name, named};
 use super::strict::known;
 
 /// The content type of a watch.
@@ -82,6 +83,7 @@ pub enum DeleteCause {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEvent {
     /// What happened.
@@ -95,7 +97,7 @@ pub struct WatchEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// The key.
-    pub key: String,
+    pub key: Name,
     /// The entry as the change left it, its `cas` included; absent once it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryView>,
@@ -109,6 +111,8 @@ pub struct WatchEvent {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub initial: bool,
 }
+
+named!(WatchEvent, key);
 
 /// How far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for a while.
 ///

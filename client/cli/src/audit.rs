@@ -1,15 +1,17 @@
 //! `quorate audit`: who changed a key, and when.
 
-use quorate_client::api::AuditView;
+use quorate_client::api::{AuditView, Name};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::output;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The key.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// The first revision wanted.
     #[arg(long, value_name = "REVISION")]
     from: Option<u64>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use quorate_client::ChangeWhere;
-use quorate_client::api::WhereAnswer;
+use quorate_client::api::{Name, WhereAnswer};
 
 use crate::Context;
 use crate::bulk;
@@ -25,7 +25,8 @@ Examples:
   quorate update-where stock/ '[{\"op\":\"inc\",\"path\":\"price\",\"value\":1}]' --dry-run")]
 pub struct UpdateArgs {
     /// Only keys that begin with this; `\"\"` for every key.
-    prefix: String,
+    #[arg(value_parser = parse::name)]
+    prefix: Name,
     /// The patch: JSON, `-` or @PATH.
     patch: String,
     /// New time to live, like 30s; 0s for ever. Without it the expiry stays.
@@ -44,7 +45,8 @@ Examples:
   quorate delete-where orders/ --where 'status eq void' --all")]
 pub struct DeleteArgs {
     /// Only keys that begin with this; `\"\"` for every key.
-    prefix: String,
+    #[arg(value_parser = parse::name)]
+    prefix: Name,
     #[command(flatten)]
     shared: Shared,
 }

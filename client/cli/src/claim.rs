@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_client::Claim;
-use quorate_client::api::EntryView;
+use quorate_client::api::{EntryView, Name};
 
 use crate::Context;
 use crate::bulk;
@@ -26,7 +26,8 @@ Example:
   quorate delete jobs/j1 --cas 17            # done")]
 pub struct Args {
     /// Only keys that begin with this.
-    prefix: String,
+    #[arg(value_parser = parse::name)]
+    prefix: Name,
     #[command(flatten)]
     criteria: Where,
     /// Fields that decide which come first, separated by commas; `-` before those of which the greatest do.

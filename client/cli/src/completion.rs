@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::builder::ValueHint;
 use clap::{Command, Parser};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use quorate_client::api::Name;
 use quorate_client::{Client, Error};
 
 use crate::connection::{Connection, Flags};
@@ -101,8 +102,8 @@ async fn ask(client: &Client, kind: Kind, begun: &str) -> Result<Vec<String>, Er
     let all = |names: Vec<String>| Ok(names);
     match kind {
         Kind::Key => {
-            let page = client.list(begun).keys_only().limit(SHOWN_MAX).local().page().await?;
-            all(page.entries.into_iter().map(|entry| entry.key).collect())
+            let page = client.list(Name::from_shown(begun)).keys_only().limit(SHOWN_MAX).local().page().await?;
+            all(page.entries.into_iter().map(|entry| entry.key.to_string()).collect())
         }
         Kind::Lock => all(client.locks().page().await?.locks.into_iter().map(|lock| lock.lock).collect()),
         Kind::Election => {

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use quorate_client::Value;
-use quorate_client::api::{ContentType, EntryView};
+use quorate_client::api::{ContentType, EntryView, Name};
 use serde_json::value::RawValue;
 
 use crate::Context;
@@ -17,6 +17,7 @@ use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::merge::{Merged, merge};
 use crate::output;
+use crate::parse;
 use crate::pretty::{differences, pretty};
 use crate::rewrite;
 use crate::tree::Node;
@@ -32,7 +33,8 @@ Examples:
   quorate edit motd --create")]
 pub struct Args {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// Begin with an empty text where there is no such entry.
     #[arg(long)]
     create: bool,
@@ -148,10 +150,14 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(key: &str, entry: Option<&EntryView>) -> Result<Self, Failed> {
+    fn new(key: &Name, entry: Option<&EntryView>) -> Result<Self, Failed> {
         let end = if is_json(entry) { "json" } else { "txt" };
-        let name: String =
-            key.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(40).collect();
+        let name: String = key
+            .to_string()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+            .take(40)
+            .collect();
         let path = std::env::temp_dir().join(format!("quorate-{name}-{:08x}.{end}", rand::random::<u32>()));
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         made.map_err(|error| Failed::other(format!("cannot write {}: {error}", path.display())))?;

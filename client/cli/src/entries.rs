@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate_client::api::{EntryView, LOCK_MS_MAX, WriteAnswer};
+use quorate_client::api::{EntryView, LOCK_MS_MAX, Name, WriteAnswer};
 use quorate_client::{Cas, Change, Error, Write};
 
 use crate::Context;
@@ -46,7 +46,8 @@ Examples:
   quorate cas stock/apples 17 4")]
     Cas {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// The token that `get` showed.
         #[arg(value_parser = parse::cas)]
         cas: Cas,
@@ -70,7 +71,8 @@ Examples:
     )]
     Patch {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// The patch: JSON, `-` or @PATH.
         patch: String,
         /// Only if its cas is still this.
@@ -83,7 +85,8 @@ Examples:
     #[command(visible_alias = "rm")]
     Delete {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// Only if its cas is still this.
         #[arg(long, value_parser = parse::cas)]
         cas: Option<Cas>,
@@ -101,7 +104,8 @@ Examples:
     /// Set the time to live of an entry, change nothing else
     Touch {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// Time to live from now, like 30s; 0s for ever.
         #[arg(long, value_parser = parse::duration, value_name = "TIME")]
         ttl: Duration,
@@ -132,7 +136,8 @@ Example:
     )]
     Lock {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// How long it holds by itself, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
@@ -149,7 +154,8 @@ Example:
     /// Prints the value and, on a second line, the key to the lock as cas.
     GetAndLock {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// How long the lock holds by itself, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
@@ -161,7 +167,8 @@ Example:
     /// Let a lock hold longer, counted from now
     Extend {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
         cas: Cas,
@@ -174,7 +181,8 @@ Example:
     /// End a lock without a write
     Unlock {
         /// Which entry.
-        key: String,
+        #[arg(value_parser = parse::name)]
+        key: Name,
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
         cas: Cas,
@@ -203,7 +211,8 @@ impl Patience {
 #[derive(Debug, Args)]
 pub struct Get {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// Print the bare value: JSON text or bytes, no newline added.
     #[arg(short, long)]
     raw: bool,
@@ -239,7 +248,8 @@ pub struct Put {
 #[derive(Debug, Args)]
 pub struct Plain {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// JSON, `-` for standard input or @PATH for a file.
     #[arg(allow_hyphen_values = true)]
     value: String,

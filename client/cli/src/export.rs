@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use quorate_client::api::{ExportLine, NoExportLine};
+use quorate_client::api::{ExportLine, Name, NoExportLine};
 use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -29,8 +30,8 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: String,
     /// Only keys that begin with this.
-    #[arg(short, long, default_value = "", value_name = "PREFIX")]
-    prefix: String,
+    #[arg(short, long, default_value = "", value_name = "PREFIX", value_parser = parse::name)]
+    prefix: Name,
     /// As it was at this revision.
     #[arg(long, value_name = "N")]
     revision: Option<u64>,

@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt;
 use quorate_client::Find;
-use quorate_client::api::{EntryView, FindAnswer};
+use quorate_client::api::{EntryView, FindAnswer, Name};
 
 use crate::Context;
 use crate::cas_text;
@@ -10,6 +10,7 @@ use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
+use crate::parse;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -54,8 +55,8 @@ pub struct CountArgs {
 #[derive(Debug, clap::Args)]
 struct Filter {
     /// Only keys that begin with this.
-    #[arg(default_value = "")]
-    prefix: String,
+    #[arg(default_value = "", value_parser = parse::name)]
+    prefix: Name,
     #[command(flatten)]
     criteria: Where,
     /// As it was at this revision.
@@ -147,7 +148,7 @@ fn tell_rest(page: &FindAnswer) {
 
 fn row(entry: &EntryView, keys: bool) -> String {
     if keys {
-        return entry.key.clone();
+        return entry.key.to_string();
     }
     format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

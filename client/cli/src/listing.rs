@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt;
 use quorate_client::List;
-use quorate_client::api::{EntryView, ListAnswer};
+use quorate_client::api::{EntryView, ListAnswer, Name};
 
 use crate::Context;
 use crate::cas_text;
@@ -17,8 +17,8 @@ use crate::parse;
   quorate list stock/ --count")]
 pub struct Args {
     /// Only keys that begin with this.
-    #[arg(default_value = "")]
-    prefix: String,
+    #[arg(default_value = "", value_parser = parse::name)]
+    prefix: Name,
     /// Most entries to show, up to 1000; the last line says if there are more.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
@@ -111,7 +111,7 @@ fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {
 
 fn row(entry: &EntryView, keys: bool) -> String {
     if keys {
-        return entry.key.clone();
+        return entry.key.to_string();
     }
     format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use quorate_client::api::{BulkAnswer, BulkOutcome, ErrorCode, Problem, code_name};
+use quorate_client::api::{BulkAnswer, BulkOutcome, ErrorCode, Name, Problem, code_name};
 use quorate_client::{Client, Error, RequestId};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -27,6 +27,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
+use crate::parse;
 
 use lines::{Chunk, Fault, KeyField, Lines, Position};
 use progress::Progress;
@@ -52,8 +53,8 @@ pub struct Args {
     /// Lines of JSON: a file, or `-` for standard input.
     file: String,
     /// Stands before each key.
-    #[arg(short, long, default_value = "", value_name = "PREFIX")]
-    prefix: String,
+    #[arg(short, long, default_value = "", value_name = "PREFIX", value_parser = parse::name)]
+    prefix: Name,
     /// Lines are documents; the key is this field of them, a string or a whole number. A path like `customer.id`.
     #[arg(long, value_name = "PATH", value_parser = lines::key_field)]
     key_field: Option<KeyField>,
@@ -89,7 +90,7 @@ const SAVE_INTERVAL: Duration = Duration::from_millis(250);
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let settings = Settings {
-        prefix: args.prefix.clone(),
+        prefix: args.prefix.to_string(),
         key_field: args.key_field.as_ref().map(|field| field.text.clone()),
         op: format!("{:?}", args.op).to_lowercase(),
         chunk: args.chunk,
@@ -262,7 +263,11 @@ impl Load {
             self.reported += 1;
             let text = match (self.form, key) {
                 (Form::Json | Form::Yaml, _) => {
-                    json!({"line": line, "key": key, "code": code, "detail": detail}).to_string()
+                    let mut fault = json!({"line": line, "code": code, "detail": detail});
+                    if let Some((field, key)) = key.as_ref().map(|key| key.in_json("key")) {
+                        fault[field] = key.into();
+                    }
+                    fault.to_string()
                 }
                 (Form::Text | Form::Table, Some(key)) => format!("line {line}: `{key}`: {detail}"),
                 (Form::Text | Form::Table, None) => format!("line {line}: {detail}"),

@@ -1,15 +1,21 @@
 //! How arguments are read: durations, values, request ids. Pure, but for values that stand in a file or on standard input.
 
+use std::convert::Infallible;
 use std::io::Read;
 use std::time::Duration;
 
-use quorate_client::api::Moment;
+use quorate_client::api::{Moment, Name};
 use quorate_client::{Cas, RequestId, Value};
 
 use crate::fail::Failed;
 
 /// Largest value read from a file or standard input; nodes take less.
 const VALUE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A name of an entry, or what names begin with, as lists show it: `\xff` is a byte.
+pub fn name(text: &str) -> Result<Name, Infallible> {
+    Ok(Name::from_shown(text))
+}
 
 /// `500ms`, `10s`, `2m`, `1h`, or a sum of those like `1m30s`. A bare number is refused: it would be a guess.
 pub fn duration(text: &str) -> Result<Duration, String> {

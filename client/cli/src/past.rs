@@ -1,6 +1,6 @@
 //! `quorate history`, `diff` and `revert`: what an entry was.
 
-use quorate_client::api::{AuditView, EntryView};
+use quorate_client::api::{AuditView, EntryView, Name};
 use quorate_client::{Value, Version};
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::output;
+use crate::parse;
 use crate::pretty::{differences, pretty};
 use crate::rewrite;
 
@@ -20,7 +21,8 @@ Examples:
   quorate history orders/o1 -n 3 -o yaml")]
 pub struct HistoryArgs {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// The last so many versions.
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -36,7 +38,8 @@ Examples:
   quorate diff orders/o1 --from 4711 --to 4720")]
 pub struct DiffArgs {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// As it was at this revision.
     #[arg(long, value_name = "REVISION")]
     from: Option<u64>,
@@ -56,7 +59,8 @@ Examples:
   quorate revert orders/o1 --to 4711 --dry-run")]
 pub struct RevertArgs {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     /// To what it was at this revision.
     #[arg(long, value_name = "REVISION")]
     to: u64,
@@ -113,7 +117,8 @@ pub async fn diff(context: &Context, args: DiffArgs) -> Result<(), Failed> {
         (None, None) => return Err(Failed::condition(format!("there is no entry `{}`; say --from", args.key))),
     };
     if let Some(form) = context.shared.output.data() {
-        return output::show(form, &serde_json::json!({"key": args.key, "from": from, "to": to}));
+        let (field, key) = args.key.in_json("key");
+        return output::show(form, &serde_json::json!({field: key, "from": from, "to": to}));
     }
     let (before, after) = (shown(from.as_ref())?, shown(to.as_ref())?);
     let mark = |entry: &Option<EntryView>| {

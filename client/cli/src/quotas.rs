@@ -1,12 +1,13 @@
 //! `quorate quota`.
 
 use clap::{Args, Subcommand};
-use quorate_client::api::{QuotaAmounts, QuotaAnswer, QuotaList, QuotaRequest, QuotaState};
+use quorate_client::api::{Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRequest, QuotaState};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
+use crate::parse;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -62,8 +63,8 @@ pub struct Subject {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Of all names with this prefix.
-    #[arg(long, value_name = "PREFIX")]
-    prefix: Option<String>,
+    #[arg(long, value_name = "PREFIX", value_parser = parse::name)]
+    prefix: Option<Name>,
     /// Of every user that has none of its own.
     #[arg(long)]
     default: bool,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate_client::api::{EntryView, ErrorCode, Problem, WriteAnswer};
+use quorate_client::api::{EntryView, ErrorCode, Name, Problem, WriteAnswer};
 use quorate_client::{Error, Value, Write};
 
 use crate::Context;
@@ -15,7 +15,7 @@ use crate::output;
 /// A write on the cas that was read; where nothing was there, a creation. Session and time to live stay.
 pub fn on<'a>(
     context: &'a Context,
-    key: &str,
+    key: &Name,
     read: Option<&EntryView>,
     value: Value,
     fence: &Fence,
@@ -35,7 +35,7 @@ pub fn on<'a>(
 }
 
 /// The entry as it is, where a write was refused because that is not what was read.
-pub async fn current(context: &Context, key: &str, error: Error) -> Result<Option<EntryView>, Failed> {
+pub async fn current(context: &Context, key: &Name, error: Error) -> Result<Option<EntryView>, Failed> {
     match error {
         Error::Rejected(problem) if lost_the_race(&problem) => match problem.current {
             Some(entry) if entry.value.is_some() || entry.value_base64.is_some() => Ok(Some(entry)),

@@ -1,7 +1,7 @@
 //! `quorate role`, and how grants are written on a command line.
 
 use clap::Subcommand;
-use quorate_client::api::{Grant, Permission, RoleAnswer};
+use quorate_client::api::{Grant, Name, Permission, RoleAnswer};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -115,7 +115,7 @@ fn grant(text: &str) -> Result<Grant, String> {
     const EXPECTED: &str = "expected PERMISSION:PREFIX, like write:orders/ or read:";
     let (permission, prefix) = text.split_once(':').ok_or(EXPECTED)?;
     let permission = self::permission(permission).map_err(|why| format!("{EXPECTED}; {why}"))?;
-    Ok(Grant { permission, prefix: prefix.to_owned() })
+    Ok(Grant { permission, prefix: Name::from_shown(prefix) })
 }
 
 /// Reverses [`permission_name`].

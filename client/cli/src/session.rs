@@ -119,7 +119,8 @@ fn show(view: &SessionView) -> Result<(), Failed> {
     holds.locks.iter().try_for_each(|hold| output::line(held("lock", "holds", "token", hold)))?;
     holds.elections.iter().try_for_each(|hold| output::line(held("election", "leads", "term", hold)))?;
     holds.barriers.iter().try_for_each(|name| output::line(format!("  is in barrier {name}")))?;
-    holds.keys.iter().try_for_each(|key| output::line(format!("  entry {key}")))
+    let names = holds.names().map_err(|error| Failed::other(format!("a node sent what is not base64: {error}")))?;
+    names.iter().try_for_each(|key| output::line(format!("  entry {key}")))
 }
 
 fn held(what: &str, verb: &str, token: &str, hold: &SessionHold) -> String {

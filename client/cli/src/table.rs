@@ -2,12 +2,18 @@
 //!
 //! Owns which columns there are, and that later rows of the same list stand under the same heading.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_client::api::Name;
+
 use crate::tree::Node;
 
 /// Columns are no wider than this, but for the last one.
 const WIDTH_MAX: usize = 48;
 /// Fields that say of all rows the same as the heading of an answer would.
 const LEFT_OUT: [&str; 2] = ["revision", "index"];
+/// Fields that hold the name of an entry, or what such names begin with.
+const NAMES: [&str; 2] = ["key", "prefix"];
 
 /// The columns of a list whose rows come one after the other.
 #[derive(Default)]
@@ -19,6 +25,8 @@ pub struct Columns {
 impl Columns {
     /// The lines for these rows, with a heading before the first.
     pub fn lines(&mut self, rows: &[Node]) -> Vec<String> {
+        let rows: Vec<_> = rows.iter().map(named).collect();
+        let rows = rows.as_slice();
         let mut lines = Vec::new();
         if self.columns.is_empty() && !rows.is_empty() {
             self.choose(rows);
@@ -64,6 +72,23 @@ impl Columns {
     }
 }
 
+/// A row with its name in one column, whatever name it is: as lists show it, so that no two rows look alike.
+fn named(row: &Node) -> Node {
+    let Node::Fields(fields) = row else { return row.clone() };
+    let named = fields.iter().map(|(field, value)| {
+        let name = NAMES.iter().find_map(|name| match (field.strip_prefix(name)?, value) {
+            ("", Node::Text(text)) => Some((*name, Name::from(text))),
+            ("_base64", Node::Text(text)) => Some((*name, STANDARD.decode(text).ok()?.into())),
+            _ => None,
+        });
+        match name {
+            Some((field, name)) => (field.to_owned(), Node::Text(name.to_string())),
+            None => (field.clone(), value.clone()),
+        }
+    });
+    Node::Fields(named.collect())
+}
+
 /// The rows of an answer: those of its list, where it is mainly that.
 pub fn rows(node: &Node) -> Option<&[Node]> {
     match node {
@@ -103,6 +128,13 @@ mod tests {
         let lines = columns.lines(rows(&page).expect("a list"));
         assert_eq!(lines, ["KEY     VALUE    CAS", "a       {\"n\":1}  -", "longer  -        7"]);
         assert_eq!(columns.lines(&[node(r#"{"key":"b","value":2}"#)]), ["b       2        -"]);
+    }
+
+    #[test]
+    fn names_that_are_no_text_stand_in_the_column_of_the_others() {
+        let page = node(r#"[{"key_base64":"YS/+","cas":"1"},{"key_base64":"YS//","cas":"2"},{"key":"a","cas":"3"}]"#);
+        let lines = Columns::default().lines(rows(&page).expect("a list"));
+        assert_eq!(lines, ["KEY     CAS", r"a/\xfe  1", r"a/\xff  2", "a       3"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 
+use quorate_client::api::Name;
 use quorate_client::{Error, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
@@ -28,7 +29,8 @@ Examples:
   quorate update visits --tries 100 -- sh -c 'read n; echo $((n + 1))'")]
 pub struct Args {
     /// Which entry.
-    key: String,
+    #[arg(value_parser = parse::name)]
+    key: Name,
     #[command(flatten)]
     meaning: Meaning,
     /// At most so often.

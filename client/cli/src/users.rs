@@ -1,12 +1,13 @@
 //! `quorate user` and `quorate whoami`.
 
 use clap::Subcommand;
-use quorate_client::api::{Permission, UserAnswer};
+use quorate_client::api::{Name, Permission, UserAnswer};
 
 use crate::Context;
 use crate::fail::{CONDITION, Failed};
 use crate::form::Form;
 use crate::output;
+use crate::parse;
 use crate::roles::{grants_text, permission, permission_name};
 
 #[derive(Debug, Subcommand)]
@@ -46,7 +47,8 @@ Examples:
         #[arg(value_parser = permission)]
         permission: Permission,
         /// With which key or other name; empty with --prefix for everything.
-        name: String,
+        #[arg(value_parser = parse::name)]
+        name: Name,
         /// With all that begins with the name.
         #[arg(long)]
         prefix: bool,

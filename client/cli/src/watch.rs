@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use quorate_client::api::{DeleteCause, WatchEvent, WatchEventKind};
+use quorate_client::api::{DeleteCause, Name, WatchEvent, WatchEventKind};
 use quorate_client::{Watch, Watched};
 use serde_json::json;
 
@@ -33,17 +33,17 @@ Examples:
   quorate watch config/nginx --initial -- ./reload-nginx")]
 pub struct Args {
     /// The key.
-    #[arg(required_unless_present_any = ["prefix", "start"])]
-    key: Option<String>,
+    #[arg(required_unless_present_any = ["prefix", "start"], value_parser = parse::name)]
+    key: Option<Name>,
     /// All keys that begin with this; with an empty one all there are.
-    #[arg(short, long, value_name = "PREFIX", conflicts_with_all = ["key", "start"])]
-    prefix: Option<String>,
+    #[arg(short, long, value_name = "PREFIX", conflicts_with_all = ["key", "start"], value_parser = parse::name)]
+    prefix: Option<Name>,
     /// All keys from this one on.
-    #[arg(long, value_name = "KEY", conflicts_with = "key")]
-    start: Option<String>,
+    #[arg(long, value_name = "KEY", conflicts_with = "key", value_parser = parse::name)]
+    start: Option<Name>,
     /// Up to this one, which is left out.
-    #[arg(long, value_name = "KEY", requires = "start")]
-    end: Option<String>,
+    #[arg(long, value_name = "KEY", requires = "start", value_parser = parse::name)]
+    end: Option<Name>,
     /// First all entries as they are.
     #[arg(long, conflicts_with = "from")]
     initial: bool,
@@ -118,7 +118,7 @@ async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
 }
 
 async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
-    let mut setup = context.client.watch(args.prefix.as_deref().unwrap_or_default());
+    let mut setup = context.client.watch(args.prefix.clone().unwrap_or_default());
     if let Some(key) = &args.key {
         setup = setup.key(key);
     }

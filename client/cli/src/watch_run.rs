@@ -37,7 +37,10 @@ pub async fn run(context: &Context, command: &[OsString], event: &WatchEvent, ke
     command.args(arguments).stdin(Stdio::piped());
     context.connection.hand_on(command.as_std_mut());
     let cas = event.entry.as_ref().and_then(|entry| entry.cas).map(|cas| cas.to_string()).unwrap_or_default();
-    command.env("QUORATE_EVENT", verb(event)).env("QUORATE_EVENT_KEY", &event.key).env("QUORATE_EVENT_CAS", cas);
+    command
+        .env("QUORATE_EVENT", verb(event))
+        .env("QUORATE_EVENT_KEY", event.key.to_string())
+        .env("QUORATE_EVENT_CAS", cas);
     command.env("QUORATE_EVENT_REVISION", event.revision.to_string());
     let mut work = Work::start(command, GRACE, false).map_err(|not_started| match not_started {
         NotStarted::Guardian(error) => Failed::other(format!("cannot guard the command: {error}")),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use parking_lot::Mutex;
-use quorate_client::api::{EntryView, ErrorCode, Guard};
+use quorate_client::api::{EntryView, ErrorCode, Guard, Name};
 use quorate_client::{Cas, Client, Error, Leadership, LockGuard, Session};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
@@ -54,11 +54,11 @@ struct Held {
     session: Option<Session>,
     locks: BTreeMap<String, LockGuard>,
     leaderships: BTreeMap<String, Leadership>,
-    claims: BTreeMap<String, Claim>,
+    claims: BTreeMap<Name, Claim>,
     /// Tokens by queue and id.
     tasks: BTreeMap<(String, String), u64>,
     /// Keys of entries that go with the session.
-    entries: BTreeSet<String>,
+    entries: BTreeSet<Name>,
     lost: Lost,
 }
 
@@ -233,10 +233,10 @@ impl Agent {
     }
 
     /// An entry that was written goes with the session, or not any more.
-    pub fn note_entry(&self, key: &str, goes_with_session: bool) {
+    pub fn note_entry(&self, key: &Name, goes_with_session: bool) {
         let entries = &mut self.held.lock().entries;
         match goes_with_session {
-            true => drop(entries.insert(key.to_owned())),
+            true => drop(entries.insert(key.clone())),
             false => drop(entries.remove(key)),
         }
     }
@@ -255,17 +255,17 @@ impl Agent {
     }
 
     /// A claim, to be ended.
-    pub fn take_claim(&self, key: &str) -> Option<Claim> {
+    pub fn take_claim(&self, key: &Name) -> Option<Claim> {
         self.held.lock().claims.remove(key)
     }
 
     /// It was not ended after all.
-    pub fn put_claim_back(&self, key: &str, claim: Claim) {
-        self.held.lock().claims.insert(key.to_owned(), claim);
+    pub fn put_claim_back(&self, key: &Name, claim: Claim) {
+        self.held.lock().claims.insert(key.clone(), claim);
     }
 
     /// A claim is over, unless it was ended meanwhile. Dropping it ends its renewal.
-    fn on_claim_over(&self, key: &str, cas: Cas, why: &str) -> Option<Claim> {
+    fn on_claim_over(&self, key: &Name, cas: Cas, why: &str) -> Option<Claim> {
         let mut held = self.held.lock();
         held.claims.get(key).filter(|claim| claim.cas == cas)?;
         held.lost.add(format!("claim {key}"), why.to_owned());
@@ -306,8 +306,8 @@ impl Held {
             |kind: &'static str, names: Vec<String>| names.into_iter().map(move |name| format!("{kind} {name}"));
         let what = names("lock", std::mem::take(&mut self.locks).into_keys().collect())
             .chain(names("leadership", std::mem::take(&mut self.leaderships).into_keys().collect()))
-            .chain(names("claim", std::mem::take(&mut self.claims).into_keys().collect()))
-            .chain(names("entry", std::mem::take(&mut self.entries).into_iter().collect()))
+            .chain(names("claim", std::mem::take(&mut self.claims).into_keys().map(|key| key.to_string()).collect()))
+            .chain(names("entry", std::mem::take(&mut self.entries).into_iter().map(|key| key.to_string()).collect()))
             .chain(std::mem::take(&mut self.tasks).into_keys().map(|(queue, id)| format!("task {queue}/{id}")));
         self.lost.add_session(session.id(), &loss.to_string(), what);
         self.session = None;
@@ -321,7 +321,7 @@ impl Held {
         let leaderships: Map<_, _> = leaderships.map(|(name, term)| (name, term.into())).collect();
         let now = Instant::now();
         let claims =
-            self.claims.iter().map(|(key, claim)| (key.clone(), claim.until.duration_since(now).as_secs().into()));
+            self.claims.iter().map(|(key, claim)| (key.to_string(), claim.until.duration_since(now).as_secs().into()));
         let claims: Map<String, Value> = claims.collect();
         let tasks: Vec<_> = self.tasks.keys().map(|(queue, id)| json!({"queue": queue, "id": id})).collect();
         for (name, value) in [
@@ -329,7 +329,7 @@ impl Held {
             ("leaderships", leaderships.into()),
             ("claims_for_s", claims.into()),
             ("tasks", tasks.into()),
-            ("entries_while_connected", self.entries.iter().cloned().collect::<Vec<_>>().into()),
+            ("entries_while_connected", self.entries.iter().map(Name::to_string).collect::<Vec<_>>().into()),
         ] {
             shown.insert(name.into(), value);
         }
@@ -350,7 +350,7 @@ impl Held {
 }
 
 /// Lets the lock of a claim hold on, until its time is over or it is lost.
-async fn renew(agent: Weak<Agent>, key: String, cas: Cas, until: Instant, lock: Duration) {
+async fn renew(agent: Weak<Agent>, key: Name, cas: Cas, until: Instant, lock: Duration) {
     let pause = lock / 3;
     loop {
         tokio::time::sleep(pause.min(until.saturating_duration_since(Instant::now()))).await;

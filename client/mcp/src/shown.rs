@@ -35,7 +35,7 @@ impl Budget {
     /// An entry, without what an agent has no use for.
     pub fn entry(&mut self, entry: &EntryView) -> Map<String, Value> {
         let mut shown = Map::new();
-        shown.insert("key".into(), entry.key.as_str().into());
+        shown.insert("key".into(), entry.key.to_string().into());
         self.put_value(&mut shown, entry);
         shown.insert("cas".into(), entry.cas.map(|cas| cas.to_string()).into());
         shown.insert("version".into(), entry.version.into());
@@ -107,7 +107,7 @@ impl Budget {
         shown.insert("revision".into(), event.revision.to_string().into());
         match &event.entry {
             Some(entry) => drop(shown.insert("entry".into(), self.entry(entry).into())),
-            None => drop(shown.insert("key".into(), event.key.as_str().into())),
+            None => drop(shown.insert("key".into(), event.key.to_string().into())),
         }
         if let Some(cause) = event.cause {
             shown.insert("cause".into(), json!(cause));
@@ -201,7 +201,7 @@ pub fn entry_part(entry: &EntryView, offset: usize, bytes: usize) -> Map<String,
         Some(Text::Plain(text)) => part(&text, offset, bytes),
         None => Map::new(),
     };
-    shown.insert("key".into(), entry.key.as_str().into());
+    shown.insert("key".into(), entry.key.to_string().into());
     shown.insert("cas".into(), entry.cas.map(|cas| cas.to_string()).into());
     shown.insert("mod_revision".into(), entry.mod_revision.to_string().into());
     shown

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::api::EntryView;
+use crate::api::{EntryView, Name};
 
 /// The entries and their indexes.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    entries: BTreeMap<String, Arc<EntryView>>,
+    entries: BTreeMap<Name, Arc<EntryView>>,
     indexes: Vec<Index>,
 }
 
@@ -21,7 +21,7 @@ struct Index {
     field: String,
     path: Vec<String>,
     /// Keys by the text of the value.
-    keys: BTreeMap<String, BTreeSet<String>>,
+    keys: BTreeMap<String, BTreeSet<Name>>,
 }
 
 impl Entries {
@@ -38,9 +38,9 @@ impl Entries {
     }
 
     /// The entry is so now, or gone; returns it as it was.
-    pub fn set(&mut self, key: &str, entry: Option<Arc<EntryView>>) -> Option<Arc<EntryView>> {
+    pub fn set(&mut self, key: &Name, entry: Option<Arc<EntryView>>) -> Option<Arc<EntryView>> {
         let before = match &entry {
-            Some(entry) => self.entries.insert(key.to_owned(), Arc::clone(entry)),
+            Some(entry) => self.entries.insert(key.clone(), Arc::clone(entry)),
             None => self.entries.remove(key),
         };
         if !self.indexes.is_empty() {
@@ -53,7 +53,7 @@ impl Entries {
         before
     }
 
-    pub fn get(&self, key: &str) -> Option<&Arc<EntryView>> {
+    pub fn get(&self, key: &[u8]) -> Option<&Arc<EntryView>> {
         self.entries.get(key)
     }
 
@@ -62,9 +62,9 @@ impl Entries {
     }
 
     /// Those whose keys begin so, by key.
-    pub fn list(&self, prefix: &str) -> Vec<Arc<EntryView>> {
-        let from = self.entries.range::<str, _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
-        from.take_while(|(key, _)| key.starts_with(prefix)).map(|(_, entry)| Arc::clone(entry)).collect()
+    pub fn list(&self, prefix: &[u8]) -> Vec<Arc<EntryView>> {
+        let from = self.entries.range::<[u8], _>((std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded));
+        from.take_while(|(key, _)| key.as_bytes().starts_with(prefix)).map(|(_, entry)| Arc::clone(entry)).collect()
     }
 
     /// Those whose field has this value, by key; `None` where the field has no index.
@@ -76,13 +76,13 @@ impl Entries {
 }
 
 impl Index {
-    fn put(&mut self, key: &str, document: Option<&Value>) {
+    fn put(&mut self, key: &Name, document: Option<&Value>) {
         for text in self.texts(document) {
-            self.keys.entry(text).or_default().insert(key.to_owned());
+            self.keys.entry(text).or_default().insert(key.clone());
         }
     }
 
-    fn take(&mut self, key: &str, document: Option<&Value>) {
+    fn take(&mut self, key: &Name, document: Option<&Value>) {
         for text in self.texts(document) {
             if let Some(keys) = self.keys.get_mut(&text) {
                 keys.remove(key);
@@ -153,7 +153,7 @@ mod tests {
         serde_json::from_value(text).expect("an entry")
     }
 
-    fn keys(found: Option<Vec<Arc<EntryView>>>) -> Vec<String> {
+    fn keys(found: Option<Vec<Arc<EntryView>>>) -> Vec<Name> {
         found.expect("it is indexed").iter().map(|entry| entry.key.clone()).collect()
     }
 
@@ -169,26 +169,39 @@ mod tests {
         assert_eq!(keys(entries.find("/tags", &json!(["red", "blue"]))), ["u/ann"]);
         assert!(entries.find("name", &json!(1)).is_none(), "nobody asked for it");
 
-        let before = entries.set("u/ann", Some(Arc::new(entry("u/ann", &json!({"email": "b@x"})))));
-        assert_eq!(before.map(|entry| entry.key.clone()).as_deref(), Some("u/ann"));
+        let before = entries.set(&"u/ann".into(), Some(Arc::new(entry("u/ann", &json!({"email": "b@x"})))));
+        assert_eq!(before.map(|entry| entry.key.clone()), Some("u/ann".into()));
         assert_eq!(keys(entries.find("email", &json!("b@x"))), ["u/ann", "u/ben"]);
         assert!(
             keys(entries.find("email", &json!("a@x"))).is_empty()
                 && keys(entries.find("/tags", &json!("red"))).is_empty()
         );
 
-        entries.set("u/ben", None);
-        assert_eq!((keys(entries.find("email", &json!("b@x"))), entries.len()), (vec!["u/ann".to_owned()], 1));
-        entries.set("u/ann", None);
+        entries.set(&"u/ben".into(), None);
+        assert_eq!((keys(entries.find("email", &json!("b@x"))), entries.len()), (vec!["u/ann".into()], 1));
+        entries.set(&"u/ann".into(), None);
         assert!(entries.indexes.iter().all(|index| index.keys.is_empty()), "{entries:?}");
+    }
+
+    #[test]
+    fn entries_whose_keys_are_no_text_are_all_kept() {
+        let all = [&b"a/\xFE"[..], b"a/\xFF", "a/\u{FFFD}".as_bytes()].map(Name::from);
+        let of = |name: &Name| EntryView { key: name.clone(), ..entry("", &json!({"n": 1})) };
+        let mut entries = Entries::of(&["n".to_owned()], all.iter().map(of).collect());
+        assert_eq!(keys(entries.find("n", &json!(1))), [all[2].clone(), all[0].clone(), all[1].clone()]);
+        assert_eq!(entries.list(b"a/\xFF").len(), 1);
+        entries.set(&all[0], None);
+        let left = all.each_ref().map(|name| entries.get(name.as_bytes()).is_some());
+        assert_eq!(left, [false, true, true]);
     }
 
     #[test]
     fn a_list_is_of_what_begins_so() {
         let all = ["a", "a/1", "a/2", "b"].map(|key| entry(key, &json!(1)));
         let entries = Entries::of(&[], all.into());
-        let keys = |prefix| entries.list(prefix).iter().map(|entry| entry.key.clone()).collect::<Vec<_>>();
-        assert_eq!((keys("a/"), keys("").len(), keys("c")), (vec!["a/1".to_owned(), "a/2".to_owned()], 4, vec![]));
-        assert_eq!((entries.get("a").is_some(), entries.get("c").is_some()), (true, false));
+        let keys =
+            |prefix: &str| entries.list(prefix.as_bytes()).iter().map(|entry| entry.key.clone()).collect::<Vec<_>>();
+        assert_eq!((keys("a/"), keys("").len(), keys("c")), (vec!["a/1".into(), "a/2".into()], 4, vec![]));
+        assert_eq!((entries.get(b"a").is_some(), entries.get(b"c").is_some()), (true, false));
     }
 }

@@ -72,10 +72,31 @@ async fn a_mirror_shows_each_transaction_whole_and_goes_on_over_a_break() {
     let mut seen = Vec::new();
     for _ in 0..3 {
         let MirrorChange::Entry { key, entry, before, revision, .. } = changes.next().await else { panic!("an entry") };
-        seen.push((key, entry.is_some(), before.is_some(), revision));
+        seen.push((key.to_string(), entry.is_some(), before.is_some(), revision));
     }
     let change = |key: &str, is: bool, was: bool, revision| (key.to_owned(), is, was, revision);
     assert_eq!(seen, [change("u/a", true, true, 8), change("u/c", true, false, 8), change("u/b", false, true, 9)]);
+}
+
+#[tokio::test]
+async fn keys_that_are_no_text_are_kept_apart() {
+    let (fake, client) = fake().await;
+    let named = |text: String, base64: &str| text.replace(r#""key":"?""#, &format!(r#""key_base64":"{base64}""#));
+    fake.script([
+        stream([
+            initial("e/\u{FFFD}", &json!(1)),
+            named(initial("?", &json!(2)), "ZS/+"),
+            named(initial("?", &json!(3)), "ZS//"),
+            at("synced", 7),
+        ]),
+        silent([named(delete(8, "?"), "ZS/+")]),
+    ]);
+    let mirror = client.mirror("e/").heartbeat(Duration::from_secs(20)).start().await.expect("it is filled");
+    assert_eq!(mirror.wait_for(8).await.expect("comes"), 8);
+    let keys: Vec<_> = mirror.list("e/").iter().map(|entry| entry.key.to_string()).collect();
+    assert_eq!(keys, ["e/\u{FFFD}", r"e/\xff"]);
+    assert_eq!(mirror.get_json::<Value>(b"e/\xFF").expect("JSON").expect("is there").content, json!(3));
+    assert!(mirror.get(b"e/\xFE").is_none());
 }
 
 #[tokio::test]

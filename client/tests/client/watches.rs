@@ -133,7 +133,7 @@ async fn initial_entries_come_anew_where_their_stream_broke() {
     let mut seen = Vec::new();
     for _ in 0..6 {
         seen.push(match watch.next().await.expect("goes on") {
-            Watched::Event(event) if event.initial => event.key,
+            Watched::Event(event) if event.initial => event.key.to_string(),
             Watched::Event(event) => event.revision.to_string(),
             Watched::Synced(revision) => format!("synced {revision}"),
             Watched::Restarted => "restarted".into(),

@@ -97,6 +97,12 @@ impl Asked<'_> {
         serde_json::from_str(&self.with.to_string()).map_err(|error| Failure::Suite(format!("{error}: {}", self.with)))
     }
 
+    /// [`Self::arguments`] that are types of the API.
+    fn arguments_of_api<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let with = crate::names::to_api(self.with.clone());
+        serde_json::from_str(&with.to_string()).map_err(|error| Failure::Suite(format!("{error}: {with}")))
+    }
+
     /// The name of what it is made on.
     fn of(&self) -> Result<&str, Failure> {
         self.of.ok_or_else(|| Failure::Suite("the step does not say of what".to_owned()))

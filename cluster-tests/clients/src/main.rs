@@ -9,6 +9,7 @@ mod calls;
 mod cluster;
 mod compare;
 mod failure;
+mod names;
 mod run;
 mod suite;
 mod things;

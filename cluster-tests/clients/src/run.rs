@@ -14,6 +14,7 @@ use crate::calls::{self, Asked};
 use crate::cluster::Cluster;
 use crate::compare;
 use crate::failure::{Failure, Outcome};
+use crate::names;
 use crate::suite::{File, Step, Verb};
 use crate::things::Things;
 use crate::variables::Variables;
@@ -138,11 +139,11 @@ impl<'c> Run<'c> {
 
     fn judge(&mut self, step: &Step, outcome: Outcome) -> Result<(), String> {
         match (&step.error, outcome) {
-            (None, Ok(answer)) => self.judge_answer(step, &answer),
+            (None, Ok(answer)) => self.judge_answer(step, &names::from_api(answer)),
             (None, Err(failure)) => Err(failure.to_string()),
             (Some(_), Ok(answer)) => Err(format!("it went well: {answer}")),
             (Some(expected), Err(failure)) => {
-                let fields = failure.fields()?;
+                let fields = names::from_api(failure.fields()?);
                 compare::matches(&self.variables.fill(expected)?, &fields, "error")
                     .map_err(|why| format!("{why}: {failure}"))
             }

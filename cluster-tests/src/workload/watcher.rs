@@ -46,7 +46,7 @@ pub async fn follow(recorder: Recorder, client: Client, number: u64, prefix: &'s
             // Nothing is held back while nothing comes.
             Err(_) if last.is_reached(watch.revision()) => break,
             Err(_) => {}
-            Ok(Ok(Watched::Event(event))) if crossing::is_of_api_clients(&event.key) => {}
+            Ok(Ok(Watched::Event(event))) if event.key.text().is_some_and(crossing::is_of_api_clients) => {}
             Ok(Ok(Watched::Event(event))) => match event_of(*event) {
                 Ok(event) => put(Shown::Event(event)),
                 Err(why) => return put(Shown::Ended(why)),

@@ -292,7 +292,7 @@ fn parse(text: Option<JsonText>) -> Result<Value, Fault> {
 fn entry_of(view: EntryView) -> Result<Entry, Fault> {
     let EntryView { key, value, cas, create_revision, mod_revision, version, .. } = view;
     let cas = cas.map(Cas::number);
-    Ok(Entry { key, value: parse(value)?, cas, create_revision, mod_revision, version })
+    Ok(Entry { key: key.to_string(), value: parse(value)?, cas, create_revision, mod_revision, version })
 }
 
 fn written_of(cas: Option<Cas>, create_revision: Option<u64>, version: Option<u64>) -> Written {
@@ -326,7 +326,7 @@ fn step_of(result: TxnResult) -> Result<StepSeen, Fault> {
 pub fn event_of(event: WatchEvent) -> Result<Event, String> {
     let index = event.index.ok_or("an event without place in its revision")?;
     let entry = event.entry.map(entry_of).transpose().map_err(|fault| fault.0)?;
-    Ok(Event { revision: event.revision, index, key: event.key, entry })
+    Ok(Event { revision: event.revision, index, key: event.key.to_string(), entry })
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ async fn entries(client: &Client, revision: Option<u64>) -> BTreeMap<String, (St
         (value, entry.create_revision, entry.mod_revision, entry.version)
     };
     loop {
-        all.extend(page.entries.iter().map(|entry| (entry.key.clone(), lasting(entry))));
+        all.extend(page.entries.iter().map(|entry| (entry.key.to_string(), lasting(entry))));
         match page.cursor {
             Some(cursor) => page = list.page_after(&cursor).await.unwrap(),
             None => return all,

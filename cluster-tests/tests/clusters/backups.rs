@@ -60,7 +60,7 @@ async fn entries(client: &Client, revision: Option<u64>) -> BTreeMap<String, Ent
     let list = revision.map_or(list.clone(), |revision| list.revision(revision));
     let (mut entries, mut page) = (BTreeMap::new(), list.page().await.unwrap());
     loop {
-        entries.extend(page.entries.into_iter().map(|entry| (entry.key.clone(), entry)));
+        entries.extend(page.entries.into_iter().map(|entry| (entry.key.to_string(), entry)));
         match page.cursor {
             Some(cursor) => page = list.page_after(&cursor).await.unwrap(),
             None => return entries,

@@ -18,7 +18,7 @@ async fn claim(cluster: &Cluster, id: u64, body: &Value) -> ClaimAnswer {
 }
 
 fn keys(answer: &ClaimAnswer) -> Vec<&str> {
-    answer.entries.iter().map(|entry| entry.key.as_str()).collect()
+    answer.entries.iter().map(|entry| entry.key.text().expect("a text")).collect()
 }
 
 async fn put_rules(cluster: &Cluster, name: &str, rules: Value) -> CollectionAnswer {
@@ -58,7 +58,7 @@ async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
                 let due = |entry: &EntryView| entry.json::<Value>().expect("a job")["due"].as_u64().expect("a number");
                 assert!(answer.entries.is_sorted_by_key(due), "{answer:?}");
                 assert!(answer.entries.iter().all(|entry| entry.locked && entry.mod_revision == answer.revision));
-                mine.extend(answer.entries.into_iter().map(|entry| (entry.key, entry.cas.expect("the key to the lock"))));
+                mine.extend(answer.entries.into_iter().map(|entry| (entry.key.to_string(), entry.cas.expect("the key to the lock"))));
             }
             unreachable!("a worker ends when nothing is left")
         });
@@ -126,7 +126,7 @@ async fn a_claim_sent_again_after_the_leader_died_shows_the_same_entries() {
         .expect_success();
     let one = json!({"prefix": "tasks/", "where": [{"field": "n", "op": "gte", "value": 100}]});
     let next = claim(&cluster, 1, &one).await;
-    assert_eq!(keys(&next), [&*given_back.key]);
+    assert_eq!(keys(&next), [given_back.key.text().expect("a text")]);
     eventually("locks of a millisecond are over", Duration::from_secs(10), async || {
         let again = claim(&cluster, 3, &all).await;
         if again.count == 35 { Ok(()) } else { Err(format!("{} were free", again.count)) }

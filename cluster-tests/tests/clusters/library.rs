@@ -13,8 +13,8 @@ use crate::guide::built;
 /// What a mirror shows and what a listing of the cluster does, by key.
 async fn both(client: &Client, mirror: &Mirror) -> [BTreeMap<String, u64>; 2] {
     let page = client.list(mirror.prefix()).limit(1_000).page().await.expect("a page");
-    let listed = page.entries.into_iter().map(|entry| (entry.key, entry.mod_revision)).collect();
-    let shown = mirror.list("").iter().map(|entry| (entry.key.clone(), entry.mod_revision)).collect();
+    let listed = page.entries.into_iter().map(|entry| (entry.key.to_string(), entry.mod_revision)).collect();
+    let shown = mirror.list("").iter().map(|entry| (entry.key.to_string(), entry.mod_revision)).collect();
     [shown, listed]
 }
 

@@ -39,10 +39,10 @@ async fn quotas_hold_on_every_node_and_over_a_new_leader() {
     })
     .await;
     let quota = refused(root.put("t/new", Value::bytes("x")).await).quota.expect("which quota");
-    assert_eq!((quota.prefix.as_deref(), &*quota.counts, quota.bound, quota.used), (Some("t/"), "entries", 20, 30));
+    assert_eq!((quota.prefix, &*quota.counts, quota.bound, quota.used), (Some("t/".into()), "entries", 20, 30));
 
     // A user has what it was given, and no more sessions than that.
-    let all = Grant { permission: Permission::Lock, prefix: String::new() };
+    let all = Grant { permission: Permission::Lock, prefix: "".into() };
     root.access().set_role("app", [all]).await.expect("a role");
     root.access().set_user("app", ["app"]).await.expect("a user");
     let token = root.access().create_token("app").await.expect("a token").token.0;

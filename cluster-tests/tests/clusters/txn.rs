@@ -57,7 +57,7 @@ async fn all_of_a_branch_is_done_at_one_revision_or_nothing() {
 
         let otherwise = txn(to, &create).await;
         assert!(!otherwise.succeeded);
-        assert_eq!((otherwise.failed[0].pointer.as_str(), &otherwise.failed[0].key), ("/if/0", &key("a")));
+        assert_eq!((otherwise.failed[0].pointer.as_str(), &otherwise.failed[0].key), ("/if/0", &key("a").into()));
         assert!(otherwise.failed[0].current.is_some(), "{otherwise:?}");
         assert_eq!(shown(&otherwise.results[0]), Some(json!({"n": 1})));
 

@@ -164,7 +164,8 @@ async fn initial_entries_and_what_follows_are_all_there_is() {
             }
         };
         let listed = client.list("w/").limit(1_000).revision(synced).page().await.expect("it is not compacted");
-        let listed: BTreeMap<_, _> = listed.entries.into_iter().map(|entry| (entry.key, entry.version)).collect();
+        let listed: BTreeMap<_, _> =
+            listed.entries.into_iter().map(|entry| (entry.key.to_string(), entry.version)).collect();
         assert_eq!(feed.outcome(), listed, "at revision {synced}");
         watches.push((watch, feed));
     }
@@ -175,7 +176,8 @@ async fn initial_entries_and_what_follows_are_all_there_is() {
     }
     let end = client.put("w/end", Value::json_text("1")).await.expect("all is well").revision;
     let listed = client.list("w/").limit(1_000).revision(end).page().await.expect("it is not compacted");
-    let listed: BTreeMap<_, _> = listed.entries.into_iter().map(|entry| (entry.key, entry.version)).collect();
+    let listed: BTreeMap<_, _> =
+        listed.entries.into_iter().map(|entry| (entry.key.to_string(), entry.version)).collect();
     for (mut watch, mut feed) in watches {
         while feed.events().last().is_none_or(|event| event.key != "w/end") {
             let watched =
@@ -195,7 +197,7 @@ async fn keys_until(mut watch: Watch, last: u64) -> Vec<String> {
         assert!(Instant::now() < until, "{watch:?} does not reach revision {last}");
         // A sign of life moves the revision, and is no event.
         if let Ok(watched) = tokio::time::timeout(Duration::from_millis(50), watch.next()).await {
-            keys.extend(watched.expect("nothing breaks").event().map(|event| event.key));
+            keys.extend(watched.expect("nothing breaks").event().map(|event| event.key.to_string()));
         }
     }
     keys
@@ -295,7 +297,10 @@ async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
         cluster.bring_up(id).await;
         let put = client.put(format!("idle/{id}"), Value::json_text("1")).await.expect("all is well");
         let event = tokio::time::timeout(PATIENCE, idle.next()).await.expect("in time").expect("it goes on");
-        assert_eq!(event.event().map(|event| (event.key, event.revision)), Some((format!("idle/{id}"), put.revision)));
+        assert_eq!(
+            event.event().map(|event| (event.key, event.revision)),
+            Some((format!("idle/{id}").into(), put.revision))
+        );
     }
     cluster.assert_agreement().await;
 }

@@ -2,7 +2,15 @@
 
 import type { AuditPage, Entry, WriteResult } from "quorate";
 import { JsonText } from "./json-text.js";
-import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import {
+  keyMember,
+  keyWord,
+  pythonOptions,
+  pythonValue,
+  text,
+  typescriptOptions,
+  typescriptValue,
+} from "./literals.js";
 import { keyTarget, type Request, target } from "./request.js";
 
 /** What is stored: JSON as its text, or bytes. */
@@ -18,7 +26,7 @@ export function readEntry(key: string, revision?: string): Request<StoredEntry |
     title: `Read \`${key}\`${then}`,
     writes: false,
     http: { method: "GET", target: keyTarget(key, { revision }) },
-    cli: ["get", key, ...(revision === undefined ? [] : ["--revision", revision])],
+    cli: ["get", keyWord(key), ...(revision === undefined ? [] : ["--revision", revision])],
     python: `print(client.get(${text(key)}${pythonOptions({ revision })}))`,
     typescript: `console.log(await client.get(${text(key)}${options && `, ${options}`}));`,
     run: (client, signal) => client.get<Stored>(key, { revision, signal }),
@@ -67,18 +75,19 @@ export function writeEntry(
 function bodyOf(key: string, value: Stored, { cas, ttlMs, session }: WriteConditions): string {
   const members = [
     ["op", cas === undefined ? '"insert"' : '"replace"'],
-    ["key", JSON.stringify(key)],
     value instanceof JsonText ? ["value", value.text] : ["value_base64", JSON.stringify(base64(value))],
     ["cas", cas && JSON.stringify(cas)],
     ["ttl_ms", ttlMs === undefined ? undefined : String(ttlMs)],
     ["session", session && JSON.stringify(session)],
   ];
   const said = members.filter(([, json]) => json !== undefined);
-  return `{${said.map(([name, json]) => `"${name}":${json}`).join(",")}}`;
+  const [op, ...rest] = said.map(([name, json]) => `"${name}":${json}`);
+  return `{${[op, keyMember("key", key), ...rest].join(",")}}`;
 }
 
 function cliOf(key: string, value: JsonText, { cas, ttlMs, session }: WriteConditions): string[] {
-  const begin = cas === undefined ? ["insert", key, value.text] : ["cas", key, cas, value.text];
+  const begin =
+    cas === undefined ? ["insert", keyWord(key), value.text] : ["cas", keyWord(key), cas, value.text];
   const ttl = ttlMs === undefined || ttlMs === 0 ? [] : ["--ttl", `${ttlMs}ms`];
   return [...begin, ...ttl, ...(session === undefined ? [] : ["--session", session])];
 }
@@ -107,9 +116,9 @@ export function removeEntry(key: string, cas: string): Request<WriteResult<Store
     http: {
       method: "POST",
       target: "/v1/ops",
-      body: `{"op":"remove","key":${JSON.stringify(key)},"cas":${JSON.stringify(cas)}}`,
+      body: `{"op":"remove",${keyMember("key", key)},"cas":${JSON.stringify(cas)}}`,
     },
-    cli: ["delete", key, "--cas", cas],
+    cli: ["delete", keyWord(key), "--cas", cas],
     python: `client.remove(${text(key)}, cas=${text(cas)})`,
     typescript: `await client.remove(${text(key)}, { cas: ${text(cas)} });`,
     run: (client, signal) => client.remove<Stored>(key, { cas, signal }),
@@ -122,7 +131,7 @@ export function readAudit(key: string, cursor?: string): Request<AuditPage> {
     title: `Read who changed \`${key}\`, who tried to, and when`,
     writes: false,
     http: { method: "GET", target: target("/v1/audit", { key, cursor }) },
-    cli: ["audit", key],
+    cli: ["audit", keyWord(key)],
     python: `print(client.access.audit(${text(key)}${pythonOptions({ cursor: cursor && text(cursor) })}))`,
     typescript:
       cursor === undefined

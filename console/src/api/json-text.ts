@@ -88,7 +88,16 @@ export function unmarked(body: string): string {
 /** {@link unmarked} for the parameters of a path and query. */
 export function unmarkedTarget(target: string): string {
   return target.replace(/(?<==)[^&]+/g, (value) => {
-    const text = decodeURIComponent(value);
+    const text = decoded(value);
     return text.includes(MARK) ? encodeURIComponent(unmarked(text)) : value;
   });
+}
+
+/** The text of a parameter; a key that is no text has none, and no mark either. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return "";
+  }
 }

@@ -1,11 +1,27 @@
 /** Requests about many keys: listed, counted, found by what holds of their fields. */
 
-import type { Counted, Criterion, FindPage, ListPage, Operator } from "quorate";
+import {
+  bytesOfKey,
+  type Counted,
+  type Criterion,
+  type FindPage,
+  keyOfBytes,
+  type ListPage,
+  type Operator,
+} from "quorate";
 import { compactJson } from "../json/format.js";
 import { scanJson } from "../json/scan.js";
 import type { Stored } from "./entries.js";
 import { JsonText } from "./json-text.js";
-import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import {
+  keyMember,
+  keyWord,
+  pythonOptions,
+  pythonValue,
+  text,
+  typescriptOptions,
+  typescriptValue,
+} from "./literals.js";
 import { type Request, target } from "./request.js";
 
 /** Which keys are listed. */
@@ -30,7 +46,7 @@ export function listKeys({ prefix, from, limit }: Range): Request<ListPage> {
     title: prefix === "" ? "List keys" : `List the keys that begin with \`${prefix}\``,
     writes: false,
     http: { method: "GET", target: target("/v1/kv", { ...query, limit, keys_only: true }) },
-    cli: ["list", ...(prefix === "" ? [] : [prefix]), "--keys", "--limit", String(limit)],
+    cli: ["list", ...(prefix === "" ? [] : [keyWord(prefix)]), "--keys", "--limit", String(limit)],
     python: `print(client.list(${pythonOptions({ ...python, ...shown }).slice(2)}))`,
     typescript: `console.log(await client.list(${typescriptOptions({ ...typescript, limit: String(limit), keysOnly: "true" })}).page());`,
     run: (client, signal) => client.list({ ...query, limit, keysOnly: true, signal }).page(),
@@ -43,8 +59,12 @@ export function countKeys(prefix: string): Request<Counted> {
   return {
     title: prefix === "" ? "Count all keys" : `Count the keys that begin with \`${prefix}\``,
     writes: false,
-    http: { method: "POST", target: "/v1/count", body: JSON.stringify(body) },
-    cli: ["count", ...(prefix === "" ? [] : [prefix])],
+    http: {
+      method: "POST",
+      target: "/v1/count",
+      body: prefix === "" ? "{}" : `{${keyMember("prefix", prefix)}}`,
+    },
+    cli: ["count", ...(prefix === "" ? [] : [keyWord(prefix)])],
     python: `print(client.count(${prefix === "" ? "" : text(prefix)}))`,
     typescript: `console.log(await client.count(${prefix === "" ? "" : `{ prefix: ${text(prefix)} }`}));`,
     run: (client, signal) => client.count({ ...body, signal }),
@@ -53,12 +73,25 @@ export function countKeys(prefix: string): Request<Counted> {
 
 /** The key behind all keys that begin so; `undefined` where there is none such. */
 export function endOfPrefix(prefix: string): string | undefined {
+  if (/\p{Surrogate}/u.test(prefix)) {
+    return endOfBytes(prefix);
+  }
   const points = Array.from(prefix);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const point = last.codePointAt(0) ?? 0;
     if (point < 0x10ffff) {
       // No character has a code of a half of a pair.
       return points.join("") + String.fromCodePoint(point === 0xd7ff ? 0xe000 : point + 1);
+    }
+  }
+  return undefined;
+}
+
+function endOfBytes(prefix: string): string | undefined {
+  const bytes = [...bytesOfKey(prefix)];
+  for (let last = bytes.pop(); last !== undefined; last = bytes.pop()) {
+    if (last < 0xff) {
+      return keyOfBytes(Uint8Array.from([...bytes, last + 1]));
     }
   }
   return undefined;
@@ -183,7 +216,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
     http: { method: "POST", target: "/v1/find", body: findBody({ ...search, orderBy }) },
     cli: [
       "find",
-      ...(prefix === "" ? [] : [prefix]),
+      ...(prefix === "" ? [] : [keyWord(prefix)]),
       ...clausesCli(where),
       ...(orderBy === undefined ? [] : ["--order-by", orderBy.join(",")]),
       ...(keysOnly ? ["--keys"] : []),
@@ -214,7 +247,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
 
 function findBody({ prefix, where, orderBy, limit, keysOnly, cursor }: Search): string {
   const parts = [
-    prefix === "" ? undefined : `"prefix":${JSON.stringify(prefix)}`,
+    prefix === "" ? undefined : keyMember("prefix", prefix),
     `"where":${clausesJson(where)}`,
     orderBy && `"order_by":${JSON.stringify(orderBy)}`,
     `"limit":${limit}`,

@@ -1,5 +1,6 @@
 /** Strings, numbers and options as the languages of `Copy as` write them. Owns quoting. */
 
+import { bytesOfKey, shownKey } from "quorate";
 import { quoted, visible } from "../json/format.js";
 import { endOfString } from "../json/scan.js";
 
@@ -65,4 +66,17 @@ export function typescriptOptions(options: Readonly<Record<string, string | unde
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}: ${value}`);
   return parts.length === 0 ? "" : `{ ${parts.join(", ")} }`;
+}
+
+/** A key, or what keys begin with, as a member of a JSON object: in base64 under another name where it is no text. */
+export function keyMember(name: "key" | "prefix", key: string): string {
+  if (!/\p{Surrogate}/u.test(key)) {
+    return `"${name}":${JSON.stringify(key)}`;
+  }
+  return `"${name}_base64":"${btoa(String.fromCharCode(...bytesOfKey(key)))}"`;
+}
+
+/** A key as a word of the command line, which takes it as it shows it. */
+export function keyWord(key: string): string {
+  return shownKey(key);
 }

@@ -3,7 +3,15 @@
 import type { CollectionPage, Counted, Criterion, Patch, WhereAnswer } from "quorate";
 import type { JsonText } from "./json-text.js";
 import { type Clause, clausesCli, clausesJson } from "./keys.js";
-import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import {
+  keyMember,
+  keyWord,
+  pythonOptions,
+  pythonValue,
+  text,
+  typescriptOptions,
+  typescriptValue,
+} from "./literals.js";
 import { type Request, target } from "./request.js";
 
 /** Which entries. */
@@ -36,9 +44,9 @@ export function countMatching({ prefix, where }: Matching): Request<Counted> {
     http: {
       method: "POST",
       target: "/v1/count",
-      body: `{${prefix === "" ? "" : `"prefix":${JSON.stringify(prefix)},`}"where":${json}}`,
+      body: `{${prefix === "" ? "" : `${keyMember("prefix", prefix)},`}"where":${json}}`,
     },
-    cli: ["count", ...(prefix === "" ? [] : [prefix]), ...clausesCli(where)],
+    cli: ["count", ...(prefix === "" ? [] : [keyWord(prefix)]), ...clausesCli(where)],
     python: `print(client.count(${text(prefix)}, ${pythonValue(json)}))`,
     typescript: `console.log(await client.count(${typescriptOptions(options)}));`,
     run: (client, signal) =>
@@ -54,7 +62,7 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
     title: `${part.dryRun ? "Ask what it would come to: update" : "Update"} all entries${below(prefix)} of which it holds`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/update_where", body: bodyOf(matching, part, patch) },
-    cli: ["update-where", prefix, patch.text, ...clausesCli(where), ...cliOf(part)],
+    cli: ["update-where", keyWord(prefix), patch.text, ...clausesCli(where), ...cliOf(part)],
     python: `print(client.update_where(${text(prefix)}, ${pythonValue(conditions)}, ${pythonValue(patch.text)}${pythonOf(part)}))`,
     typescript: `for await (const part of client.updateAllWhere(${typescriptOf(matching, part, patch)})) console.log(part);`,
     run: (client, signal) =>
@@ -76,7 +84,7 @@ export function deleteMatching(matching: Matching, part: Part): Request<WhereAns
     title: `${part.dryRun ? "Ask what it would come to: delete" : "Delete"} all entries${below(prefix)} of which it holds`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/delete_where", body: bodyOf(matching, part) },
-    cli: ["delete-where", prefix, ...clausesCli(where), ...cliOf(part)],
+    cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(part)],
     python: `print(client.delete_where(${text(prefix)}, ${pythonValue(clausesJson(where))}${pythonOf(part)}))`,
     typescript: `for await (const part of client.deleteAllWhere(${typescriptOf(matching, part)})) console.log(part);`,
     run: (client, signal) =>
@@ -86,7 +94,7 @@ export function deleteMatching(matching: Matching, part: Part): Request<WhereAns
 
 function bodyOf({ prefix, where }: Matching, { dryRun, limit, cursor }: Part, patch?: JsonText): string {
   const parts = [
-    `"prefix":${JSON.stringify(prefix)}`,
+    keyMember("prefix", prefix),
     `"where":${clausesJson(where)}`,
     `"limit":${limit}`,
     cursor && `"cursor":${JSON.stringify(cursor)}`,

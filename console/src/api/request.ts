@@ -5,7 +5,7 @@
  * page shows can be copied and repeated elsewhere.
  */
 
-import type { Client } from "quorate";
+import { type Client, encodedKey } from "quorate";
 
 /** What is sent. */
 export interface Http {
@@ -35,6 +35,9 @@ export interface Request<T> {
   run(client: Client, signal: AbortSignal): Promise<T>;
 }
 
+/** Parameters that name entries. */
+const NAMES = new Set(["key", "prefix", "start", "end"]);
+
 /** Path and query; parameters that are `undefined` are left out. */
 export function target(
   path: string,
@@ -42,7 +45,10 @@ export function target(
 ) {
   const parts = Object.entries(query)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+    .map(
+      ([name, value]) =>
+        `${name}=${NAMES.has(name) ? encodedKey(String(value)) : encodeURIComponent(String(value))}`,
+    );
   return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
 }
 
@@ -50,5 +56,5 @@ export function target(
 export function keyTarget(key: string, query: Readonly<Record<string, string | undefined>> = {}): string {
   const segments = key.split("/");
   const isPlain = segments.every((segment) => segment !== "." && segment !== "..");
-  return target(`/v1/kv/${segments.map(encodeURIComponent).join(isPlain ? "/" : "%2F")}`, query);
+  return target(`/v1/kv/${segments.map(encodedKey).join(isPlain ? "/" : "%2F")}`, query);
 }

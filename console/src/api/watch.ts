@@ -3,7 +3,7 @@
 import type { ChangeEvent, Criterion, Part, Watch } from "quorate";
 import type { Stored } from "./entries.js";
 import { type Condition, clausesCli, clausesJson } from "./keys.js";
-import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
+import { keyWord, pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
 import { type Request, target } from "./request.js";
 
 /** How often a node says that it is there while nothing happens. */
@@ -81,7 +81,7 @@ function titleOf({ key, prefix }: Watched): string {
 function cliOf({ key, prefix, events, where, part, from }: Watched): string[] {
   return [
     "watch",
-    ...(key === undefined ? ["--prefix", prefix ?? ""] : [key]),
+    ...(key === undefined ? ["--prefix", keyWord(prefix ?? "")] : [keyWord(key)]),
     ...clausesCli(where),
     ...(events === undefined ? [] : ["--events", events]),
     ...(part === undefined ? [] : ["--part", `${part.index}/${part.of}`]),

@@ -6,6 +6,7 @@
  */
 
 import { computed, signal } from "@preact/signals";
+import { parameterOf } from "../text/named.js";
 
 /** All addresses of the console begin so. */
 export const BASE = "/console/";
@@ -38,7 +39,7 @@ export function addressOf(place: string, query: Query = {}): string {
   for (const [name, value] of Object.entries(query)) {
     for (const one of typeof value === "string" ? [value] : (value ?? [])) {
       if (one !== "") {
-        params.append(name, one);
+        params.append(name, parameterOf(name, one));
       }
     }
   }

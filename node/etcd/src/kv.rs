@@ -20,7 +20,7 @@ use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::{freshness, propose, request_ids, text};
+use crate::gateway::{freshness, propose, request_ids};
 use crate::header::{header, header_now};
 use crate::limits;
 use crate::method::{Exchange, Policy, Unary};
@@ -80,7 +80,7 @@ impl Unary for Put {
                 Outcome::Rejected(Rejection::CasMismatch { .. }) if expects => {
                     call.set_request_id(request_ids::fresh_id())
                 }
-                _ => return Err(status::of_reply(&text::shown(&name), &reply)),
+                _ => return Err(status::of_reply(&name, &reply)),
             }
         }
         Err(known(Error::RequestTooManyRequests))

@@ -94,7 +94,7 @@ fn of_refusal(why: TxnRefusal) -> Error {
 }
 
 /// Why a command did not come to what it should have. `key` is what it was about, for people.
-pub fn of_reply(key: &str, reply: &Reply) -> Status {
+pub fn of_reply(key: impl AsRef<[u8]>, reply: &Reply) -> Status {
     let failure = match &reply.outcome {
         // Only a put that keeps the value or the lease asks for an entry that is there.
         Outcome::Rejected(Rejection::NotFound) => return known(Error::KeyNotFound),

@@ -56,7 +56,7 @@ pub struct NamePath {
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "only described")]
 pub struct KeyPath {
-    /// The key, percent-encoded; slashes may stand as they are.
+    /// The key, percent-encoded; slashes may stand as they are. Whatever bytes it decodes to are the key.
     #[param(example = "orders/o42")]
     key: String,
 }

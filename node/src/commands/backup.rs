@@ -2,12 +2,13 @@
 //!
 //! Owns the verbs. What is in a backup is read by [`super::backup_rows`].
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_api::{TypedCriteria, typed_criteria};
+use quorate_api::{Name, TypedCriteria, typed_criteria};
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
 
 use super::CommandError;
@@ -56,8 +57,8 @@ Example:
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Only keys that begin with this.
-        #[arg(default_value = "")]
-        prefix: String,
+        #[arg(default_value = "", value_parser = shown)]
+        prefix: Name,
     },
 }
 
@@ -71,14 +72,19 @@ pub struct ListArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Only keys that begin with this.
-    #[arg(default_value = "")]
-    prefix: String,
+    #[arg(default_value = "", value_parser = shown)]
+    prefix: Name,
     /// Keys only.
     #[arg(short, long, conflicts_with = "json")]
     keys: bool,
     /// Each entry as a line of JSON, as nodes show it.
     #[arg(long)]
     json: bool,
+}
+
+/// A name as lists show it.
+fn shown(text: &str) -> Result<Name, Infallible> {
+    Ok(Name::from_shown(text))
 }
 
 /// Runs the verb.
@@ -110,7 +116,7 @@ fn list(args: &ListArgs, matching: &[TypedCriteria]) -> Result<(), CommandError>
     let matching: Vec<_> = matching.iter().flat_map(|TypedCriteria(list)| list.iter().cloned()).collect();
     let told = backup_rows::each(&args.file, &args.prefix, &matching, |entry| {
         say_on(match (args.keys, args.json) {
-            (true, _) => entry.key.clone(),
+            (true, _) => entry.key.to_string(),
             (false, true) => backup_rows::json(entry),
             (false, false) => backup_rows::text(entry),
         })

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use quorate_api::{EntryView, ExportLine};
+use quorate_api::{EntryView, ExportLine, Name};
 use quorate_store::backup::{BackupError, BackupHeader, BackupReader};
 use quorate_store::document::{Criteria, Json, Subject};
 use quorate_store::keyspace::{entry, family};
@@ -78,7 +78,7 @@ pub fn count(file: &Path) -> Result<(BackupHeader, Counts), BackupError> {
 /// Shows entries of a prefix of which all criteria hold, in the order of their keys, for as long as `visit` wants more.
 pub fn each(
     file: &Path,
-    prefix: &str,
+    prefix: &Name,
     matching: &[String],
     mut visit: impl FnMut(&EntryView) -> bool,
 ) -> Result<(), RowsError> {
@@ -109,8 +109,7 @@ pub fn each(
             if row.is_expired_at(vars.clock) || !criteria.hold(&subject) {
                 continue;
             }
-            // All keys came in as UTF-8.
-            let view = entry_view(&String::from_utf8_lossy(key.as_bytes()), &row.to_entry(), vars.clock);
+            let view = entry_view(&key, &row.to_entry(), vars.clock);
             if !visit(&view) {
                 return Ok(());
             }
@@ -192,13 +191,15 @@ mod tests {
             vars: Vars { revision: 9, clock: CLOCK, ..Vars::default() },
         };
         let mut writer = BackupWriter::new(File::create(&path).expect("a file"), &header).expect("begun");
-        let mut put = |key: &str, meta: EntryMeta, kind, data: &[u8]| {
-            writer.row(&entry::row_key(key.as_bytes()), &entry::encode(&meta, kind, data)).expect("written");
+        let mut put = |key: &[u8], meta: EntryMeta, kind, data: &[u8]| {
+            writer.row(&entry::row_key(key), &entry::encode(&meta, kind, data)).expect("written");
         };
-        put("a", meta(None, None), ContentKind::Bytes, b"\x00");
-        put("o/1", meta(Some(CLOCK + 5), None), ContentKind::Json, b"{\"n\":\n1.50}");
-        put("o/2", meta(None, Some(17)), ContentKind::Json, b"{\"n\":2}");
-        put("o/3", meta(Some(CLOCK), None), ContentKind::Json, b"{\"n\":3}");
+        put(b"a", meta(None, None), ContentKind::Bytes, b"\x00");
+        put(b"b/\xFE", meta(None, None), ContentKind::Json, b"1");
+        put(b"b/\xFF", meta(None, None), ContentKind::Json, b"2");
+        put(b"o/1", meta(Some(CLOCK + 5), None), ContentKind::Json, b"{\"n\":\n1.50}");
+        put(b"o/2", meta(None, Some(17)), ContentKind::Json, b"{\"n\":2}");
+        put(b"o/3", meta(Some(CLOCK), None), ContentKind::Json, b"{\"n\":3}");
         writer.row(&[family::SEQUENCE, b's'], b"x").expect("written");
         writer.finish().expect("whole");
         (home, path)
@@ -207,7 +208,7 @@ mod tests {
     fn shown(path: &Path, prefix: &str, matching: &[&str], show: fn(&EntryView) -> Option<String>) -> Vec<String> {
         let matching: Vec<_> = matching.iter().map(|one| (*one).to_owned()).collect();
         let mut lines = Vec::new();
-        let read = each(path, prefix, &matching, |entry| {
+        let read = each(path, &Name::from(prefix), &matching, |entry| {
             lines.extend(show(entry));
             true
         });
@@ -219,14 +220,22 @@ mod tests {
     fn entries_are_shown_as_they_were_and_what_had_expired_is_not() {
         let (_home, path) = backup();
         let lines = shown(&path, "", &[], |entry| Some(text(entry)));
+        assert_eq!(lines[1..3], [r"b/\xfe  1  cas 5", r"b/\xff  2  cas 5"]);
+        let lines = [&lines[..1], &lines[3..]].concat();
         assert_eq!(lines, ["a  base64:AA==  cas 5", "o/1  {\"n\":\n1.50}  cas 5", "o/2  {\"n\":2}  cas 5"]);
-        let found = shown(&path, "o/", &[r#"{"field":"n","op":"gt","value":1.6}"#], |entry| Some(entry.key.clone()));
+        let found =
+            shown(&path, "o/", &[r#"{"field":"n","op":"gt","value":1.6}"#], |entry| Some(entry.key.to_string()));
         assert_eq!(found, ["o/2"]);
         let lines = shown(&path, "", &[], line);
-        let expected = [r#"{"key":"a","value_base64":"AA=="}"#, r#"{"key":"o/1","value":{"n": 1.50},"ttl_ms":5}"#];
+        let expected = [
+            r#"{"key":"a","value_base64":"AA=="}"#,
+            r#"{"key_base64":"Yi/+","value":1}"#,
+            r#"{"key_base64":"Yi//","value":2}"#,
+            r#"{"key":"o/1","value":{"n": 1.50},"ttl_ms":5}"#,
+        ];
         assert_eq!(lines, expected, "an entry of a session ends with that");
         let (header, counts) = count(&path).expect("whole");
-        assert_eq!((header.vars.revision, counts), (9, vec![("entries", 4), ("sequences", 1)]));
+        assert_eq!((header.vars.revision, counts), (9, vec![("entries", 6), ("sequences", 1)]));
     }
 
     #[test]
@@ -235,8 +244,8 @@ mod tests {
         let bytes = std::fs::read(&path).expect("is there");
         let cut = home.path().join("cut");
         std::fs::write(&cut, &bytes[..bytes.len() - 10]).expect("written");
-        assert!(each(&cut, "", &[], |_| true).is_err() && count(&cut).is_err());
-        let error = each(&path, "", &["{\"field\":\"n\"}".into()], |_| true).expect_err("no operator");
+        assert!(each(&cut, &Name::default(), &[], |_| true).is_err() && count(&cut).is_err());
+        let error = each(&path, &Name::default(), &["{\"field\":\"n\"}".into()], |_| true).expect_err("no operator");
         assert!(matches!(error, RowsError::Criteria(_)), "{error}");
     }
 }

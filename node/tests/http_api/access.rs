@@ -160,8 +160,8 @@ async fn a_role_is_set_shown_and_stays_while_it_is_in_use() {
     let answer: RoleAnswer = read(&send(&server, "PUT", "/v1/access/roles/jobs", body).await);
     let asked = vec![grants[1].clone(), grants[0].clone()];
     assert_eq!(last_op(&server), AccessOp::SetRole { name: role("jobs"), grants: asked });
-    let shown: Vec<_> = answer.grants.iter().map(|grant| (grant.permission, grant.prefix.as_str())).collect();
-    assert_eq!(shown, [(PermissionView::Read, ""), (PermissionView::Lock, "jobs/ü")]);
+    let shown: Vec<_> = answer.grants.iter().map(|grant| (grant.permission, grant.prefix.to_string())).collect();
+    assert_eq!(shown, [(PermissionView::Read, String::new()), (PermissionView::Lock, "jobs/ü".to_owned())]);
 
     server.backend.come_to(Outcome::Rejected(Rejection::Access(Box::new(AccessFault::RoleInUse(user("ann"))))));
     let problem = server.ask("DELETE", "/v1/access/roles/jobs", &[], b"").await.problem();

@@ -29,7 +29,7 @@ async fn count(server: &Server, body: Json) -> CountAnswer {
 }
 
 fn keys(answer: &FindAnswer) -> Vec<&str> {
-    answer.entries.iter().map(|entry| entry.key.as_str()).collect()
+    answer.entries.iter().map(|entry| entry.key.text().expect("a text")).collect()
 }
 
 fn shown(entry: &EntryView) -> Option<&str> {

@@ -11,7 +11,7 @@ async fn page(server: &Server, query: &str) -> ListAnswer {
 }
 
 fn keys(page: &ListAnswer) -> Vec<&str> {
-    page.entries.iter().map(|entry| entry.key.as_str()).collect()
+    page.entries.iter().map(|entry| entry.key.text().expect("a text")).collect()
 }
 
 async fn filled() -> Server {

@@ -25,6 +25,7 @@ mod hosts;
 mod limits;
 mod listing;
 mod members;
+mod names;
 mod preferences;
 mod quotas;
 mod readers;

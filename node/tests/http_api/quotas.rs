@@ -38,7 +38,7 @@ async fn a_quota_is_set_shown_and_removed() {
     let response = server.put_json("/v1/quotas/prefixes/t/%61cme/", r#"{"entries":10,"bytes":1000}"#).await;
     let set: QuotaAnswer = read(&response);
     assert_eq!((response.status, response.header("location")), (201, Some("/v1/quotas/prefixes/t/%61cme/")));
-    assert_eq!((set.prefix.as_deref(), set.bounds.entries, set.set_revision), (Some("t/acme/"), Some(10), Some(12)));
+    assert_eq!((set.prefix, set.bounds.entries, set.set_revision), (Some("t/acme/".into()), Some(10), Some(12)));
     let subject = QuotaSubject::Prefix(b"t/acme/".to_vec());
     assert_eq!(last_op(&server), QuotaOp::Set { subject: subject.clone(), bounds });
 
@@ -69,7 +69,7 @@ async fn a_quota_is_set_shown_and_removed() {
 
     server.backend.come_to(Outcome::Quota(None));
     let gone: QuotaRemoved = read(&server.ask("DELETE", "/v1/quotas/prefixes/t/acme/", &[], b"").await);
-    assert_eq!((gone.prefix.as_deref(), last_op(&server)), (Some("t/acme/"), QuotaOp::Remove(subject)));
+    assert_eq!((gone.prefix, last_op(&server)), (Some("t/acme/".into()), QuotaOp::Remove(subject)));
     server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
     let missing = server.ask("DELETE", "/v1/quotas/principals/bob", &[], b"").await.problem();
     assert_eq!(missing.code, ErrorCode::NotFound);
@@ -110,5 +110,5 @@ async fn a_refusal_names_the_quota_its_bound_and_its_use() {
     server.backend.come_to(beyond(QuotaSubject::Prefix(b"a/".to_vec()), true, Counted::Tasks));
     let body = br#"{"payload":1,"delay_ms":1}"#;
     let refused = server.ask("POST", "/v1/tasks/a%2Fq", &[JSON], body).await.problem();
-    assert_eq!(refused.quota.and_then(|quota| quota.prefix).as_deref(), Some("a/"));
+    assert_eq!(refused.quota.and_then(|quota| quota.prefix), Some("a/".into()));
 }

@@ -53,7 +53,7 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
     assert!(answer.succeeded && answer.failed.is_empty() && !answer.dry_run);
     let [TxnResult::Written(first), TxnResult::Read(second)] = &answer.results[..] else { panic!("{answer:?}") };
-    assert_eq!((first.key.as_str(), first.cas), ("a", Some(Cas::new(3))));
+    assert_eq!((first.key.text(), first.cas), (Some("a"), Some(Cas::new(3))));
     assert_eq!(second.entry.as_ref().expect("there").value.as_ref().expect("JSON").0.get(), "{\"n\":1}");
 
     let command = server.backend.commands().pop().expect("it writes");
@@ -74,7 +74,7 @@ async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
     assert!(!answer.succeeded);
     let failed = &answer.failed[0];
-    assert_eq!((failed.pointer.as_str(), failed.key.as_str()), ("/if/1", "b"));
+    assert_eq!((failed.pointer.as_str(), failed.key.text()), ("/if/1", Some("b")));
     assert_eq!(failed.failed[0].pointer, "/if/1/if/0");
     assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas), Some(Cas::new(3)));
     assert!(matches!(&answer.results[..], [TxnResult::Txn(nested)] if nested.succeeded), "{answer:?}");

@@ -74,7 +74,13 @@ fn any_write(rng: &mut Rng) -> Command {
         "[1]",
         "{\"x\":1}",
     ];
-    let name = format!("{}/{}", ["p", "q"][rng.below(2) as usize], rng.below(12));
+    let mut name = format!("{}/{}", ["p", "q"][rng.below(2) as usize], rng.below(12)).into_bytes();
+    // Some are no text, and U+FFFD is one.
+    match rng.below(8) {
+        0 => name.push(0xFE + rng.below(2) as u8),
+        1 => name.extend("\u{FFFD}".bytes()),
+        _ => {}
+    }
     let scalar = SCALARS[rng.below(12) as usize];
     match rng.below(12) {
         0 => remove(name),
@@ -136,7 +142,7 @@ fn compare_fields(a: Option<&Json<'_>>, b: Option<&Json<'_>>) -> Ordering {
     }
 }
 
-const FILTERS: [&str; 8] = [
+const FILTERS: [&str; 9] = [
     "[]",
     r#"[{"field":"a","op":"exists"}]"#,
     r#"[{"field":"a","op":"gte","value":0}]"#,
@@ -145,6 +151,7 @@ const FILTERS: [&str; 8] = [
     r#"[{"field":"$key","op":"ends","value":"1"}]"#,
     r#"[{"field":"a","op":"lt","value":{"now":true}}]"#,
     r#"[{"not":{"field":"b","op":"exists"}}]"#,
+    r#"[{"field":"$key","op":"ends","value":{"base64":"/w=="}}]"#,
 ];
 const INDEXES: [&str; 5] = ["[]", r#"[["a"]]"#, r#"[["b.c","a"]]"#, r#"[["a","b.c"],["b.c"]]"#, r#"[["nothing","a"]]"#];
 const ORDERS: [&[&str]; 8] =
@@ -196,7 +203,7 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         let order = ORDERS[rng.below(8) as usize];
         let limit = 1 + rng.below(6) as usize;
         let mut asked =
-            find(["", "p/", "p/", "p/1", "q/1"][rng.below(5) as usize], FILTERS[rng.below(8) as usize], order, limit);
+            find(["", "p/", "p/", "p/1", "q/1"][rng.below(5) as usize], FILTERS[rng.below(9) as usize], order, limit);
         if matches!(&asked.wanted, Wanted::Page { order, .. } if order.by_key().is_some()) {
             asked.bounds = FindBounds { entries_max: 1 + rng.below(9), bytes_max: 1 + rng.below(300) as usize };
         }
@@ -225,6 +232,25 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         assert_eq!(count, expected.len() as u64, "case {case}: {counted:?}");
     }
     assert!(indexed > 10, "only {indexed} pages were found by an index");
+}
+
+#[test]
+fn entries_whose_keys_are_no_text_are_found_once_each() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let keys: [&[u8]; 4] = [b"e/\xFD", b"e/\xFE", b"e/\xFF", "e/\u{FFFD}".as_bytes()];
+        let writes: Vec<_> = keys.iter().map(|key| document(key, r#"{"a":1}"#)).collect();
+        apply(&mut state, vec![blank(0), batch(1, 1, &writes)]).await;
+        for (names, expected) in [(["a"], [3, 0, 1, 2]), (["-a"], [2, 1, 0, 3])] {
+            let (mut got, last) = pages(&reader, &find("e/", "[]", &names, 1), || ());
+            got.push(last);
+            let items: Vec<_> = got.iter().flat_map(|page| &page.items).map(|found| found.key.as_bytes()).collect();
+            assert_eq!(items, expected.map(|at: usize| keys[at]));
+        }
+        let lookalike = "[{\"field\":\"$key\",\"op\":\"eq\",\"value\":\"e/\u{FFFD}\"}]";
+        assert_eq!(names(&found(reader.find(&find("e/", lookalike, &["a"], 9)).unwrap())), ["e/\u{FFFD}"]);
+    });
 }
 
 #[test]

@@ -5,6 +5,7 @@ package api
 import (
 	"encoding/json"
 	"time"
+	"unicode/utf8"
 )
 
 // AccessCheckAnswer is the schema of that name.
@@ -15,6 +16,48 @@ type AccessCheckAnswer struct {
 	Permission     Permission `json:"permission"`
 	Prefix         string     `json:"prefix,omitempty"`
 	User           string     `json:"user,omitempty"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v AccessCheckAnswer) MarshalJSON() ([]byte, error) {
+	type plain AccessCheckAnswer
+	if !utf8.ValidString(v.Name) {
+		name := []byte(v.Name)
+		return json.Marshal(struct {
+			plain
+			Name       string `json:"name,omitempty"`
+			NameBase64 []byte `json:"name_base64"`
+		}{plain: plain(v), NameBase64: name})
+	}
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *AccessCheckAnswer) UnmarshalJSON(text []byte) error {
+	type plain AccessCheckAnswer
+	in := struct {
+		*plain
+		NameBase64   *[]byte `json:"name_base64"`
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.NameBase64 != nil {
+		v.Name = string(*in.NameBase64)
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
 }
 
 // AcquireAnswer: the answer of `POST /v1/locks/{name}/acquire`.
@@ -116,6 +159,36 @@ type AuditAnswer struct {
 	OldestRevision uint64 `json:"oldest_revision,string"`
 	// Revision at which this was read.
 	Revision uint64 `json:"revision,string"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v AuditAnswer) MarshalJSON() ([]byte, error) {
+	type plain AuditAnswer
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *AuditAnswer) UnmarshalJSON(text []byte) error {
+	type plain AuditAnswer
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }
 
 // AuditView: one decision.
@@ -257,6 +330,36 @@ type BulkResult struct {
 	Version uint64 `json:"version,omitempty"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v BulkResult) MarshalJSON() ([]byte, error) {
+	type plain BulkResult
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *BulkResult) UnmarshalJSON(text []byte) error {
+	type plain BulkResult
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
+}
+
 // CampaignAnswer: the answer of `POST /v1/elections/{name}/campaign`.
 type CampaignAnswer struct {
 	// Candidate: how many stand before it.
@@ -374,6 +477,36 @@ type ClaimRequest struct {
 	Where []Criterion `json:"where,omitempty"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v ClaimRequest) MarshalJSON() ([]byte, error) {
+	type plain ClaimRequest
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *ClaimRequest) UnmarshalJSON(text []byte) error {
+	type plain ClaimRequest
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
+}
+
 // CollectionAnswer: a collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
 type CollectionAnswer struct {
 	// The compare-and-swap token of the rules.
@@ -487,6 +620,36 @@ type CountRequest struct {
 	Revision uint64 `json:"revision,omitempty,string"`
 	// What holds of the entries, all of it.
 	Where []Criterion `json:"where,omitempty"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v CountRequest) MarshalJSON() ([]byte, error) {
+	type plain CountRequest
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *CountRequest) UnmarshalJSON(text []byte) error {
+	type plain CountRequest
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
 }
 
 // Criterion: what must hold of an entry.
@@ -615,6 +778,36 @@ type EntryView struct {
 	ValueBase64 []byte `json:"value_base64,omitempty"`
 	// Changes since creation, from 1.
 	Version uint64 `json:"version"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v EntryView) MarshalJSON() ([]byte, error) {
+	type plain EntryView
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *EntryView) UnmarshalJSON(text []byte) error {
+	type plain EntryView
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }
 
 // ErrorCode: error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the
@@ -851,6 +1044,36 @@ type FindRequest struct {
 	Where []Criterion `json:"where,omitempty"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v FindRequest) MarshalJSON() ([]byte, error) {
+	type plain FindRequest
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *FindRequest) UnmarshalJSON(text []byte) error {
+	type plain FindRequest
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
+}
+
 // FullIndexRule: an index in its long form.
 type FullIndexRule struct {
 	// Over these fields, in this order.
@@ -865,6 +1088,36 @@ type Grant struct {
 	Permission Permission `json:"permission"`
 	// On what; empty for everything.
 	Prefix string `json:"prefix"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v Grant) MarshalJSON() ([]byte, error) {
+	type plain Grant
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *Grant) UnmarshalJSON(text []byte) error {
+	type plain Grant
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
 }
 
 // Guard: what a write may depend on: it is applied only while this token holds the lock or leads the election. Exactly one of
@@ -1342,6 +1595,36 @@ type Op struct {
 	WaitMs *uint64 `json:"wait_ms,omitempty"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v Op) MarshalJSON() ([]byte, error) {
+	type plain Op
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *Op) UnmarshalJSON(text []byte) error {
+	type plain Op
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
+}
+
 // OpKind: the kinds of a single operation.
 //
 // One of the constants below, or what a newer node says.
@@ -1605,6 +1888,36 @@ type QuotaAnswer struct {
 	Used        *QuotaAmounts `json:"used,omitempty"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v QuotaAnswer) MarshalJSON() ([]byte, error) {
+	type plain QuotaAnswer
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *QuotaAnswer) UnmarshalJSON(text []byte) error {
+	type plain QuotaAnswer
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
+}
+
 // QuotaExceeded is the schema of that name.
 type QuotaExceeded struct {
 	Bound     uint64 `json:"bound"`
@@ -1612,6 +1925,36 @@ type QuotaExceeded struct {
 	Prefix    string `json:"prefix,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Used      uint64 `json:"used"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v QuotaExceeded) MarshalJSON() ([]byte, error) {
+	type plain QuotaExceeded
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *QuotaExceeded) UnmarshalJSON(text []byte) error {
+	type plain QuotaExceeded
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
 }
 
 // QuotaList is the schema of that name.
@@ -1629,6 +1972,36 @@ type QuotaRemoved struct {
 	Principal string `json:"principal,omitempty"`
 	Replayed  bool   `json:"replayed,omitempty"`
 	Revision  uint64 `json:"revision,string"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v QuotaRemoved) MarshalJSON() ([]byte, error) {
+	type plain QuotaRemoved
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *QuotaRemoved) UnmarshalJSON(text []byte) error {
+	type plain QuotaRemoved
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
 }
 
 // QuotaRequest is the schema of that name.
@@ -2071,6 +2444,22 @@ type SessionHolds struct {
 	Locks []SessionHold `json:"locks"`
 	// Tasks that are claimed with it, each as `queue/id`.
 	Tasks []string `json:"tasks,omitempty"`
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *SessionHolds) UnmarshalJSON(text []byte) error {
+	type plain SessionHolds
+	in := struct {
+		*plain
+		KeysBase64 [][]byte `json:"keys_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	for _, name := range in.KeysBase64 {
+		v.Keys = append(v.Keys, string(name))
+	}
+	return nil
 }
 
 // SessionList: the answer of `GET /v1/sessions`.
@@ -2645,6 +3034,36 @@ type TxnCheck struct {
 	Key string `json:"key"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v TxnCheck) MarshalJSON() ([]byte, error) {
+	type plain TxnCheck
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *TxnCheck) UnmarshalJSON(text []byte) error {
+	type plain TxnCheck
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
+}
+
 // TxnFailed: a check that did not hold.
 type TxnFailed struct {
 	// The entry as it was then, where there was one.
@@ -2659,6 +3078,36 @@ type TxnFailed struct {
 	Pointer string `json:"pointer"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v TxnFailed) MarshalJSON() ([]byte, error) {
+	type plain TxnFailed
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *TxnFailed) UnmarshalJSON(text []byte) error {
+	type plain TxnFailed
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
+}
+
 // TxnRead: what a step `get` found.
 type TxnRead struct {
 	// The entry; `null` where there is none.
@@ -2667,6 +3116,36 @@ type TxnRead struct {
 	Key string `json:"key"`
 	// `get`
 	Op OpKind `json:"op"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v TxnRead) MarshalJSON() ([]byte, error) {
+	type plain TxnRead
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *TxnRead) UnmarshalJSON(text []byte) error {
+	type plain TxnRead
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }
 
 // TxnRequest: the body of `POST /v1/txn`. If all checks hold, the steps of `then` are taken, else those of `else`.
@@ -2688,7 +3167,7 @@ type TxnResult struct {
 	// The entry; `null` where there is none.
 	Entry *EntryView `json:"entry,omitempty"`
 	// The key.
-	Key string `json:"key,omitempty"`
+	Key string `json:"key"`
 	// `get`
 	Op string `json:"op,omitempty"`
 	// The new token, after `lock` the key to the lock; absent once the entry is removed.
@@ -2711,6 +3190,36 @@ type TxnResult struct {
 	Results []TxnResult `json:"results,omitempty"`
 	// Whether its checks held.
 	Succeeded bool `json:"succeeded,omitempty"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v TxnResult) MarshalJSON() ([]byte, error) {
+	type plain TxnResult
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *TxnResult) UnmarshalJSON(text []byte) error {
+	type plain TxnResult
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }
 
 // TxnTag: the `op` of a transaction in a transaction.
@@ -2744,6 +3253,36 @@ type TxnWritten struct {
 	TTLMs *uint64 `json:"ttl_ms,omitempty"`
 	// Changes since creation; absent once the entry is removed.
 	Version uint64 `json:"version,omitempty"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v TxnWritten) MarshalJSON() ([]byte, error) {
+	type plain TxnWritten
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *TxnWritten) UnmarshalJSON(text []byte) error {
+	type plain TxnWritten
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }
 
 // UserAnswer: a user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
@@ -2865,6 +3404,36 @@ type WatchEvent struct {
 	Type WatchEventKind `json:"type"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v WatchEvent) MarshalJSON() ([]byte, error) {
+	type plain WatchEvent
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *WatchEvent) UnmarshalJSON(text []byte) error {
+	type plain WatchEvent
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
+}
+
 // WatchEventKind: what happened to an entry.
 //
 // One of the constants below, or what a newer node says.
@@ -2935,6 +3504,36 @@ type WhereRequest struct {
 	Where []Criterion `json:"where"`
 }
 
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v WhereRequest) MarshalJSON() ([]byte, error) {
+	type plain WhereRequest
+	if !utf8.ValidString(v.Prefix) {
+		name := []byte(v.Prefix)
+		return json.Marshal(struct {
+			plain
+			Prefix       string `json:"prefix,omitempty"`
+			PrefixBase64 []byte `json:"prefix_base64"`
+		}{plain: plain(v), PrefixBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *WhereRequest) UnmarshalJSON(text []byte) error {
+	type plain WhereRequest
+	in := struct {
+		*plain
+		PrefixBase64 *[]byte `json:"prefix_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.PrefixBase64 != nil {
+		v.Prefix = string(*in.PrefixBase64)
+	}
+	return nil
+}
+
 // WriteAnswer: the answer to a write.
 type WriteAnswer struct {
 	// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
@@ -2960,4 +3559,34 @@ type WriteAnswer struct {
 	TTLMs *uint64 `json:"ttl_ms,omitempty"`
 	// Changes since creation; absent once the entry is removed.
 	Version uint64 `json:"version,omitempty"`
+}
+
+// MarshalJSON writes a name that is no UTF-8 in base64.
+func (v WriteAnswer) MarshalJSON() ([]byte, error) {
+	type plain WriteAnswer
+	if !utf8.ValidString(v.Key) {
+		name := []byte(v.Key)
+		return json.Marshal(struct {
+			plain
+			Key       string `json:"key,omitempty"`
+			KeyBase64 []byte `json:"key_base64"`
+		}{plain: plain(v), KeyBase64: name})
+	}
+	return json.Marshal(plain(v))
+}
+
+// UnmarshalJSON takes a name in either form.
+func (v *WriteAnswer) UnmarshalJSON(text []byte) error {
+	type plain WriteAnswer
+	in := struct {
+		*plain
+		KeyBase64 *[]byte `json:"key_base64"`
+	}{plain: (*plain)(v)}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.KeyBase64 != nil {
+		v.Key = string(*in.KeyBase64)
+	}
+	return nil
 }

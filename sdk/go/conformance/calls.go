@@ -86,6 +86,9 @@ type args struct {
 	Of          int                 `json:"of"`
 	Start       string              `json:"start"`
 	End         string              `json:"end"`
+	// Of names that are no text.
+	KeyBase64    []byte `json:"key_base64"`
+	PrefixBase64 []byte `json:"prefix_base64"`
 }
 
 // flexible is a whole number, as one or as text.
@@ -97,7 +100,7 @@ func (f *flexible) UnmarshalJSON(text []byte) error {
 }
 
 func parseArgs(with any) (*args, error) {
-	text, err := json.Marshal(with)
+	text, err := json.Marshal(toWire(with))
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +108,16 @@ func parseArgs(with any) (*args, error) {
 	decoder.DisallowUnknownFields()
 	decoder.UseNumber()
 	parsed := &args{}
-	return parsed, decoder.Decode(parsed)
+	if err := decoder.Decode(parsed); err != nil {
+		return nil, err
+	}
+	if parsed.KeyBase64 != nil {
+		parsed.Key = string(parsed.KeyBase64)
+	}
+	if parsed.PrefixBase64 != nil {
+		parsed.Prefix = string(parsed.PrefixBase64)
+	}
+	return parsed, nil
 }
 
 func millis(ms uint64) time.Duration { return time.Duration(ms) * time.Millisecond }
@@ -321,12 +333,12 @@ var manyCalls = map[string]callable{
 		}))
 	},
 	"list_all": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
-		keys := []string{}
+		keys := []any{}
 		for entry, err := range r.client.List(ctx, a.Prefix, &quorate.ListOptions{Limit: a.Limit, Part: a.part()}) {
 			if err != nil {
 				return nil, err
 			}
-			keys = append(keys, entry.Key)
+			keys = append(keys, keyOf(entry.Key))
 		}
 		return map[string]any{"keys": keys}, nil
 	},
@@ -669,9 +681,9 @@ var otherCalls = map[string]callable{
 		if err != nil {
 			return nil, err
 		}
-		keys := []string{}
+		keys := []any{}
 		for _, entry := range mirror.List("") {
-			keys = append(keys, entry.Key)
+			keys = append(keys, keyOf(entry.Key))
 		}
 		return map[string]any{"keys": keys}, nil
 	},

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -76,8 +79,73 @@ func jsonOf(value any) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var out any
-	return out, decoder.Decode(&out)
+	if err := decoder.Decode(&out); err != nil {
+		return nil, err
+	}
+	return fromWire(out), nil
 }
+
+// encoded are the fields in base64 of names that are no text, by the fields of names.
+var encoded = map[string]string{"key": "key_base64", "prefix": "prefix_base64"}
+
+// toWire writes names that are no text as the API has them.
+func toWire(value any) any {
+	switch of := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for field, item := range of {
+			name, isText := item.(string)
+			if other := encoded[field]; isText && other != "" && !utf8.ValidString(name) {
+				out[other] = []byte(name)
+				continue
+			}
+			out[field] = toWire(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(of))
+		for n, item := range of {
+			out[n] = toWire(item)
+		}
+		return out
+	}
+	return value
+}
+
+// fromWire reverses toWire. What is nothing but a name becomes that.
+func fromWire(value any) any {
+	switch of := value.(type) {
+	case map[string]any:
+		for field, other := range encoded {
+			text, isText := of[other].(string)
+			if name, err := base64.StdEncoding.DecodeString(text); isText && err == nil {
+				delete(of, other)
+				of[field] = string(name)
+				if len(of) == 1 {
+					return string(name)
+				}
+			}
+		}
+		for field, item := range of {
+			of[field] = fromWire(item)
+		}
+	case []any:
+		for n, item := range of {
+			of[n] = fromWire(item)
+		}
+	}
+	return value
+}
+
+// keyOf is a key in a list.
+func keyOf(key string) any {
+	if utf8.ValidString(key) {
+		return key
+	}
+	return map[string]any{encoded["key"]: []byte(key)}
+}
+
+var rawByte = regexp.MustCompile(`\\x[0-9a-f]{2}`)
 
 var variable = regexp.MustCompile(`\{([a-z_][a-z0-9_]*)\}`)
 
@@ -112,6 +180,11 @@ func filled(value any, variables map[string]any) (any, error) {
 }
 
 func filledText(text string, variables map[string]any) (any, error) {
+	// A byte of a name that is no text.
+	text = rawByte.ReplaceAllStringFunc(text, func(escape string) string {
+		n, _ := strconv.ParseUint(escape[2:], 16, 8)
+		return string([]byte{byte(n)})
+	})
 	if whole := variable.FindString(text); whole == text && text != "" {
 		value, ok := variables[text[1:len(text)-1]]
 		if !ok {

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import quorate
 from quorate import Entry, Guard, Op, QuorateError, Txn, check
+from quorate._names import name_fields
 
 Arguments = dict[str, Any]
 # What the API writes as decimal strings and this client has as whole numbers.
@@ -78,7 +79,8 @@ def error_form(error: Exception) -> dict[str, Any]:
 
 def op_of(body: Arguments) -> Op:
     """An operation as the API has it; the client sends it as it is."""
-    return Op(body)
+    fields = dict(body)
+    return Op({**name_fields(fields.pop("key")), **fields})
 
 
 def step_of(body: Arguments) -> Op | Txn:

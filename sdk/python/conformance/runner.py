@@ -27,6 +27,8 @@ FILE_KEYS = {"name", "quick", "steps"}
 VERBS = ("call", "start", "next", "stop", "fault", "join")
 STEP_KEYS = {*VERBS, "with", "as", "of", "expect", "greater", "error", "save", "background", "repeat", "eventually", "within_ms"}
 VARIABLE = re.compile(r"\{([a-z_]\w*)\}")
+# A byte of a name that is no text.
+BYTE = re.compile(r"\\x([0-9a-f]{2})")
 
 Step = dict[str, Any]
 
@@ -189,6 +191,7 @@ class Run:
             return [self._filled(one) for one in cast("list[Any]", part)]
         if not isinstance(part, str):
             return part
+        part = BYTE.sub(lambda found: bytes([int(found.group(1), 16)]).decode("utf-8", "surrogateescape"), part)
         whole = VARIABLE.fullmatch(part)
         if whole:
             return self._value(whole)

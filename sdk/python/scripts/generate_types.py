@@ -44,6 +44,8 @@ def main() -> None:
     for name in list(schemas):
         if name not in answered:
             del schemas[name]
+    for schema in schemas.values():
+        join_names(schema)
     for name, words in occurrences(description).items():
         if name in schemas:
             schemas[name].setdefault("description", words)
@@ -108,6 +110,15 @@ def note(found: dict[str, list[str]], part: Schema | None, words: str) -> None:
         name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
         if name and words not in found.setdefault(name, []):
             found[name].append(words)
+
+
+def join_names(schema: Schema) -> None:
+    """Makes one field of a name and of its form in base64: a text in Python, whatever it is in JSON."""
+    properties: Schema = schema.get("properties", {})
+    for encoded in [name for name in properties if name.endswith("_base64")]:
+        name = encoded.removesuffix("_base64")
+        if name in ("key", "prefix", "name", "keys") and properties.pop(encoded).get("x-instead-of") == name:
+            schema["required"] = [*schema.get("required", []), name]
 
 
 def soften(schema: Any, name: str | None) -> None:

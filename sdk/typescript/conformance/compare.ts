@@ -1,6 +1,7 @@
 /** What a step expects, and variables in it. Owns the rules of comparison of the suite. */
 
 import { stringifyJson } from "../src/json.js";
+import { keyOfBytes } from "../src/keys.js";
 
 /** Values by the names that steps gave them. */
 export type Variables = Map<string, unknown>;
@@ -19,7 +20,11 @@ export function filled(value: unknown, variables: Variables): unknown {
   return value;
 }
 
-function filledText(text: string, variables: Variables): unknown {
+function filledText(name: string, variables: Variables): unknown {
+  // A byte of a name that is no text.
+  const text = name.replace(/\\x([0-9a-f]{2})/g, (_, digits: string) =>
+    keyOfBytes(Uint8Array.of(Number.parseInt(digits, 16))),
+  );
   const whole = text.match(/^\{(\w+)\}$/)?.[1];
   if (whole !== undefined) {
     return variable(whole, variables);

@@ -12,6 +12,22 @@ const HEAD = `// The types of the wire. Written by \`npm run generate\` from doc
 
 `;
 
+/** Fields of names: here a name is one field, whatever it is on the wire. */
+const NAMES = ["key", "prefix", "name", "keys"];
+
+/** Makes one field of a name and of its form in base64. */
+function joinNames(schema) {
+  for (const name of NAMES) {
+    const encoded = schema.properties?.[`${name}_base64`];
+    if (encoded !== undefined) {
+      delete schema.properties[`${name}_base64`];
+      if (encoded["x-instead-of"] === name) {
+        schema.required = [...(schema.required ?? []), name];
+      }
+    }
+  }
+}
+
 /** The document without what the client does not read by these types. */
 function slim(document) {
   for (const path of Object.values(document.paths)) {
@@ -23,6 +39,7 @@ function slim(document) {
       );
     }
   }
+  Object.values(document.components.schemas).forEach(joinNames);
   document.components = { schemas: document.components.schemas };
   return document;
 }

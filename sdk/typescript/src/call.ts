@@ -7,6 +7,7 @@
 import type { Preference } from "./endpoints.js";
 import { InvalidArgumentError } from "./errors.js";
 import { stringifyJson } from "./json.js";
+import { encodedKey } from "./keys.js";
 import { toWire } from "./names.js";
 import type { Intent } from "./retry.js";
 import type { CallOptions, RequestOptions } from "./types.js";
@@ -59,10 +60,13 @@ export function requestIdOf(options: RequestOptions | undefined): string {
 /** Query parameters; those that are `undefined` are left out. */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** Parameters that name entries. */
+const NAMES = new Set(["key", "prefix", "start", "end"]);
+
 function withQuery(path: string, query: Query | undefined): string {
   const parts = Object.entries(query ?? {})
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+    .map(([name, value]) => `${name}=${NAMES.has(name) ? encodedKey(String(value)) : encode(String(value))}`);
   return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
 }
 
@@ -129,6 +133,9 @@ function json(body: object): { body: string; headers: Record<string, string> } {
   try {
     text = stringifyJson(toWire(body));
   } catch (cause) {
+    if (cause instanceof InvalidArgumentError) {
+      throw cause;
+    }
     throw new InvalidArgumentError(`the request has no JSON form: ${String(cause)}`, cause);
   }
   return { body: text, headers: { "content-type": "application/json" } };
@@ -151,7 +158,7 @@ export function keyPath(key: string): string | undefined {
     return undefined;
   }
   const segments = key.split("/");
-  return `/v1/kv/${segments.map(encode).join(segments.some(isDots) ? "%2F" : "/")}`;
+  return `/v1/kv/${segments.map(encodedKey).join(segments.some(isDots) ? "%2F" : "/")}`;
 }
 
 /** A route that ends with a slash, a name that is one segment, escaped, and what comes after it. */

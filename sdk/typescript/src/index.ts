@@ -37,6 +37,7 @@ export { Collection, type RulesOptions, Sequence } from "./collections.js";
 export { type CampaignOptions, Election, Leadership } from "./election.js";
 export type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
 export * from "./errors.js";
+export { bytesOfKey, encodedKey, keyOfBytes, keyOfShown, shownKey } from "./keys.js";
 export { Latch } from "./latch.js";
 export type { SessionState } from "./lease.js";
 export { Lock, type LockOptions, NamedLock } from "./lock.js";

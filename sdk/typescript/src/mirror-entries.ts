@@ -4,6 +4,7 @@
  * Pure: is told what changed, and knows neither where that comes from nor how fresh it is.
  */
 
+import { bytesOfKey, compareBytes, isText } from "./keys.js";
 import type { Entry } from "./types.js";
 
 /** Keys by the text of the value of one field. */
@@ -105,6 +106,9 @@ export class MirrorEntries<T> {
 
 /** The order of keys, which is that of their bytes: by code points, where strings compare by halves of them. */
 export function compareKeys(one: string, other: string): number {
+  if (!isText(one) || !isText(other)) {
+    return compareBytes(bytesOfKey(one), bytesOfKey(other));
+  }
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
     if (one.charCodeAt(at) !== other.charCodeAt(at)) {

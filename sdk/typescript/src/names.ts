@@ -2,10 +2,12 @@
  * Names of fields: `ttl_ms` on the wire is `ttlMs` here.
  *
  * Owns the translation in both directions, for types and for objects. What callers store (values, payloads, labels, patches) is never
- * looked into. Bytes are base64 on the wire, in a field of its own.
+ * looked into. Bytes are base64 on the wire, in a field of its own, and so are keys that are no text.
  */
 
 import { fromBase64, toBase64 } from "./base64.js";
+import { InvalidArgumentError } from "./errors.js";
+import { bytesOfKey, isText, keyOfBytes } from "./keys.js";
 
 type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelName<Tail>>}`
@@ -24,6 +26,10 @@ export type Camel<T> = T extends readonly (infer Item)[]
 const OPAQUE = new Set(["value", "payload", "actual", "labels", "default", "patch"]);
 /** Fields with bytes as base64, by the name of the field that has them as they are. */
 const BASE64 = "_base64";
+/** Fields that hold a key, or what keys begin with. */
+const KEYS = new Set(["key", "prefix", "name"]);
+/** A field that holds many keys, and those of them that are no text. */
+const KEY_LIST = "keys";
 /** Fields that are maps by names of the caller's. */
 const MAPS = new Set(["fields"]);
 
@@ -59,7 +65,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 
 function translated(
   value: unknown,
-  field: (into: Record<string, unknown>, name: string, content: unknown) => void,
+  field: (into: Record<string, unknown>, name: string, content: unknown, of: Record<string, unknown>) => void,
 ): unknown {
   if (Array.isArray(value)) {
     return value.map((item) => translated(item, field));
@@ -69,7 +75,7 @@ function translated(
   }
   const into: Record<string, unknown> = {};
   for (const [name, content] of Object.entries(value)) {
-    field(into, name, content);
+    field(into, name, content, value);
   }
   return into;
 }
@@ -83,8 +89,12 @@ export function fromWire(wire: unknown): unknown {
   return translated(wire, (into, name, content) => {
     if (OPAQUE.has(name)) {
       into[name] = content;
+    } else if (name === KEY_LIST || name === KEY_LIST + BASE64) {
+      addKeys(into, name, content as readonly string[]);
     } else if (name.endsWith(BASE64) && typeof content === "string") {
-      into[name.slice(0, -BASE64.length)] = fromBase64(content);
+      const plain = name.slice(0, -BASE64.length);
+      const bytes = fromBase64(content);
+      into[plain] = KEYS.has(plain) ? keyOfBytes(bytes) : bytes;
     } else if (MAPS.has(name) && isPlain(content)) {
       into[name] = mapped(content, fromWire);
     } else {
@@ -93,19 +103,53 @@ export function fromWire(wire: unknown): unknown {
   });
 }
 
+/** Keys that are texts, or those that are none, to the list of both. */
+function addKeys(into: Record<string, unknown>, name: string, content: readonly string[]): void {
+  const keys = name === KEY_LIST ? content : content.map((key) => keyOfBytes(fromBase64(key)));
+  into[KEY_LIST] = [...((into[KEY_LIST] as string[] | undefined) ?? []), ...keys];
+}
+
 /** An object as it is here as one of the wire. Fields that are `undefined` are left out. */
 export function toWire(value: unknown): unknown {
-  return translated(value, (into, name, content) => {
+  if (typeof value === "string" && !isText(value)) {
+    throw new InvalidArgumentError(`${JSON.stringify(value)} is not well-formed Unicode`);
+  }
+  return translated(value, (into, name, content, of) => {
     if (content === undefined) {
       return;
     }
     if (OPAQUE.has(name)) {
-      const isBytes = content instanceof Uint8Array;
-      into[isBytes ? `${name}${BASE64}` : name] = isBytes ? toBase64(content) : content;
+      putContent(into, name, content, of);
+    } else if (KEYS.has(name) && typeof content === "string" && !isText(content)) {
+      into[name + BASE64] = toBase64(bytesOfKey(content));
     } else if (MAPS.has(name) && isPlain(content)) {
       into[name] = mapped(content, toWire);
     } else {
       into[snake(name)] = toWire(content);
     }
   });
+}
+
+/** What belongs to the caller, but for bytes, and what a key is compared with. */
+function putContent(
+  into: Record<string, unknown>,
+  name: string,
+  content: unknown,
+  of: Record<string, unknown>,
+): void {
+  if (name === "value" && of["field"] === "$key") {
+    into[name] = Array.isArray(content) ? content.map(keyValue) : keyValue(content);
+  } else if (content instanceof Uint8Array) {
+    into[name + BASE64] = toBase64(content);
+  } else {
+    into[name] = content;
+  }
+}
+
+/** What `$key` is compared with. */
+function keyValue(value: unknown): unknown {
+  if (value instanceof Uint8Array) {
+    return { base64: toBase64(value) };
+  }
+  return typeof value === "string" && !isText(value) ? { base64: toBase64(bytesOfKey(value)) } : value;
 }

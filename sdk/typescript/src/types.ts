@@ -22,7 +22,7 @@ export function compareRevisions(one: Revision, other: Revision): number {
 
 /** An entry as it is, or was. */
 export interface Entry<T = unknown> {
-  /** Its key. */
+  /** Its key. One that is no text has a lone surrogate for each byte that is none: see {@link bytesOfKey}. */
   readonly key: string;
   /** What is stored; a `Uint8Array` where {@link contentType} is `bytes`, `undefined` where only keys were asked for. */
   readonly value: T;

@@ -44,3 +44,13 @@ test("a list is of what begins so, in the order of bytes", () => {
   const byBytes = [...words].sort((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other)));
   assert.deepEqual([...words].sort(compareKeys), byBytes);
 });
+
+test("entries whose keys are no text are kept apart", () => {
+  const entries = new MirrorEntries(
+    ["n"],
+    ["e/\udcfd", "e/\ufffd", "e/\udcff"].map((key) => entry(key, { n: 1 })),
+  );
+  assert.deepEqual(keys(entries.list("e/")), ["e/\ufffd", "e/\udcfd", "e/\udcff"]);
+  entries.set("e/\udcfd", undefined);
+  assert.deepEqual(keys(entries.find("n", 1)), ["e/\ufffd", "e/\udcff"]);
+});

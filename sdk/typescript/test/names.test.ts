@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromBase64, toBase64 } from "../src/base64.js";
+import { keyPath, namePath, readCall } from "../src/call.js";
+import { InvalidArgumentError } from "../src/errors.js";
+import { bytesOfKey, keyOfBytes, keyOfShown, shownKey } from "../src/keys.js";
 import { fromWire, toWire } from "../src/names.js";
 
 test("fields are called otherwise here, and what callers store is never looked into", () => {
@@ -56,4 +59,36 @@ test("what is undefined is left out, and dates are left to JSON", () => {
 test("base64 of more bytes than a call has arguments comes back as it was", () => {
   const bytes = Uint8Array.from({ length: 200_000 }, (_, at) => at % 251);
   assert.deepEqual(fromBase64(toBase64(bytes)), bytes);
+});
+
+test("a key that is no text is its bytes", () => {
+  const names = [
+    [0x65, 0xfd],
+    [0x65, 0xff],
+    [0x65, 0xef, 0xbf, 0xbd],
+    [0x65, 0x61],
+    [0xe2, 0x82],
+    [0xc3, 0xa9],
+  ].map((bytes) => Uint8Array.from(bytes));
+  const keys = names.map(keyOfBytes);
+  assert.deepEqual(keys, ["e\udcfd", "e\udcff", "e\ufffd", "ea", "\udce2\udc82", "é"]);
+  assert.deepEqual(keys.map(bytesOfKey), names);
+  assert.deepEqual(toWire({ op: "get", key: "e/\udcff" }), { op: "get", key_base64: "ZS//" });
+  assert.deepEqual(toWire({ op: "get", key: "é😀" }), { op: "get", key: "é😀" });
+  assert.deepEqual(fromWire({ key_base64: "ZS//" }), { key: "e/\udcff" });
+  assert.deepEqual(fromWire({ keys: ["a"], keys_base64: ["ZS//"] }), { keys: ["a", "e/\udcff"] });
+  const where = [{ field: "$key", op: "in", value: ["a", "e/\udcff", Uint8Array.of(0xff)] }];
+  assert.deepEqual(toWire({ where }), {
+    where: [{ field: "$key", op: "in", value: ["a", { base64: "ZS//" }, { base64: "/w==" }] }],
+  });
+  assert.equal(keyPath("e/\udcff ü"), "/v1/kv/e/%FF%20%C3%BC");
+  assert.equal(readCall("/v1/kv", { prefix: "e/\udcff" }).target, "/v1/kv?prefix=e%2F%FF");
+  assert.equal(shownKey("e/\udcff"), "e/\\xff");
+  for (const key of [...keys, "\\xff", "a\\b", "\\x", "\\\\xff\udcff"]) {
+    assert.equal(keyOfShown(shownKey(key)), key);
+  }
+  assert.notEqual(shownKey("\\xff"), shownKey("\udcff"));
+  assert.throws(() => bytesOfKey("\ud800"), InvalidArgumentError);
+  assert.throws(() => toWire({ lock: "a\udcff" }), InvalidArgumentError);
+  assert.throws(() => namePath("/v1/locks/", "a\udcff"), InvalidArgumentError);
 });

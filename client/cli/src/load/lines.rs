@@ -3,14 +3,13 @@
 //! Owns what a line means, and where chunks end: at a number of lines or bytes from where they begin, so that a load which goes
 //! on at the end of one makes the same chunks again.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_client::api::ExportLine;
+use quorate_client::api::{ExportLine, Name};
 use quorate_client::{Op, Value};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -59,7 +58,7 @@ pub struct Line {
     /// From 1.
     pub number: u64,
     /// The whole key.
-    pub key: String,
+    pub key: Name,
     /// What is to be done.
     pub op: Op,
 }
@@ -70,7 +69,7 @@ pub struct Fault {
     /// From 1.
     pub line: u64,
     /// Its key, where it has one.
-    pub key: Option<String>,
+    pub key: Option<Name>,
     /// What nodes call it, where one did.
     pub code: Option<String>,
     /// Why.
@@ -106,7 +105,7 @@ pub struct Lines {
     leaves_rest: bool,
     /// So many bytes were left.
     left: u64,
-    prefix: String,
+    prefix: Name,
     key_field: Option<KeyField>,
     mode: Mode,
     lines_max: usize,
@@ -117,7 +116,7 @@ impl Lines {
     pub fn new(
         input: Box<dyn Read + Send>,
         at: Position,
-        prefix: String,
+        prefix: Name,
         key_field: Option<KeyField>,
         mode: Mode,
         lines_max: usize,
@@ -217,18 +216,18 @@ impl Lines {
         }
     }
 
-    fn line(&self, text: &str) -> Result<(String, Op), String> {
+    fn line(&self, text: &str) -> Result<(Name, Op), String> {
         let (key, value, ttl_ms) = match &self.key_field {
-            Some(field) => (Cow::Owned(key_in(text, field)?), Value::json_text(text.to_owned()), None),
+            Some(field) => (Name::from(key_in(text, field)?), Value::json_text(text.to_owned()), None),
             None => entry(text)?,
         };
-        let key = format!("{}{key}", self.prefix);
+        let key = Name::from([self.prefix.as_bytes(), key.as_bytes()].concat());
         if key.is_empty() {
             return Err("the key is empty".into());
         }
         let op = match self.mode {
-            Mode::Insert => Op::insert(key.as_str(), value),
-            Mode::Upsert => Op::put(key.as_str(), value),
+            Mode::Insert => Op::insert(&key, value),
+            Mode::Upsert => Op::put(&key, value),
         };
         let op = match ttl_ms {
             Some(ttl_ms) => op.ttl(Duration::from_millis(ttl_ms)),
@@ -244,7 +243,7 @@ fn is_whole(text: &[u8]) -> bool {
 }
 
 /// A line without `--key-field`.
-fn entry(text: &str) -> Result<(Cow<'_, str>, Value, Option<u64>), String> {
+fn entry(text: &str) -> Result<(Name, Value, Option<u64>), String> {
     let ExportLine { key, value, value_base64, ttl_ms } =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     if ttl_ms == Some(0) {
@@ -259,7 +258,7 @@ fn entry(text: &str) -> Result<(Cow<'_, str>, Value, Option<u64>), String> {
         }
         _ => return Err("expected one of `value` and `value_base64`".into()),
     };
-    Ok((key, value, ttl_ms))
+    Ok((key.into_owned(), value, ttl_ms))
 }
 
 /// The key out of a document.
@@ -319,11 +318,13 @@ mod tests {
             "{\"key\":\"c\"}\n",
             "{\"key\":\"d\",\"value\":1,\"colour\":2}\n",
             "hello\n",
-            "{\"key\":\"e\",\"value\":1.50}"
+            "{\"key\":\"e\",\"value\":1.50}\n",
+            "{\"key_base64\":\"/g==\",\"value\":1}\n{\"key_base64\":\"/w==\",\"value\":2}"
         );
         let [chunk] = &chunks(lines(text, Position::default(), None, 100))[..] else { panic!("one chunk") };
-        let keys: Vec<_> = chunk.lines.iter().map(|line| (line.number, line.key.as_str())).collect();
-        assert_eq!(keys, [(1, "p/a"), (2, "p/b"), (6, "p/e")]);
+        let keys: Vec<_> = chunk.lines.iter().map(|line| (line.number, line.key.to_string())).collect();
+        let expected = [(1, "p/a"), (2, "p/b"), (6, "p/e"), (7, r"p/\xfe"), (8, r"p/\xff")];
+        assert_eq!(keys, expected.map(|(number, key)| (number, key.to_owned())));
         assert_eq!(chunk.faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [3, 4, 5]);
         assert!(chunk.faults[1].detail.contains("colour"), "{}", chunk.faults[1].detail);
     }
@@ -335,16 +336,16 @@ mod tests {
             let chunks = chunks(lines(text, Position::default(), Some(key_field(path).expect("a path")), 100));
             chunks.into_iter().flat_map(|chunk| chunk.lines).map(|line| (line.number, line.key)).collect()
         };
-        assert_eq!(keys("who.id"), [(1, "p/7".to_owned())]);
-        assert_eq!(keys("/who/a.b"), [(1, "p/x".to_owned())]);
-        assert_eq!(keys("who"), [(3, "p/7".to_owned())]);
+        assert_eq!(keys("who.id"), [(1, "p/7".into())]);
+        assert_eq!(keys("/who/a.b"), [(1, "p/x".into())]);
+        assert_eq!(keys("who"), [(3, "p/7".into())]);
         assert!(key_field("a..b").is_err() && key_field("").is_err());
     }
 
     #[test]
     fn a_line_without_end_is_not_held_in_memory() {
         let endless = std::io::repeat(b'x');
-        let mut lines = Lines::new(Box::new(endless), Position::default(), String::new(), None, Mode::Insert, 10);
+        let mut lines = Lines::new(Box::new(endless), Position::default(), Name::default(), None, Mode::Insert, 10);
         assert!(lines.chunk().expect_err("too long").to_string().contains("line 1 is longer"));
     }
 }

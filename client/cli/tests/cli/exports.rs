@@ -50,3 +50,42 @@ async fn an_import_refuses_what_has_expired() {
     assert!(ran.code == 3 && ran.err.contains("line 1: `ttl_ms` is 0: it has expired"), "{} {}", ran.code, ran.err);
     assert_eq!(fake.seen()[0].json()["ops"], json!([{"op": "insert", "key": "b", "value": 1, "ttl_ms": 9}]));
 }
+
+#[tokio::test]
+async fn keys_that_are_no_text_go_out_and_come_back_each_as_itself() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    let named = |base64: &str| {
+        let mut entry = entry("", &json!(1), "7");
+        entry.as_object_mut().expect("an object").remove("key");
+        entry["key_base64"] = base64.into();
+        entry
+    };
+    fake.script([page(&[entry("a/\u{FFFD}", &json!(1), "7"), named("YS/+"), named("YS//")])]);
+    let file = home.path().join("all.ndjson");
+    let path = file.to_str().expect("UTF-8");
+    let ran = run(&fake.address, &["export", path, "--prefix", r"a/"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ran = run(&fake.address, &["import", path]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sent = fake.seen().pop().expect("a bulk").json();
+    let op = |field: &str, key: &str| json!({"op": "insert", field: key, "value": 1});
+    let expected = json!([op("key", "a/\u{FFFD}"), op("key_base64", "YS/+"), op("key_base64", "YS//")]);
+    assert_eq!(sent["ops"], expected);
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_text_is_shown_and_taken_in_the_same_form() {
+    let fake = Fake::start().await;
+    let mut shown = entry("", &json!(1), "7");
+    shown.as_object_mut().expect("an object").remove("key");
+    shown["key_base64"] = "YS//".into();
+    fake.script([page(std::slice::from_ref(&shown))]);
+    let listed = run(&fake.address, &["list", r"a/\xff"]).await;
+    assert_eq!((listed.code, listed.out.as_str()), (0, "a/\\xff  1  cas 7\n"), "{}", listed.err);
+    assert!(fake.seen()[0].target.contains("prefix=a%2F%FF") || fake.seen()[0].target.contains("prefix=a/%FF"));
+    fake.script([Act::Answer(200, shown.to_string())]);
+    let got = run(&fake.address, &["get", r"a/\xff", "--output", "json"]).await;
+    assert!(got.out.contains("\"key_base64\":\"YS//\""), "{}", got.out);
+    let op = fake.seen()[1].op.clone().expect("an operation");
+    assert_eq!(op.key.as_bytes(), b"a/\xFF");
+}

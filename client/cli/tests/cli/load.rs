@@ -40,7 +40,7 @@ fn entries(count: usize) -> String {
 
 fn keys(seen: &Seen) -> Vec<String> {
     let bulk: BulkRequest = serde_json::from_str(&seen.body).expect("a bulk");
-    bulk.ops.into_iter().map(|op| op.key).collect()
+    bulk.ops.into_iter().map(|op| op.key.to_string()).collect()
 }
 
 fn ids(seen: &[Seen]) -> Vec<String> {
@@ -85,6 +85,17 @@ async fn documents_come_from_standard_input_with_the_key_in_them() {
     assert_eq!(ids(&seen), ["nightly-0-45"]);
     let ops = r#"{"ops":[{"op":"upsert","key":"7","value":{"who":{"id":7},"n":1.50}},{"op":"upsert","key":"b","value":{"who":{"id":"b"}}}]}"#;
     assert_eq!(seen[0].body, ops);
+}
+
+#[tokio::test]
+async fn keys_that_are_no_text_are_loaded_as_they_were_exported() {
+    let (fake, home) = (Fake::start().await, Home::new());
+    let text = "{\"key_base64\":\"/g==\",\"value\":1}\n{\"key_base64\":\"/w==\",\"value\":2}\n{\"key\":\"\u{FFFD}\",\"value\":3}\n";
+    let ran = home.load(&fake, text, &["--prefix", r"p/\xfd"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(keys(&fake.seen()[0]), [r"p/\xfd\xfe", r"p/\xfd\xff", "p/\\xfd\u{FFFD}"]);
+    let body = &fake.seen()[0].body;
+    assert!(body.contains(r#"{"op":"insert","key_base64":"cC/9/g==","value":1}"#), "{body}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_client::api::EntryView;
+use quorate_client::api::{EntryView, Name};
 use quorate_client::{Cas, Claims, Error, Write};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,7 +41,7 @@ pub struct Next {
 }
 
 pub async fn next(agent: Arc<Agent>, input: Next) -> Outcome {
-    let prefix = agent.scope().prefix(input.prefix.clone())?;
+    let prefix = agent.scope().prefix(input.prefix.as_deref())?;
     let until = Instant::now() + input::wait(input.wait_s, Duration::ZERO)?;
     let time = match input.for_s {
         Some(seconds) => input::time("for_s", seconds, Duration::from_secs(1), HELD_MAX)?,
@@ -63,8 +63,8 @@ pub async fn next(agent: Arc<Agent>, input: Next) -> Outcome {
 }
 
 /// Claims one that is there now.
-async fn claim(agent: &Agent, prefix: &str, input: &Next) -> Result<Option<(Cas, EntryView)>, Refusal> {
-    let (client, prefix, lock) = (agent.client().clone(), prefix.to_owned(), agent.claim_lock());
+async fn claim(agent: &Agent, prefix: &Name, input: &Next) -> Result<Option<(Cas, EntryView)>, Refusal> {
+    let (client, prefix, lock) = (agent.client().clone(), prefix.clone(), agent.claim_lock());
     let patch = input.patch.as_ref().map(|patch| content(agent, patch)).transpose()?;
     let conditions: Vec<_> = input.conditions.texts().collect();
     let order_by = input.order_by.clone();
@@ -119,7 +119,7 @@ pub struct Complete {
 }
 
 pub async fn complete(agent: Arc<Agent>, input: Complete) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let guard = input.guarding.guard(&agent)?;
     let write = match (&input.value, &input.patch, input.delete) {
         (Some(value), None, false) => agent.client().put(&key, content(&agent, value)?),
@@ -143,7 +143,7 @@ pub struct Release {
 }
 
 pub async fn release(agent: Arc<Agent>, input: Release) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let patch = input.patch.as_ref().map(|patch| content(&agent, patch)).transpose()?;
     let client = agent.client().clone();
     end(&agent, key.clone(), |claim| match patch {
@@ -154,7 +154,7 @@ pub async fn release(agent: Arc<Agent>, input: Release) -> Outcome {
 }
 
 /// Ends a claim by a write with the key to its lock.
-async fn end<'a>(agent: &Agent, key: String, write: impl FnOnce(&Claim) -> Write<'a>) -> Outcome {
+async fn end<'a>(agent: &Agent, key: Name, write: impl FnOnce(&Claim) -> Write<'a>) -> Outcome {
     let Some(claim) = agent.take_claim(&key) else {
         let why = format!("you have no claim of `{key}`: it was ended, it is lost, or you never had it");
         return Err(Refusal::new("not_lock_holder", why).next("nothing was written: entry_get shows what it is now"));

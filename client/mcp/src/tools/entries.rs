@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_client::api::{Guard, WriteAnswer};
+use quorate_client::api::{Guard, Name, WriteAnswer};
 use quorate_client::{Value as Content, Write};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -109,7 +109,7 @@ impl Life {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Put {
-    /// The key.
+    /// The key, as answers show it: \xff in one is a byte that is no text.
     key: String,
     /// Any JSON.
     value: Json,
@@ -120,13 +120,13 @@ pub struct Put {
 }
 
 pub async fn put(agent: Arc<Agent>, input: Put) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let write = agent.client().put(&key, content(&agent, &input.value)?);
     store(&agent, key, input.when.refine(&agent, write)?, &input.life).await
 }
 
 pub async fn replace(agent: Arc<Agent>, input: Put) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let write = agent.client().replace(&key, content(&agent, &input.value)?);
     store(&agent, key, input.when.refine(&agent, write)?, &input.life).await
 }
@@ -144,7 +144,7 @@ pub struct Insert {
 }
 
 pub async fn insert(agent: Arc<Agent>, input: Insert) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let mut write = agent.client().insert(&key, content(&agent, &input.value)?);
     if let Some(guard) = input.guarding.guard(&agent)? {
         write = write.guarded_by(guard);
@@ -152,7 +152,7 @@ pub async fn insert(agent: Arc<Agent>, input: Insert) -> Outcome {
     store(&agent, key, write, &input.life).await
 }
 
-async fn store(agent: &Agent, key: String, write: Write<'_>, life: &Life) -> Outcome {
+async fn store(agent: &Agent, key: Name, write: Write<'_>, life: &Life) -> Outcome {
     let answer = life.refine(agent, write).await?.await.map_err(|error| agent.refused(&error))?;
     agent.note_entry(&key, life.while_connected);
     Ok(written(&answer))
@@ -170,7 +170,7 @@ pub struct Patch {
 }
 
 pub async fn patch(agent: Arc<Agent>, input: Patch) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let write = agent.client().patch(&key, content(&agent, &input.patch)?);
     let answer = input.when.refine(&agent, write)?.await.map_err(|error| agent.refused(&error))?;
     Ok(written(&answer))
@@ -185,11 +185,11 @@ pub struct Delete {
 }
 
 pub async fn delete(agent: Arc<Agent>, input: Delete) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let write = agent.client().remove(&key);
     let answer = input.when.refine(&agent, write)?.await.map_err(|error| agent.refused(&error))?;
     agent.note_entry(&key, false);
-    Ok(fields(json!({"key": answer.key, "deleted": true, "revision": answer.revision.to_string()})))
+    Ok(fields(json!({"key": answer.key.to_string(), "deleted": true, "revision": answer.revision.to_string()})))
 }
 
 /// JSON as the client takes it.
@@ -199,7 +199,7 @@ pub fn content(agent: &Agent, value: &Json) -> Result<Content, Refusal> {
 
 /// The answer to a write.
 pub fn written(answer: &WriteAnswer) -> Map<String, Value> {
-    let mut shown = fields(json!({"key": answer.key, "revision": answer.revision.to_string()}));
+    let mut shown = fields(json!({"key": answer.key.to_string(), "revision": answer.revision.to_string()}));
     if let Some(cas) = answer.cas {
         shown.insert("cas".into(), cas.to_string().into());
     }

@@ -21,7 +21,7 @@ const HISTORY_MAX: u32 = 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Get {
-    /// The key.
+    /// The key, as answers show it: \xff in one is a byte that is no text.
     key: String,
     /// As it was at this revision.
     revision: Option<Digits>,
@@ -30,13 +30,13 @@ pub struct Get {
 }
 
 pub async fn get(agent: Arc<Agent>, input: Get) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let mut get = agent.client().get(&key);
     if let Some(Digits(revision)) = input.revision {
         get = get.revision(revision);
     }
     let Some(entry) = get.await.map_err(|error| agent.refused(&error))? else {
-        return Ok(fields(json!({"key": key, "found": false})));
+        return Ok(fields(json!({"key": key.to_string(), "found": false})));
     };
     match input.offset {
         Some(offset) => Ok(shown::entry_part(&entry, offset, agent.answer_bytes())),
@@ -61,7 +61,8 @@ pub struct List {
 }
 
 pub async fn list(agent: Arc<Agent>, input: List) -> Outcome {
-    let mut list = agent.client().list(agent.scope().prefix(input.prefix)?).limit(limit(input.limit, LIMIT_DEFAULT)?);
+    let mut list =
+        agent.client().list(agent.scope().prefix(input.prefix.as_deref())?).limit(limit(input.limit, LIMIT_DEFAULT)?);
     if input.keys_only {
         list = list.keys_only();
     }
@@ -101,7 +102,8 @@ pub struct Find {
 }
 
 pub async fn find(agent: Arc<Agent>, input: Find) -> Outcome {
-    let mut find = agent.client().find(agent.scope().prefix(input.prefix)?).limit(limit(input.limit, LIMIT_DEFAULT)?);
+    let mut find =
+        agent.client().find(agent.scope().prefix(input.prefix.as_deref())?).limit(limit(input.limit, LIMIT_DEFAULT)?);
     for condition in input.conditions.texts() {
         find = find.matching_json(&condition);
     }
@@ -125,11 +127,11 @@ pub async fn find(agent: Arc<Agent>, input: Find) -> Outcome {
 /// A page. A cursor says itself where it goes on, so what it brings is looked at.
 fn answer(agent: &Agent, entries: &[EntryView], keys_only: bool, cursor: Option<String>, revision: u64) -> Outcome {
     if let Some(outside) = entries.iter().find(|entry| !agent.scope().has(&entry.key)) {
-        agent.scope().name(outside.key.clone())?;
+        return Err(agent.scope().outside(&outside.key.to_string()));
     }
     let mut budget = agent.shared_budget();
     let entries: Vec<_> = match keys_only {
-        true => entries.iter().map(|entry| Value::from(entry.key.as_str())).collect(),
+        true => entries.iter().map(|entry| Value::from(entry.key.to_string())).collect(),
         false => entries.iter().map(|entry| budget.entry(entry).into()).collect(),
     };
     let name = if keys_only { "keys" } else { "entries" };
@@ -156,7 +158,7 @@ pub struct History {
 }
 
 pub async fn history(agent: Arc<Agent>, input: History) -> Outcome {
-    let key = agent.scope().name(input.key)?;
+    let key = agent.scope().key(&input.key)?;
     let limit = input.limit.unwrap_or(HISTORY_DEFAULT);
     if !(1..=HISTORY_MAX).contains(&limit) {
         return Err(Refusal::invalid(format!("limit is 1 to {HISTORY_MAX}")));
@@ -173,5 +175,5 @@ pub async fn history(agent: Arc<Agent>, input: History) -> Outcome {
         shown.insert("entry".into(), entry);
         Value::Object(shown)
     });
-    Ok(fields(json!({"key": key, "versions": versions.collect::<Vec<_>>()})))
+    Ok(fields(json!({"key": key.to_string(), "versions": versions.collect::<Vec<_>>()})))
 }

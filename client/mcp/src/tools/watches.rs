@@ -48,8 +48,8 @@ pub async fn wait(agent: Arc<Agent>, input: Wait) -> Outcome {
     let limit = limit(input.limit, EVENTS_DEFAULT)? as usize;
     let mut setup = match (input.key, input.prefix) {
         (Some(_), Some(_)) => return Err(Refusal::invalid("give key or prefix, not both")),
-        (Some(key), None) => agent.client().watch("").key(agent.scope().name(key)?),
-        (None, prefix) => agent.client().watch(agent.scope().prefix(prefix)?),
+        (Some(key), None) => agent.client().watch("").key(agent.scope().key(&key)?),
+        (None, prefix) => agent.client().watch(agent.scope().prefix(prefix.as_deref())?),
     };
     if let Some(Digits(revision)) = input.from {
         setup = setup.from(revision);

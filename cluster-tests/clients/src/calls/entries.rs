@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use quorate_client::api::{Cas, Guard};
+use quorate_client::api::{Cas, Guard, Name};
 use quorate_client::{Client, Error, RequestId, Version, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Asked, Digits, With, answer, found, given, json_value};
 use crate::failure::{Failure, Outcome};
+use crate::names::Written as Key;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Get {
-    key: String,
+    key: Key,
     consistency: Option<Consistency>,
     revision: Option<Digits>,
 }
@@ -36,7 +37,7 @@ pub async fn get(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Writing {
-    key: String,
+    key: Key,
     #[serde(default, deserialize_with = "given")]
     value: Option<Value>,
     #[serde(default, deserialize_with = "given")]
@@ -87,7 +88,7 @@ impl Writing {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Touch {
-    key: String,
+    key: Key,
     ttl_ms: u64,
 }
 
@@ -99,7 +100,7 @@ pub async fn touch(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Increment {
-    key: String,
+    key: Key,
     path: String,
     by: i64,
 }
@@ -112,7 +113,7 @@ pub async fn increment(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Update {
-    key: String,
+    key: Key,
     by: i64,
 }
 
@@ -128,7 +129,7 @@ pub struct Counted {
 }
 
 /// The client's own loop of updates adds to field `n`.
-pub async fn add(client: &Client, key: &str, by: i64) -> Result<Option<Counted>, Error> {
+pub async fn add(client: &Client, key: impl Into<Name>, by: i64) -> Result<Option<Counted>, Error> {
     let change = |current: Option<Counted>| Some(Counted { n: current.map_or(0, |counted| counted.n) + by });
     Ok(client.update(key, change).await?.written())
 }
@@ -136,7 +137,7 @@ pub async fn add(client: &Client, key: &str, by: i64) -> Result<Option<Counted>,
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GetAndLock {
-    key: String,
+    key: Key,
     lock_ms: u64,
     wait_ms: Option<u64>,
 }
@@ -150,7 +151,7 @@ pub async fn get_and_lock(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unlock {
-    key: String,
+    key: Key,
     cas: Cas,
 }
 
@@ -211,7 +212,7 @@ async fn one(asked: &Asked<'_>, mut op: Map<String, Value>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct History {
-    key: String,
+    key: Key,
 }
 
 pub async fn history(asked: Asked<'_>) -> Outcome {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Asked, WAIT_DEFAULT, With, answer, json_value};
 use crate::failure::{Failure, Outcome};
+use crate::names::Written as Key;
 use crate::things::{Held, Thing};
 
 #[derive(Deserialize)]
@@ -56,7 +57,7 @@ pub async fn unlock(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardedPut {
-    key: String,
+    key: Key,
     value: Value,
 }
 

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::{Asked, Digits, With, answer, given, json_value, operations, part};
 use crate::failure::{Failure, Outcome};
+use crate::names::Written as Key;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    prefix: String,
+    prefix: Key,
     limit: Option<u32>,
     #[serde(default)]
     keys_only: bool,
@@ -37,7 +38,7 @@ pub async fn list(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListAll {
-    prefix: String,
+    prefix: Key,
     limit: Option<u32>,
     part: Option<u32>,
     of: Option<u32>,
@@ -48,7 +49,7 @@ pub async fn list_all(asked: Asked<'_>) -> Outcome {
     let list = asked.client.list(prefix).with(limit, |list, limit| list.limit(limit));
     let list = list.with(part(index, of)?, |list, (index, of)| list.part(index, of));
     let pages: Vec<_> = list.pages().try_collect().await?;
-    let keys: Vec<_> = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.key).collect();
+    let keys: Vec<_> = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.key.to_string()).collect();
     Ok(json!({"keys": keys}))
 }
 
@@ -56,7 +57,7 @@ pub async fn list_all(asked: Asked<'_>) -> Outcome {
 #[serde(deny_unknown_fields)]
 struct Find {
     #[serde(default)]
-    prefix: String,
+    prefix: Key,
     #[serde(default, rename = "where")]
     criteria: Vec<Value>,
     #[serde(default)]
@@ -87,7 +88,7 @@ pub async fn find(asked: Asked<'_>) -> Outcome {
 #[serde(deny_unknown_fields)]
 struct Count {
     #[serde(default)]
-    prefix: String,
+    prefix: Key,
     #[serde(default, rename = "where")]
     criteria: Vec<Value>,
 }
@@ -102,7 +103,7 @@ pub async fn count(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claim {
-    prefix: String,
+    prefix: Key,
     #[serde(default, rename = "where")]
     criteria: Vec<Value>,
     #[serde(default)]
@@ -136,7 +137,7 @@ pub async fn claim(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Where {
-    prefix: String,
+    prefix: Key,
     #[serde(rename = "where")]
     criteria: Vec<Value>,
     #[serde(default, rename = "if")]
@@ -192,7 +193,7 @@ struct Bulk {
 }
 
 pub async fn bulk(asked: Asked<'_>) -> Outcome {
-    let Bulk { ops, dry_run, request_id: id } = asked.arguments()?;
+    let Bulk { ops, dry_run, request_id: id } = asked.arguments_of_api()?;
     let ops = ops.into_iter().map(operations::op).collect::<Result<Vec<_>, _>>()?;
     let bulk = asked.client.bulk().extend(ops).with_if(dry_run, |bulk| bulk.dry_run());
     answer(&bulk.with(request_id(id)?, |bulk, id| bulk.request_id(id)).await?)
@@ -213,7 +214,7 @@ struct Txn {
 }
 
 pub async fn txn(asked: Asked<'_>) -> Outcome {
-    let Txn { checks, then, otherwise, dry_run, request_id: id } = asked.arguments()?;
+    let Txn { checks, then, otherwise, dry_run, request_id: id } = asked.arguments_of_api()?;
     let txn = operations::txn(asked.client.txn(), checks, then, otherwise)?.with_if(dry_run, |txn| txn.dry_run());
     answer(&txn.with(request_id(id)?, |txn, id| txn.request_id(id)).await?)
 }

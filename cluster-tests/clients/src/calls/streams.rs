@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 
 use super::{Asked, Digits, With, answer, found, part};
 use crate::failure::{Failure, Outcome};
+use crate::names::Written as Key;
 use crate::things::{Thing, Things};
 
 /// Begins a watch or a mirror.
@@ -24,8 +25,8 @@ pub async fn start(what: &str, asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Watch {
-    key: Option<String>,
-    prefix: Option<String>,
+    key: Option<Key>,
+    prefix: Option<Key>,
     from: Option<Digits>,
     #[serde(default)]
     initial: bool,
@@ -60,7 +61,7 @@ async fn start_watch(asked: Asked<'_>) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StartMirror {
-    prefix: String,
+    prefix: Key,
 }
 
 async fn start_mirror(asked: Asked<'_>) -> Outcome {
@@ -92,14 +93,14 @@ pub fn stop(things: &Things, name: &str) -> Outcome {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MirrorGet {
-    key: String,
+    key: Key,
     #[serde(default)]
     sync: bool,
 }
 
 pub async fn mirror_get(asked: Asked<'_>) -> Outcome {
     let MirrorGet { key, sync } = asked.arguments()?;
-    found(mirror(&asked, sync).await?.get(&key).as_deref())
+    found(mirror(&asked, sync).await?.get(&key.0).as_deref())
 }
 
 #[derive(Deserialize)]
@@ -112,7 +113,7 @@ struct MirrorKeys {
 pub async fn mirror_keys(asked: Asked<'_>) -> Outcome {
     let MirrorKeys { sync } = asked.arguments()?;
     let entries = mirror(&asked, sync).await?.list("");
-    let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    let keys: Vec<_> = entries.iter().map(|entry| entry.key.to_string()).collect();
     Ok(json!({"keys": keys}))
 }
 

@@ -99,7 +99,7 @@ impl Watch {
         match message.event.as_str() {
             "put" | "delete" => {
                 let event: WatchEvent = serde_json::from_str(&message.data)?;
-                if !is_of_api_clients(&event.key) {
+                if !event.key.text().is_some_and(is_of_api_clients) {
                     match event_of(event) {
                         Ok(event) => place.pending.push(event),
                         Err(why) => return Ok(Some(why)),

@@ -5,6 +5,7 @@ import type { AuditLine } from "quorate";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { addressOf, route, setQuery } from "../../state/route.js";
 import { isChange, useTrail } from "../../state/trail.js";
+import { nameIn } from "../../text/named.js";
 import { counted, grouped } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -21,7 +22,7 @@ const SHOWN = [
 
 /** The view. */
 export function AuditView() {
-  const key = route.value.query.get("key") ?? "";
+  const key = nameIn(route.value.query, "key") ?? "";
   const [typed, setTyped] = useState(key);
   const field = useRef<HTMLInputElement>(null);
   useShortcuts([{ keys: "/", what: "Another key", group: "Access", run: () => field.current?.select() }]);

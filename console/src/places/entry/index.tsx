@@ -16,6 +16,7 @@ import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, guardLeaving, route } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { nameIn } from "../../text/named.js";
 import { confirm } from "../../ui/confirm.js";
 import { Editor } from "../../ui/editor.js";
 import { KeyHeading, KeyTabs, NoKeyNamed } from "../../ui/key-heading.js";
@@ -36,7 +37,7 @@ const CHECK_PAUSE_MS = 250;
 
 /** The place. */
 export default function EntryPlace() {
-  const key = route.value.query.get("key") ?? "";
+  const key = nameIn(route.value.query, "key") ?? "";
   return (
     <Page
       title={key === "" ? "Entry" : key}

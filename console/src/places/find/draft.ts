@@ -10,6 +10,7 @@ import { type Clause, type Condition, OPERATORS, parseCondition } from "../../ap
 import { compactJson, storedJson } from "../../json/format.js";
 import { type Json, scanJson } from "../../json/scan.js";
 import type { Query } from "../../state/route.js";
+import { nameIn } from "../../text/named.js";
 
 /** Of which type the value of a comparison is. */
 export const TYPES = [
@@ -230,7 +231,7 @@ export function soughtIn(query: URLSearchParams): Sought | undefined {
     return undefined;
   }
   return {
-    prefix: query.get("prefix") ?? "",
+    prefix: nameIn(query, "prefix") ?? "",
     match: match === "any" ? "any" : "all",
     conditions: query.getAll("where").flatMap((words) => conditionOfWords(words) ?? []),
     orderBy: (query.get("order") ?? "").split(",").filter((field) => field !== ""),

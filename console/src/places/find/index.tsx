@@ -8,6 +8,7 @@ import { useRef, useState } from "preact/hooks";
 import { OPERATORS } from "../../api/keys.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { route, setQuery } from "../../state/route.js";
+import { nameIn } from "../../text/named.js";
 import { Icon } from "../../ui/icon.js";
 import { Page } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
@@ -40,7 +41,7 @@ export default function FindPlace() {
   };
   return (
     <Page title="Find" isTall>
-      <Builder key={address} first={draftOf(sought, query.get("prefix") ?? "")} onSearch={search} />
+      <Builder key={address} first={draftOf(sought, nameIn(query, "prefix") ?? "")} onSearch={search} />
       {sought === undefined ? (
         <Empty title="Say what you look for">
           <p>

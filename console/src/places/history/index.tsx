@@ -15,6 +15,7 @@ import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
 import { isChange, useTrail } from "../../state/trail.js";
+import { nameIn } from "../../text/named.js";
 import { counted, grouped } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { Difference } from "../../ui/difference.js";
@@ -29,7 +30,7 @@ import { TrailTable } from "./trail-table.js";
 
 /** The place. */
 export default function HistoryPlace() {
-  const key = route.value.query.get("key") ?? "";
+  const key = nameIn(route.value.query, "key") ?? "";
   return (
     <Page
       title={key === "" ? "History" : `History of ${key}`}

@@ -11,6 +11,7 @@ import { identity, readablePrefixes } from "../../state/identity.js";
 import { useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { nameIn } from "../../text/named.js";
 import { counted } from "../../text/words.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -24,7 +25,7 @@ const DELIMITER = "/";
 /** The place. */
 export default function KeysPlace() {
   const { query } = route.value;
-  const prefix = query.get("prefix") ?? "";
+  const prefix = nameIn(query, "prefix") ?? "";
   const where = query.getAll("where");
   const delimiter = query.get("delimiter") ?? DELIMITER;
   const [isCreating, setCreating] = useState(false);

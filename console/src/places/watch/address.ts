@@ -4,6 +4,7 @@ import type { Part } from "quorate";
 import { type Condition, parseCondition } from "../../api/keys.js";
 import type { Watched } from "../../api/watch.js";
 import type { Query } from "../../state/route.js";
+import { nameIn } from "../../text/named.js";
 
 /** What is watched, in words as they are typed. */
 export interface Wish {
@@ -19,11 +20,11 @@ export interface Wish {
 
 /** What the address says. */
 export function wishOf(query: URLSearchParams): Wish {
-  const key = query.get("key");
+  const key = nameIn(query, "key");
   const events = query.get("events");
   return {
     isKey: key !== null,
-    text: key ?? query.get("prefix") ?? "",
+    text: key ?? nameIn(query, "prefix") ?? "",
     events: events === "put" || events === "delete" ? events : "",
     where: query.getAll("where"),
     part: query.get("part") ?? "",

@@ -8,14 +8,14 @@ use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta};
 use serde_json::value::RawValue;
 
 /// An entry as answers show it, evaluated at `clock`.
-pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
+pub fn entry_view(key: impl AsRef<[u8]>, entry: &Entry, clock: ClusterMillis) -> EntryView {
     let json = match entry.value.kind {
         ContentKind::Json => json_text(&entry.value.data),
         ContentKind::Bytes => None,
     };
     let meta = &entry.meta;
     EntryView {
-        key: key.to_owned(),
+        key: key.as_ref().into(),
         // Text that is stored as JSON was checked when it came in. Should it not be JSON, its bytes are still the truth.
         value_base64: json.is_none().then(|| STANDARD.encode(&entry.value.data)),
         content_type: content_type(entry.value.kind),

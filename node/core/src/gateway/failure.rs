@@ -10,11 +10,10 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{Entry, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
+use quorate_store::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;
 use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
-use crate::gateway::text;
 use crate::gateway::text::quoted;
 use crate::gateway::{entry_view, failed};
 use crate::limits;
@@ -172,13 +171,13 @@ impl Failure {
     }
 
     /// A key without an entry.
-    pub fn no_entry(key: &str, at: ReadPosition) -> Self {
+    pub fn no_entry(key: &Key, at: ReadPosition) -> Self {
         let detail = format!("there is no entry with the key {}", quoted(key));
         Self::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
     }
 
     /// A read of an entry that has none of the tags in `If-Match`.
-    pub fn unwanted_version(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+    pub fn unwanted_version(key: &Key, entry: &Entry, at: ReadPosition) -> Self {
         // The cas of a locked entry is the key of its lock.
         let detail = match entry.meta.cas_shown_at(at.clock) {
             Some(cas) => format!("{} has cas {cas}, which is not in If-Match", quoted(key)),
@@ -190,7 +189,9 @@ impl Failure {
     }
 
     /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
-    pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
+    /// `key` is the name of what the command was about.
+    pub fn from_rejection(key: impl AsRef<[u8]>, reply: &Reply, rejection: &Rejection) -> Self {
+        let key = key.as_ref();
         let detail = explain(key, reply.clock, rejection);
         let mut failure =
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
@@ -212,8 +213,8 @@ impl Failure {
     /// A step of a transaction that was refused, and all of the transaction with it.
     pub fn from_step(reply: &Reply, rejected: &StepRejected) -> Self {
         let StepRejected { pointer, key, why } = rejected;
-        let key = key.as_ref().map(text::shown).unwrap_or_default();
-        let mut failure = Self::from_rejection(&key, reply, why).below(pointer);
+        let key = key.as_ref().map(Key::as_bytes).unwrap_or_default();
+        let mut failure = Self::from_rejection(key, reply, why).below(pointer);
         // Not of one step: all that the steps read, write and show is in memory at once.
         if let Rejection::TooMuch { limit } = why
             && pointer.is_empty()

@@ -10,10 +10,10 @@ use quorate_store::types::{
 };
 
 use crate::gateway::failed;
-use crate::gateway::text::{self, quoted};
+use crate::gateway::text::quoted;
 
 /// A rejection for people: why the entry at `key` did not change.
-pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String {
+pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejection) -> String {
     let shown = quoted(key);
     match rejection {
         Rejection::AlreadyExists { .. } => format!("{shown} already exists"),
@@ -49,7 +49,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         }
         Rejection::NotUnique { fields, key } => {
             let fields: Vec<_> = fields.iter().map(field_text).collect();
-            let (fields, other) = (fields.join(", "), quoted(&text::shown(key)));
+            let (fields, other) = (fields.join(", "), quoted(&**key));
             format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
         }
         Rejection::PreconditionRequired => {
@@ -182,7 +182,7 @@ pub fn beyond(rejection: &Rejection) -> Option<QuotaExceeded> {
     let BeyondQuota { subject, what, bound, used, .. } = &**beyond;
     let (principal, prefix) = match subject {
         QuotaSubject::Principal(name) => (Some(name.clone()), None),
-        QuotaSubject::Prefix(prefix) => (None, Some(String::from_utf8_lossy(prefix).into_owned())),
+        QuotaSubject::Prefix(prefix) => (None, Some(prefix.as_slice().into())),
         QuotaSubject::Default => (None, None),
     };
     Some(QuotaExceeded { principal, prefix, counts: counted(*what).to_owned(), bound: *bound, used: *used })
@@ -193,10 +193,9 @@ fn explain_quota(beyond: &BeyondQuota) -> String {
     let BeyondQuota { subject, is_own, what, bound, used } = beyond;
     let what = counted(*what);
     let (whose, how) = match subject {
-        QuotaSubject::Prefix(prefix) => (
-            format!("the prefix {}", quoted(&String::from_utf8_lossy(prefix))),
-            "remove some, or have the quota raised",
-        ),
+        QuotaSubject::Prefix(prefix) => {
+            (format!("the prefix {}", quoted(prefix)), "remove some, or have the quota raised")
+        }
         QuotaSubject::Principal(name) if *is_own => {
             (format!("the user {}", quoted(name)), "give some up, or have the quota raised")
         }

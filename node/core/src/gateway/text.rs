@@ -1,30 +1,60 @@
-//! Names as text: stored keys shown, names in paths decoded.
+//! Names as text: for people, and in paths.
 //!
-//! Owns percent-encoding, both ways. Never judges a name.
+//! Owns percent-encoding, both ways, and how a name is quoted. Never judges a name, and never makes one text that is none: no two names
+//! look alike, but where one is cut for people.
 
 use std::borrow::Cow;
 
-use quorate_store::types::Key;
-
-/// A stored key as text. All keys came in as UTF-8; should one not be, it is better shown badly than not at all.
-pub fn shown(key: &Key) -> Cow<'_, str> {
-    String::from_utf8_lossy(key.as_bytes())
-}
-
-/// A key for people: quoted, escaped, cut.
-pub fn quoted(key: &str) -> String {
+/// A name for people: quoted, escaped, cut. Bytes that are no text are escaped as such.
+pub fn quoted(name: impl AsRef<[u8]>) -> String {
     const SHOWN_MAX: usize = 80;
-    let mut text: String = key.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
-    if key.chars().nth(SHOWN_MAX).is_some() {
+    let mut shown = parts(name.as_ref());
+    let mut text: String = shown.by_ref().take(SHOWN_MAX).map(|part| escaped(&part)).collect();
+    if shown.next().is_some() {
         text.push('…');
     }
     format!("`{text}`")
 }
 
+/// A part of a name.
+enum Part {
+    Character(char),
+    /// A byte that belongs to no character.
+    Byte(u8),
+}
+
+fn parts(name: &[u8]) -> impl Iterator<Item = Part> {
+    name.utf8_chunks().flat_map(|chunk| {
+        let bytes = chunk.invalid().iter().copied().map(Part::Byte);
+        chunk.valid().chars().map(Part::Character).chain(bytes)
+    })
+}
+
+fn escaped(part: &Part) -> String {
+    match part {
+        Part::Character(character) => character.escape_debug().collect(),
+        Part::Byte(byte) => format!("\\x{byte:02x}"),
+    }
+}
+
+/// Decodes percent-encoding of what has to be a text.
+pub fn percent_decode(text: &str) -> Result<Cow<'_, str>, String> {
+    as_text(percent_decode_bytes(text)?)
+}
+
+/// What was decoded, as the text that it has to be.
+pub fn as_text(decoded: Cow<'_, [u8]>) -> Result<Cow<'_, str>, String> {
+    let bad = |error: std::str::Utf8Error| format!("not UTF-8 once decoded: bad byte at {}", error.valid_up_to());
+    match decoded {
+        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(bad),
+        Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).map_err(|error| bad(error.utf8_error())),
+    }
+}
+
 /// Decodes percent-encoding. Unlike most decoders it lets no malformed escape pass as it is: two readers could take it for
 /// different keys.
-pub fn percent_decode(text: &str) -> Result<Cow<'_, str>, String> {
-    let Some(first) = text.find('%') else { return Ok(Cow::Borrowed(text)) };
+pub fn percent_decode_bytes(text: &str) -> Result<Cow<'_, [u8]>, String> {
+    let Some(first) = text.find('%') else { return Ok(Cow::Borrowed(text.as_bytes())) };
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     decoded.extend_from_slice(&bytes[..first]);
@@ -42,25 +72,23 @@ pub fn percent_decode(text: &str) -> Result<Cow<'_, str>, String> {
         decoded.push(high << 4 | low);
         at += 3;
     }
-    String::from_utf8(decoded)
-        .map(Cow::Owned)
-        .map_err(|error| format!("not UTF-8 once decoded: bad byte at {}", error.utf8_error().valid_up_to()))
+    Ok(Cow::Owned(decoded))
 }
 
 /// A name as it stands in a path; slashes stay as they are.
-pub fn path_of(name: &str) -> String {
-    encoded(name, |byte| byte == b'/')
+pub fn path_of(name: impl AsRef<[u8]>) -> String {
+    encoded(name.as_ref(), |byte| byte == b'/')
 }
 
 /// A name as one segment of a path.
-pub fn segment_of(name: &str) -> String {
-    encoded(name, |_| false)
+pub fn segment_of(name: impl AsRef<[u8]>) -> String {
+    encoded(name.as_ref(), |_| false)
 }
 
-fn encoded(name: &str, stays: impl Fn(u8) -> bool) -> String {
+fn encoded(name: &[u8], stays: impl Fn(u8) -> bool) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
+    for &byte in name {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
             _ if stays(byte) => text.push(char::from(byte)),
@@ -91,5 +119,16 @@ mod tests {
             assert_eq!(percent_decode(&path_of(name)).as_deref(), Ok(name));
             assert_eq!(percent_decode(&segment_of(name)).as_deref(), Ok(name));
         }
+        assert_eq!(path_of(b"a/\xFF"), "a/%FF");
+        assert_eq!(percent_decode_bytes("a/%FF").as_deref(), Ok(&b"a/\xFF"[..]));
+        assert!(percent_decode("a/%FF").is_err());
+    }
+
+    #[test]
+    fn no_two_short_names_are_quoted_alike() {
+        assert_eq!(quoted("a\n/ü"), "`a\\n/ü`");
+        assert_eq!(quoted(b"a\xFF\xE2\x82"), "`a\\xff\\xe2\\x82`");
+        assert_eq!(quoted("a\\xff"), "`a\\\\xff`");
+        assert_eq!(quoted("x".repeat(81)), format!("`{}…`", "x".repeat(80)));
     }
 }

@@ -43,7 +43,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let permission = query.text("permission");
-    let (name, prefix) = (query.text("name"), query.text("prefix"));
+    let (name, prefix) = (query.bytes("name"), query.bytes("prefix"));
     let user = query.text("user").map(Cow::into_owned);
     let permission =
         permission.and_then(|text| serde_json::from_value::<PermissionView>(text.into_owned().into()).ok());
@@ -60,10 +60,10 @@ pub async fn get(context: Context) -> Outcome {
     let (user, rights) = rights_of(&context, user)?;
     let needed = own::permission(permission);
     let allowed = match (&name, &prefix) {
-        (Some(name), _) => rights.allow(&RequiredPermission::Name(needed, name.as_bytes())),
-        (None, prefix) => rights.allow(&RequiredPermission::Prefix(needed, prefix.as_deref().unwrap_or("").as_bytes())),
+        (Some(name), _) => rights.allow(&RequiredPermission::Name(needed, name)),
+        (None, prefix) => rights.allow(&RequiredPermission::Prefix(needed, prefix.as_deref().unwrap_or_default())),
     };
-    let (name, prefix) = (name.map(Cow::into_owned), prefix.map(Cow::into_owned));
+    let (name, prefix) = (name.map(|name| name.into_owned().into()), prefix.map(|prefix| prefix.into_owned().into()));
     let answer = AccessCheckAnswer { user, permission, name, prefix, allowed, access_revision };
     command::answer(&answer, context.api.backend.position().revision, None)
 }

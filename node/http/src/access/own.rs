@@ -76,7 +76,7 @@ pub fn bounded<T>(list: &[T], pointer: &str, max: usize, what: &str, faults: &mu
 /// The grants of a role in a body.
 pub fn grants(grants: Vec<GrantView>, faults: &mut Faults) -> Vec<Grant> {
     bounded(&grants, "/grants", ROLE_GRANTS_MAX, "grants", faults);
-    for (at, _) in grants.iter().enumerate().filter(|(_, grant)| grant.prefix.len() > KEY_BYTES_MAX) {
+    for (at, _) in grants.iter().enumerate().filter(|(_, grant)| grant.prefix.as_bytes().len() > KEY_BYTES_MAX) {
         faults.add(format!("/grants/{at}/prefix"), format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
     }
     let grant =
@@ -115,8 +115,7 @@ pub fn grants_view(grants: &[Grant]) -> Vec<GrantView> {
             Permission::Backup => PermissionView::Backup,
             Permission::Monitor => PermissionView::Monitor,
         },
-        // All of them came in as UTF-8.
-        prefix: String::from_utf8_lossy(&grant.prefix).into_owned(),
+        prefix: grant.prefix.as_slice().into(),
     };
     grants.iter().map(view).collect()
 }

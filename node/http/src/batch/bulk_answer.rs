@@ -6,10 +6,10 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Rejection, Shown, Written};
+use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Key, Rejection, Shown, Written};
 
 use crate::batch::bulk_body::BulkOp;
-use crate::gateway::{failed, rejection, text};
+use crate::gateway::{failed, rejection};
 use crate::limits;
 use crate::output::render;
 
@@ -58,30 +58,30 @@ impl BulkTally {
 
     /// Adds the item at `n`; false where it was not decided.
     pub fn add(&mut self, n: usize, op: &BulkOp, item: &BulkItem, clock: ClusterMillis) -> bool {
-        let key = text::shown(&op.op.key);
+        let key = &op.op.key;
         match &item.outcome {
             ItemOutcome::Written(written) => {
                 self.applied += 1;
                 if !self.minimal {
-                    self.applied_item(n, &key, written, item.revision, clock);
+                    self.applied_item(n, key, written, item.revision, clock);
                 }
             }
             ItemOutcome::Rejected(why) if is_skip(&op.op.change, why) => {
                 self.skipped += 1;
                 if !self.minimal {
-                    self.refused_item(n, &key, "skipped", why, item.revision, clock);
+                    self.refused_item(n, key, "skipped", why, item.revision, clock);
                 }
             }
             ItemOutcome::Rejected(why) => {
                 self.failed += 1;
-                self.refused_item(n, &key, "failed", why, item.revision, clock);
+                self.refused_item(n, key, "failed", why, item.revision, clock);
             }
             ItemOutcome::Deferred => return false,
         }
         true
     }
 
-    fn applied_item(&mut self, n: usize, key: &str, written: &Written, revision: u64, clock: ClusterMillis) {
+    fn applied_item(&mut self, n: usize, key: &Key, written: &Written, revision: u64, clock: ClusterMillis) {
         let has_room = self.has_room();
         let out = self.open(n, key, "applied", revision);
         render::what_was_written(out, key, written, clock, has_room);
@@ -91,7 +91,7 @@ impl BulkTally {
     fn refused_item(
         &mut self,
         n: usize,
-        key: &str,
+        key: &Key,
         outcome: &str,
         why: &Rejection,
         revision: u64,
@@ -109,12 +109,12 @@ impl BulkTally {
     }
 
     /// The fields that each item has, without the closing brace.
-    fn open(&mut self, n: usize, key: &str, outcome: &str, revision: u64) -> &mut Vec<u8> {
+    fn open(&mut self, n: usize, key: &Key, outcome: &str, revision: u64) -> &mut Vec<u8> {
         let out = &mut self.out;
         out.extend_from_slice(if out.len() > HEAD_BYTES { b",{\"n\":" } else { b"{\"n\":" });
         render::number(out, n as u64);
-        out.extend_from_slice(b",\"key\":");
-        render::string(out, key);
+        out.push(b',');
+        render::key(out, key);
         out.extend_from_slice(b",\"outcome\":\"");
         out.extend_from_slice(outcome.as_bytes());
         out.push(b'"');
@@ -152,7 +152,7 @@ fn is_skip(change: &Change, why: &Rejection) -> bool {
 }
 
 /// Why something was refused, as fields of an item: what a problem document would say. `place` points to the operation.
-fn refusal(out: &mut Vec<u8>, key: &str, why: &Rejection, clock: ClusterMillis, place: &str, has_room: bool) {
+fn refusal(out: &mut Vec<u8>, key: &Key, why: &Rejection, clock: ClusterMillis, place: &str, has_room: bool) {
     let code = rejection::rejection_code(why);
     render::field(out, "status", code.status().into());
     out.extend_from_slice(b",\"code\":");
@@ -180,7 +180,7 @@ mod tests {
     use quorate_api::{BulkAnswer, BulkOutcome};
     use quorate_store::document::{Criteria, Excerpt, Unmet};
     use quorate_store::rules::RuleFault;
-    use quorate_store::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Value, WriteOp};
+    use quorate_store::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
 
     use super::*;
 

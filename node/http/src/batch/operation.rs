@@ -24,7 +24,7 @@ pub async fn perform(
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: parsed.shows_entry() };
     let key = parsed.key;
     match parsed.step {
-        Step::Write(op) => write::perform(caller, &key.text, op, manner, request_id, deadline).await,
+        Step::Write(op) => write::perform(caller, &key, op, manner, request_id, deadline).await,
         Step::Get(_) | Step::Txn(_) | Step::List(_) | Step::Remove(_) | Step::Branch(_) => {
             read::perform(caller, &key, deadline).await
         }
@@ -37,7 +37,7 @@ pub async fn perform_in_turn(call: &Call, parsed: ParsedOp, wait: Duration) -> R
     match parsed.step {
         Step::Write(op) => {
             let reply = entry_lock::lock(call, op, wait).await?;
-            write::answer(&parsed.key.text, &reply, manner, false)
+            write::answer(&parsed.key, &reply, manner, false)
         }
         Step::Get(_) | Step::Txn(_) | Step::List(_) | Step::Remove(_) | Step::Branch(_) => {
             read::perform(&call.caller(), &parsed.key, call.deadline).await

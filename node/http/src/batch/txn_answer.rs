@@ -3,10 +3,10 @@
 //! Owns the JSON of `quorate_api::TxnAnswer`, to which the tests hold it. Knows of the request what its shape says.
 
 use quorate_api::OpKind;
-use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepReply, TxnReply};
+use quorate_store::types::{CheckFailed, ClusterMillis, Key, Reply, Shown, StepReply, TxnReply};
 
 use crate::batch::txn_body::{Shape, StepShape};
-use crate::gateway::{failed, rejection, text};
+use crate::gateway::{failed, rejection};
 use crate::output::render;
 
 /// The whole answer. `None` where it is not the answer to this request.
@@ -58,19 +58,17 @@ fn branch(out: &mut Vec<u8>, shape: &Shape, done: &TxnReply, place: &str, at: At
 fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepReply, place: &str, at: At) -> Option<()> {
     match (step, result) {
         (StepShape::Op(OpKind::Get, key), StepReply::Got(entry)) => {
-            let key = text::shown(key);
-            open(out, OpKind::Get, &key);
+            open(out, OpKind::Get, key);
             out.extend_from_slice(b",\"entry\":");
             match entry {
-                Some(entry) => render::shown(out, &key, entry, at.clock, true),
+                Some(entry) => render::shown(out, key, entry, at.clock, true),
                 None => out.extend_from_slice(b"null"),
             }
         }
         (StepShape::Op(kind, key), StepReply::Written(written)) => {
-            let key = text::shown(key);
-            open(out, *kind, &key);
+            open(out, *kind, key);
             render::token(out, "revision", at.revision);
-            render::what_was_written(out, &key, written, at.clock, true);
+            render::what_was_written(out, key, written, at.clock, true);
         }
         (StepShape::Txn(shape), StepReply::Txn(done)) => {
             out.extend_from_slice(b"{\"op\":\"txn\",");
@@ -82,11 +80,11 @@ fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepReply, place: &
     Some(())
 }
 
-fn open(out: &mut Vec<u8>, kind: OpKind, key: &str) {
+fn open(out: &mut Vec<u8>, kind: OpKind, key: &Key) {
     out.extend_from_slice(b"{\"op\":");
     render::json(out, &kind);
-    out.extend_from_slice(b",\"key\":");
-    render::string(out, key);
+    out.push(b',');
+    render::key(out, key);
 }
 
 fn check_failed(
@@ -97,19 +95,19 @@ fn check_failed(
     clock: ClusterMillis,
 ) -> Option<()> {
     let CheckFailed { at, why } = check;
-    let key = text::shown(shape.checks.get(*at as usize)?);
+    let key = shape.checks.get(*at as usize)?;
     let pointer = format!("{place}/if/{at}");
     out.extend_from_slice(b"{\"pointer\":");
     render::string(out, &pointer);
-    out.extend_from_slice(b",\"key\":");
-    render::string(out, &key);
+    out.push(b',');
+    render::key(out, key);
     out.extend_from_slice(b",\"detail\":");
-    render::string(out, &rejection::explain(&key, clock, why));
+    render::string(out, &rejection::explain(key, clock, why));
     render::failed(out, &failed::below(why, &pointer));
     // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
     if let Some(current @ Shown::Whole(_)) = why.current() {
         out.extend_from_slice(b",\"current\":");
-        render::shown(out, &key, current, clock, true);
+        render::shown(out, key, current, clock, true);
     }
     out.push(b'}');
     Some(())
@@ -119,7 +117,7 @@ fn check_failed(
 mod tests {
     use quorate_api::{TxnAnswer, TxnResult};
     use quorate_store::document::Unmet;
-    use quorate_store::types::{ContentKind, Entry, EntryMeta, Key, Outcome, Rejection, Value, Written};
+    use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Value, Written};
 
     use super::*;
 
@@ -187,7 +185,7 @@ mod tests {
             assert!(parsed.succeeded && parsed.failed.is_empty());
             let TxnResult::Txn(nested) = &parsed.results[4] else { panic!("{parsed:?}") };
             let failed = &nested.failed[0];
-            assert_eq!((failed.pointer.as_str(), failed.key.as_str()), ("/then/4/if/1", "y\""));
+            assert_eq!((failed.pointer.as_str(), failed.key.text()), ("/then/4/if/1", Some("y\"")));
             assert_eq!(failed.failed[0].pointer, "/then/4/if/1/if/0");
             assert!(failed.current.is_some());
         }

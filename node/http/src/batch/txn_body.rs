@@ -12,6 +12,7 @@ use quorate_store::types::{Check, Expect, Key, Step, Txn, TxnFault};
 use serde_json::value::RawValue;
 
 use crate::gateway::failure::Failure;
+use crate::gateway::text::quoted;
 use crate::input::extract::Faults;
 use crate::input::json::{self, JsonFault};
 use crate::input::{criteria, json_body, key};
@@ -80,6 +81,7 @@ impl Reader {
         match txn.fault() {
             None => {}
             Some(TxnFault::KeyTwice { key, pointer }) => {
+                let key = quoted(&key);
                 let detail = format!(
                     "{key} is written before on this way; a transaction is one revision, which has one version of each key"
                 );
@@ -145,7 +147,7 @@ impl Reader {
             return self.nested(raw, depth + 1).map(|(txn, shape)| (Step::Txn(txn), StepShape::Txn(shape)));
         }
         let parsed = ParsedOp::read_part(raw.get().as_bytes(), Container::Txn, &mut self.faults)?;
-        Some((parsed.step, StepShape::Op(parsed.kind, parsed.key.key)))
+        Some((parsed.step, StepShape::Op(parsed.kind, parsed.key)))
     }
 
     fn nested(&mut self, raw: &RawValue, depth: usize) -> Option<(Txn, Shape)> {
@@ -166,7 +168,7 @@ fn check_of(check: &TxnCheck, faults: &mut Faults) -> Option<Check> {
     if token.is_none() && exists.is_none() && condition.is_none() {
         faults.add("", "a check says at least one of cas, exists and if");
     }
-    let key = key::read(key.into(), "/key", faults);
+    let key = key::read(key.as_bytes(), "/key", faults);
     let token = token.as_deref().map(|text| cas(text, faults));
     // The body was read as a frame: what stands in it was not checked to be strict JSON yet.
     for (at, JsonText(item)) in condition.iter().flatten().enumerate() {
@@ -177,7 +179,7 @@ fn check_of(check: &TxnCheck, faults: &mut Faults) -> Option<Check> {
     }
     let condition = criteria::list(condition.as_deref(), "/if", faults);
     let expect = expected(token.flatten(), *exists, faults);
-    Some(Check { key: key?.key, expect, condition: condition? })
+    Some(Check { key: key?, expect, condition: condition? })
 }
 
 /// What a check says of the entry being there, and of its token.
@@ -265,7 +267,7 @@ mod tests {
     fn a_key_is_written_once_on_each_way() {
         let twice =
             fault(r#"{"then":[{"op":"remove","key":"a"},{"op":"txn","else":[{"op":"touch","key":"a","ttl_ms":0}]}]}"#);
-        assert!(twice.contains("\"/then/1/else/0\"") && twice.contains("a is written before"), "{twice}");
+        assert!(twice.contains("\"/then/1/else/0\"") && twice.contains("`a` is written before"), "{twice}");
         assert!(read(r#"{"then":[{"op":"remove","key":"a"}],"else":[{"op":"remove","key":"a"}]}"#).is_ok());
     }
 

@@ -2,10 +2,12 @@
 //!
 //! Owns the reading of their bodies and their answers. When a session is over is decided where commands are applied.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use quorate_api::{
-    Applied, ErrorCode, LockState, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX,
-    SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed,
-    SessionRequest, SessionView,
+    Applied, ErrorCode, LockState, Name, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer,
+    SESSIONS_RENEWED_MAX, SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList,
+    SessionRenewed, SessionRequest, SessionView,
 };
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::limits::{
@@ -27,7 +29,7 @@ use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::renew::renew as renew_sessions;
 use crate::gateway::scan::scan;
-use crate::gateway::{propose, rejection, text};
+use crate::gateway::{propose, rejection};
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::decimal;
 use crate::input::json;
@@ -269,11 +271,13 @@ fn holds_of(held: &SessionHeld) -> SessionHolds {
         let in_space = held.locks.iter().filter(move |(lock, _)| lock.space == space);
         in_space.map(|(lock, at)| hold_of(lock, *at)).collect()
     };
+    let names = || held.keys.iter().map(|key| Name::from(key.as_bytes()));
     SessionHolds {
         locks: of(LockSpace::Lock),
         elections: of(LockSpace::Election),
         barriers: held.barriers.iter().map(ToString::to_string).collect(),
-        keys: held.keys.iter().map(|key| text::shown(key).into_owned()).collect(),
+        keys: names().filter_map(|name| name.text().map(str::to_owned)).collect(),
+        keys_base64: names().filter(|name| name.text().is_none()).map(|name| STANDARD.encode(name)).collect(),
         tasks: held.tasks.iter().map(|(queue, id)| format!("{queue}/{id}")).collect(),
         count: held.row.attached.into(),
     }

@@ -117,7 +117,7 @@ impl Faults {
 /// A query string, taken apart. Handlers take what they know; [`Query::finish`] refuses the rest.
 #[derive(Debug, Default)]
 pub struct Query<'a> {
-    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    pairs: Vec<(Cow<'a, str>, Cow<'a, [u8]>)>,
     /// Faults so far; handlers add theirs.
     pub faults: Faults,
 }
@@ -140,7 +140,7 @@ impl<'a> Query<'a> {
 
     fn push(&mut self, item: &'a str) {
         let (name, value) = item.split_once('=').unwrap_or((item, ""));
-        let Ok(name) = decode(name) else {
+        let Ok(name) = decode(name).and_then(text::as_text) else {
             self.faults.add("query", "a parameter name is not valid percent-encoded UTF-8");
             return;
         };
@@ -153,8 +153,14 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Takes a parameter as text.
+    /// Takes a parameter as text; notes a fault where it is none.
     pub fn text(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        let bytes = self.bytes(name)?;
+        text::as_text(bytes).map_err(|why| self.faults.add(format!("query:{name}"), why)).ok()
+    }
+
+    /// Takes a parameter that may be any bytes: a name, or a part of one.
+    pub fn bytes(&mut self, name: &str) -> Option<Cow<'a, [u8]>> {
         let at = self.pairs.iter().position(|(known, _)| known == name)?;
         Some(self.pairs.remove(at).1)
     }
@@ -207,11 +213,11 @@ impl<'a> Query<'a> {
 }
 
 /// Decodes a part of a query string, `+` as a space.
-fn decode(text: &str) -> Result<Cow<'_, str>, String> {
+fn decode(text: &str) -> Result<Cow<'_, [u8]>, String> {
     if text.contains('+') {
-        return text::percent_decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()));
+        return text::percent_decode_bytes(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()));
     }
-    text::percent_decode(text)
+    text::percent_decode_bytes(text)
 }
 
 #[cfg(test)]
@@ -245,9 +251,13 @@ mod tests {
 
     #[test]
     fn values_are_decoded() {
-        let mut query = Query::parse(Some("prefix=a%2Fb+c%2B&flag"));
+        let mut query = Query::parse(Some("prefix=a%2Fb+c%2B&flag&start=%FF+&cursor=%FF"));
+        assert_eq!(query.bytes("start").as_deref(), Some(&b"\xFF "[..]));
         assert_eq!(query.text("prefix").as_deref(), Some("a/b c+"));
         assert!(query.flag("flag"));
-        assert!(query.finish().is_ok());
+        assert!(query.faults.is_empty());
+        assert_eq!(query.text("cursor"), None);
+        let failure = format!("{:?}", query.finish().expect_err("no text"));
+        assert!(failure.contains("query:cursor") && failure.contains("not UTF-8"), "{failure}");
     }
 }

@@ -15,7 +15,6 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
-use crate::gateway::text;
 use crate::input::cursor::AuditCursor;
 use crate::input::extract::Query;
 use crate::input::key;
@@ -51,7 +50,7 @@ pub async fn get(context: Context) -> Outcome {
     drop(wanted);
     // It is a search: what it looks at is all that was changed, and not what it finds.
     context.costs_a_find()?;
-    let name = text::shown(&query.key).into_owned();
+    let name = query.key.as_bytes().into();
     let page = scan(&context, move |backend| backend.audit(&query)).await?;
     let answer = AuditAnswer {
         key: name,
@@ -66,7 +65,7 @@ pub async fn get(context: Context) -> Outcome {
 
 fn parsed(text: Option<&str>) -> Result<AuditQuery, Failure> {
     let mut query = Query::parse(text);
-    let key = query.text("key");
+    let key = query.bytes("key");
     if key.is_none() {
         query.faults.add("query:key", "missing; name the key whose changes are wanted");
     }
@@ -84,7 +83,7 @@ fn parsed(text: Option<&str>) -> Result<AuditQuery, Failure> {
         }
     });
     query.finish()?;
-    let key = key.ok_or_else(|| Failure::invalid("query:key", "missing"))?.key;
+    let key = key.ok_or_else(|| Failure::invalid("query:key", "missing"))?;
     // Bounded a few lines above.
     Ok(AuditQuery {
         key,

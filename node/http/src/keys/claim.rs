@@ -20,10 +20,10 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan;
-use crate::gateway::{entry_view, propose, text};
-use crate::input::criteria;
+use crate::gateway::{entry_view, propose};
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
+use crate::input::{criteria, key};
 use crate::keys::op_body::lock_time;
 use crate::keys::{find_body, matching};
 use crate::output::response::Outcome;
@@ -72,7 +72,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
 fn checked(request: ClaimRequest) -> Result<ClaimOp, Failure> {
     let mut faults = Faults::default();
     let ClaimRequest { prefix, criteria, order_by, limit, lock_ms, patch, guard, .. } = request;
-    find_body::check_prefix(&prefix, &mut faults);
+    key::check_prefix(prefix.as_bytes(), "/prefix", &mut faults);
     let criteria = criteria::list(criteria.as_deref(), "/where", &mut faults);
     let order = find_body::order_by(&order_by.unwrap_or_default(), &mut faults);
     let limit = faults.within("/limit", limit, 1..=CLAIM_LIMIT_MAX).unwrap_or(1);
@@ -101,12 +101,11 @@ fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
 
 /// An entry as it is for who claimed it: with the key to its lock. In the kept answer to a retry the value may be compacted.
 fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
-    let key = text::shown(key);
     let view = match shown {
-        Shown::Whole(entry) => entry_view::entry_view(&key, entry, clock),
+        Shown::Whole(entry) => entry_view::entry_view(key, entry, clock),
         Shown::Bare { meta, kind } => {
             let entry = Entry { meta: *meta, value: Value { kind: *kind, data: Vec::new() } };
-            EntryView { value: None, value_base64: None, ..entry_view::entry_view(&key, &entry, clock) }
+            EntryView { value: None, value_base64: None, ..entry_view::entry_view(key, &entry, clock) }
         }
     };
     EntryView { cas: Some(quorate_api::Cas::new(shown.meta().cas)), ..view }

@@ -241,7 +241,7 @@ fn index_view(rule: &IndexRule, stage: &IndexStage) -> IndexView {
 
 /// Why an index cannot be, for people.
 fn explain(why: &IndexFailure) -> String {
-    let shown = |key: &Key| quoted(&text::shown(key));
+    let shown = |key: &Key| quoted(key);
     match why {
         IndexFailure::NotUnique(first, second) => {
             format!("{} and {} have the same values in its fields", shown(first), shown(second))

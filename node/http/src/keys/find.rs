@@ -14,7 +14,6 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
-use crate::gateway::text;
 use crate::input::cursor::FindCursor;
 use crate::input::json_body::Json;
 use crate::keys::find_body::{Kind, ParsedFind};
@@ -171,7 +170,7 @@ fn render_entries(out: &mut Vec<u8>, page: &FindPage) {
         if position > 0 {
             out.push(b',');
         }
-        render::open_entry(out, &text::shown(&found.key), &found.entry, page.at.clock, found.has_value);
+        render::open_entry(out, &found.key, &found.entry, page.at.clock, found.has_value);
         out.push(b'}');
     }
     out.push(b']');

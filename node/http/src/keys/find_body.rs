@@ -3,20 +3,19 @@
 //! Owns the reading of a query with a pointer to every fault, and what a cursor has to fit to. The names are those of
 //! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
-use quorate_api::{CountRequest, FindRequest, ReadConsistency};
+use quorate_api::{CountRequest, FindRequest, Name, ReadConsistency};
 use quorate_store::codec;
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Order, OrderField, Projection};
-use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_store::types::Revision;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::app::Consistency;
 use crate::gateway::failure::Failure;
-use crate::input::criteria;
 use crate::input::cursor::FindCursor;
 use crate::input::extract::Faults;
+use crate::input::{criteria, key};
 use crate::keys::read;
 use crate::limits;
 
@@ -72,8 +71,8 @@ impl ParsedFind {
 
     /// Checks what both have in common.
     fn of(request: &FindRequest, wanted: Wanted, order: &[String], mut faults: Faults) -> Result<Self, Failure> {
-        let prefix = request.prefix.as_deref().unwrap_or("");
-        check_prefix(prefix, &mut faults);
+        let prefix = request.prefix.as_ref().map(Name::as_bytes).unwrap_or_default();
+        key::check_prefix(prefix, "/prefix", &mut faults);
         let criteria = criteria::list(request.criteria.as_deref(), "/where", &mut faults).unwrap_or_default();
         let consistency = request.consistency.map(|consistency| match consistency {
             ReadConsistency::Linearizable => "linearizable",
@@ -90,7 +89,7 @@ impl ParsedFind {
             (None, None) => (None, FindMoment::Now),
         };
         let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
-        let prefix = prefix.as_bytes().to_vec();
+        let prefix = prefix.to_vec();
         let query = FindQuery { prefix, criteria, wanted, moment, after, bounds, may_walk_past: false };
         Ok(Self { query, consistency, hash })
     }
@@ -109,13 +108,6 @@ fn cursor_of(text: &str, revision: Option<Revision>, hash: u64, faults: &mut Fau
         faults.add("/revision", detail);
     }
     Some(cursor)
-}
-
-/// Checks the beginning of keys.
-pub fn check_prefix(prefix: &str, faults: &mut Faults) {
-    if prefix.len() > KEY_BYTES_MAX {
-        faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
-    }
 }
 
 /// The fields to order by.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorate_api::{Problem, WriteAnswer};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};
+use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, Key, SessionId, Value, WriteOp};
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
@@ -21,8 +21,7 @@ use crate::gateway::scan;
 use crate::input::conditions::Precondition;
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::{BodyKind, body_kind};
-use crate::input::key::{self, NamedKey};
-use crate::input::{body, criteria, headers};
+use crate::input::{body, criteria, headers, key};
 use crate::keys::prefer::{self, Preferred};
 use crate::keys::write::Manner;
 use crate::keys::{read, write};
@@ -181,7 +180,7 @@ pub async fn delete(context: Context) -> Outcome {
 
 async fn submit(
     context: &RequestContext,
-    key: NamedKey<'_>,
+    key: Key,
     change: Change,
     precondition: &Precondition,
     default_expiry: Expiry,
@@ -196,9 +195,9 @@ async fn submit(
         return Err(Failure::invalid("query:if", why));
     }
     let expect = precondition.expect.clone();
-    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
+    let op = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
-    let done = write::perform(&context.caller(), &key.text, op, manner, &context.request_id(), context.deadline).await;
+    let done = write::perform(&context.caller(), &key, op, manner, &context.request_id(), context.deadline).await;
     let done = done.map_err(|failure| precondition.failed(failure))?;
     Ok(prefer::answer(context, done, preferred).await)
 }

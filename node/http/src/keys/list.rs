@@ -4,7 +4,6 @@
 
 use hyper::body::Bytes;
 use quorate_api::{ListAnswer, Problem};
-use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
 use quorate_store::types::{Key, Revision};
 use utoipa_axum::routes;
@@ -16,10 +15,10 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
-use crate::gateway::text;
 use crate::input::cursor::Cursor;
 use crate::input::extract::Query;
 use crate::input::headers;
+use crate::input::key::GivenRange;
 use crate::input::part::Part;
 use crate::keys::read;
 use crate::limits;
@@ -121,8 +120,7 @@ struct Range {
 /// The range from a cursor, a prefix, or start and end.
 fn range(query: &mut Query<'_>) -> Range {
     let cursor = query.text("cursor");
-    let prefix = query.text("prefix");
-    let (start, end) = (query.text("start"), query.text("end"));
+    let GivenRange { prefix, start, end } = GivenRange::take(query);
     let revision = query.number("revision");
     let reverse = query.flag("reverse");
     let part = Part::read(query);
@@ -133,21 +131,13 @@ fn range(query: &mut Query<'_>) -> Range {
         }
         return resume(&cursor, query);
     }
-    for (pointer, bound) in [("query:prefix", &prefix), ("query:start", &start), ("query:end", &end)] {
-        if bound.as_ref().is_some_and(|bound| bound.len() > KEY_BYTES_MAX) {
-            query.faults.add(pointer, format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
-        }
-    }
     let Some(prefix) = prefix else {
-        let start = start.map_or_else(Vec::new, |text| text.into_owned().into_bytes());
-        let end = end.map(|text| text.into_owned().into_bytes());
-        return Range { start, end, revision, reverse, part, from_cursor: false };
+        return Range { start: start.unwrap_or_default(), end, revision, reverse, part, from_cursor: false };
     };
     if start.is_some() || end.is_some() {
         query.faults.add("query:prefix", "cannot be combined with start or end");
     }
-    let start = prefix.into_owned().into_bytes();
-    Range { end: after_prefix(&start), start, revision, reverse, part, from_cursor: false }
+    Range { end: after_prefix(&prefix), start: prefix, revision, reverse, part, from_cursor: false }
 }
 
 fn resume(text: &str, query: &mut Query<'_>) -> Range {
@@ -179,8 +169,7 @@ fn render_page(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Vec<u8
     let is_shown = |key: &Key| part.is_none_or(|part| part.has(key.as_bytes()));
     let shown: Vec<_> = page.entries.iter().filter(|(key, _)| is_shown(key)).collect();
     let count = shown.len() as u64;
-    let entries = shown.into_iter().map(|(key, entry)| (text::shown(key), entry));
-    render::page(entries, !query.keys_only, count, cursor.as_deref(), page.at)
+    render::page(shown.into_iter(), !query.keys_only, count, cursor.as_deref(), page.at)
 }
 
 /// The cursor to what comes after this page.

@@ -19,13 +19,13 @@ use crate::described::Common;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::gateway::scan;
-use crate::gateway::{propose, text};
-use crate::input::criteria;
 use crate::input::cursor::WhereCursor;
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
-use crate::keys::{find_body, kv};
+use crate::input::{criteria, key};
+use crate::keys::kv;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
@@ -101,7 +101,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
 fn checked(request: WhereRequest, kind: Kind) -> Result<(WhereOp, u64), Failure> {
     let mut faults = Faults::default();
     let WhereRequest { prefix, criteria, condition, patch, ttl_ms, limit, cursor, guard, .. } = request;
-    find_body::check_prefix(&prefix, &mut faults);
+    key::check_prefix(prefix.as_bytes(), "/prefix", &mut faults);
     let criteria = criteria::list(Some(&criteria), "/where", &mut faults);
     let condition = criteria::list(condition.as_deref(), "/if", &mut faults);
     let change = match kind {
@@ -111,9 +111,9 @@ fn checked(request: WhereRequest, kind: Kind) -> Result<(WhereOp, u64), Failure>
     let limit = faults.within("/limit", limit, 1..=WHERE_LIMIT_MAX).unwrap_or(WHERE_LIMIT_MAX);
     let guard = guard.and_then(|guard| coordinate::guard(&guard, &mut faults));
     let parts = criteria.zip(condition).zip(change);
-    let hash = parts
-        .as_ref()
-        .map(|((criteria, condition), change)| xxh3_64(&codec::encode(&(&*prefix, criteria, condition, change))));
+    let hash = parts.as_ref().map(|((criteria, condition), change)| {
+        xxh3_64(&codec::encode(&(prefix.as_bytes(), criteria, condition, change)))
+    });
     let after = cursor.zip(hash).and_then(|(cursor, hash)| place(&cursor, hash, &mut faults));
     let (((criteria, condition), change), hash) = faults.complete(parts.zip(hash))?;
     let prefix = prefix.into_bytes();
@@ -172,15 +172,14 @@ fn answer_of(reply: &Reply, done: &WhereReply, hash: u64, dry_run: bool) -> Wher
 
 /// An entry that was not changed, told as if it had been written alone.
 pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkResult {
-    let key = text::shown(&item.key);
-    let problem: Problem = Failure::from_rejection(&key, reply, &item.why).into_problem();
+    let problem: Problem = Failure::from_rejection(&item.key, reply, &item.why).into_problem();
     let outcome = match item.why {
         Rejection::ConditionNotMet { .. } => BulkOutcome::Skipped,
         _ => BulkOutcome::Failed,
     };
     BulkResult {
         n: item.n.into(),
-        key: key.into_owned(),
+        key: item.key.as_bytes().into(),
         outcome,
         revision: reply.revision,
         cas: None,

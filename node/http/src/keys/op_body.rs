@@ -3,7 +3,6 @@
 //!
 //! Owns which fields each kind takes, and tells all that is wrong with them at once. How an operation is written is `quorate_api::Op`.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use base64::Engine;
@@ -18,8 +17,7 @@ use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
 use crate::input::headers::{decimal, request_id_fault};
 use crate::input::json::{self, JsonFault};
-use crate::input::key::{self, NamedKey};
-use crate::input::{criteria, json_body};
+use crate::input::{criteria, json_body, key};
 use crate::keys::kv;
 use crate::limits::WAIT_MS_MAX;
 
@@ -28,8 +26,8 @@ use crate::limits::WAIT_MS_MAX;
 pub struct ParsedOp {
     /// What kind it is of.
     pub kind: OpKind,
-    /// The key, as the caller wrote it.
-    pub key: NamedKey<'static>,
+    /// The key.
+    pub key: Key,
     /// What it does, apart from who asks and how.
     pub step: Step,
     /// Whether it asks for the entry as it was before.
@@ -95,8 +93,8 @@ impl ParsedOp {
         if op.wait_ms.is_some() && dry_run {
             faults.add("/wait_ms", "what is only tried does not wait");
         }
-        let key = key::read(Cow::Owned(op.key.clone()), "/key", faults);
-        let stored = key.as_ref().map(|key| key.key.clone());
+        let key = key::read(op.key.as_bytes(), "/key", faults);
+        let stored = key.clone();
         let step = match kind {
             OpKind::Get => stored.map(Step::Get),
             _ => write(op, prev, stored, faults).map(Step::Write),

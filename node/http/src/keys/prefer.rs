@@ -9,13 +9,12 @@ use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use quorate_store::state::{PastRead, ReadPosition};
-use quorate_store::types::Entry;
+use quorate_store::types::{Entry, Key};
 
 use crate::app::Consistency;
 use crate::backend::Node;
 use crate::context::RequestContext;
 use crate::input::headers;
-use crate::input::key::NamedKey;
 use crate::limits;
 use crate::output::completed::{Completed, Decided};
 use crate::output::response::Answer;
@@ -29,18 +28,18 @@ pub enum Preferred {
     /// No body.
     Minimal,
     /// The entry of this key as it is after the write.
-    Representation(NamedKey<'static>),
+    Representation(Key),
 }
 
 impl Preferred {
     /// The preference of a request that writes `key`. `asks_more`: it also asks for what only the usual answer can say.
-    pub fn of(head: &Parts, key: &NamedKey<'_>, asks_more: bool) -> Option<Self> {
+    pub fn of(head: &Parts, key: &Key, asks_more: bool) -> Option<Self> {
         if asks_more {
             return None;
         }
         match wanted(head)?.as_str() {
             "minimal" => Some(Self::Minimal),
-            "representation" => Some(Self::Representation(key.clone().into_owned())),
+            "representation" => Some(Self::Representation(key.clone())),
             _ => None,
         }
     }
@@ -74,7 +73,7 @@ pub async fn answer(context: &RequestContext, done: Completed, preferred: Option
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
         Preferred::Representation(key) => match written(&context.api.backend, key, &decided, context.deadline).await {
-            Some((entry, at)) => done.showing(&key.text, &entry, at).into_response(),
+            Some((entry, at)) => done.showing(key, &entry, at).into_response(),
             None => return done.into_response(),
         },
     };
@@ -102,16 +101,11 @@ fn without_body(done: Completed, decided: &Decided) -> Answer {
 /// The entry exactly as the write left it. Every write has a revision of its own, so a read at that revision can see no
 /// later one. `None`: it was removed, it is compacted (a retry long after), or this node has not come so far in time.
 /// The write took effect whatever becomes of this, so nothing here is an error.
-async fn written(
-    backend: &Node,
-    key: &NamedKey<'_>,
-    decided: &Decided,
-    deadline: Instant,
-) -> Option<(Entry, ReadPosition)> {
+async fn written(backend: &Node, key: &Key, decided: &Decided, deadline: Instant) -> Option<(Entry, ReadPosition)> {
     let meta = decided.meta?;
     let patience = Instant::now() + Duration::from_millis(limits::REPRESENTATION_WAIT_MS);
     backend.read_barrier(Consistency::AtLeast(decided.revision), deadline.min(patience)).await.ok()?;
-    let read = match backend.get_at(&key.key, decided.revision) {
+    let read = match backend.get_at(key, decided.revision) {
         Ok(PastRead::Found(read)) => read,
         Ok(PastRead::Compacted(_) | PastRead::Future(_)) => return None,
         Err(fault) => {
@@ -154,11 +148,10 @@ fn pieces(text: &str, separator: char) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
     use crate::input::headers::tests::head;
-    use crate::input::key;
 
     #[test]
     fn the_first_return_counts_and_what_makes_no_sense_is_passed_over() {
-        let key = key::named("k".into(), "").expect("a key");
+        let key = Key::new("k").expect("a key");
         let shape = |lines: &[&str]| {
             let headers: Vec<_> = lines.iter().map(|line| ("prefer", *line)).collect();
             match Preferred::of(&head(&headers), &key, false) {

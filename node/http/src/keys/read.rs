@@ -19,7 +19,6 @@ use crate::gateway::entry_view;
 use crate::gateway::failure::Failure;
 use crate::input::conditions::{ReadCondition, Verdict, Versions};
 use crate::input::extract::{Faults, Query};
-use crate::input::key::NamedKey;
 use crate::input::{accept, headers};
 use crate::limits;
 use crate::output::completed::Completed;
@@ -27,29 +26,29 @@ use crate::output::response::{Outcome, ok};
 use crate::timings::{self, Part};
 
 /// Reads as the request wants it.
-pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
+pub async fn read(context: &RequestContext, key: Key) -> Outcome {
     let params = ReadParams::of(context)?;
     let (backend, caller) = (&context.api.backend, context.caller());
-    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+    let wanted = requirement::on_name(Permission::Read, key.as_bytes());
     caller.admit_read(params.consistency, context.deadline, &wanted).await?;
     let read = match params.revision {
-        Some(revision) => read_past(backend, &key.key, revision)?,
-        None => read_now(context, &key.key, &params).await?,
+        Some(revision) => read_past(backend, &key, revision)?,
+        None => read_now(context, &key, &params).await?,
     };
     if params.wait.is_some() {
         // Who waited for long may have lost the right meanwhile.
         caller.check(&wanted)?;
     }
-    answer_read(context, &key.text, read, &params)
+    answer_read(context, &key, read, &params)
 }
 
 /// Reads without any requests: what an operation in JSON does.
-pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Completed, Failure> {
-    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+pub async fn perform(caller: &Caller<'_>, key: &Key, deadline: Instant) -> Result<Completed, Failure> {
+    let wanted = requirement::on_name(Permission::Read, key.as_bytes());
     caller.admit_read(Consistency::Linearizable, deadline, &wanted).await?;
-    let KeyRead { at, entry } = caller.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
-    let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
-    Ok(Completed::read(&key.text, &entry, at))
+    let KeyRead { at, entry } = caller.api.backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    let entry = entry.ok_or_else(|| Failure::no_entry(key, at))?;
+    Ok(Completed::read(key, &entry, at))
 }
 
 /// What a reader wants.
@@ -164,7 +163,7 @@ async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> R
     Ok(read)
 }
 
-fn answer_read(context: &RequestContext, key: &str, read: KeyRead, params: &ReadParams) -> Outcome {
+fn answer_read(context: &RequestContext, key: &Key, read: KeyRead, params: &ReadParams) -> Outcome {
     let KeyRead { at, entry } = read;
     let verdict = params.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {

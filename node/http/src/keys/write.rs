@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quorate_store::types::{Action, Change, Outcome, Reply, RequestId, WriteOp};
+use quorate_store::types::{Action, Change, Key, Outcome, Reply, RequestId, WriteOp};
 
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
@@ -23,7 +23,7 @@ pub struct Manner {
 /// Submits a write, or only evaluates it.
 pub async fn perform(
     caller: &Caller<'_>,
-    key: &str,
+    key: &Key,
     op: WriteOp,
     manner: Manner,
     request_id: &str,
@@ -38,7 +38,7 @@ pub async fn perform(
 }
 
 /// What a write came to, which may have created the entry.
-pub fn answer(key: &str, reply: &Reply, manner: Manner, may_create: bool) -> Result<Completed, Failure> {
+pub fn answer(key: &Key, reply: &Reply, manner: Manner, may_create: bool) -> Result<Completed, Failure> {
     match &reply.outcome {
         Outcome::Written(written) if manner.shows_entry => {
             Completed::read_by_write(key, reply, written, manner.dry_run).ok_or_else(|| confused(reply))

@@ -13,9 +13,16 @@ use crate::limits;
 /// A token as it stands in JSON and in queries.
 const CAS: &str = "(0|[1-9][0-9]{0,19})";
 
+/// What a field refers to that is a name: any bytes, most often a text.
+const NAME: &str = "#/components/schemas/Name";
+
 /// Completes a document.
 pub fn complete(document: &mut Value) {
+    if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
+        schemas.remove("Name");
+    }
     walk(document, &mut |node| {
+        say_names(node);
         say_unsigned(node);
         say_bytes(node);
         say_any_of(node);
@@ -37,6 +44,39 @@ pub fn complete(document: &mut Value) {
 
 fn children(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
+}
+
+/// A name stands in one of two fields: as a string, or in base64 where it is no text.
+fn say_names(schema: &mut Map<String, Value>) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let refers = |property: &Value| property.to_string().contains(&format!("\"{NAME}\""));
+    let names: Vec<_> = properties.iter().filter(|(_, field)| refers(field)).map(|(name, _)| name.clone()).collect();
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for name in &names {
+        let property = &mut properties[name];
+        let one_of = property.get("oneOf").and_then(Value::as_array).and_then(|options| options.last());
+        let description = property.get("description").or_else(|| one_of?.get("description")).cloned();
+        *property =
+            json!({"type": "string", "description": description.unwrap_or_default(), "maxLength": KEY_BYTES_MAX});
+        if name == "key" {
+            property["minLength"] = json!(1);
+        }
+        let detail = format!("`{name}` in base64, where it is no UTF-8: of the two one is given.");
+        let bytes_max = 4 * KEY_BYTES_MAX.div_ceil(3);
+        let mut encoded = json!({"type": "string", "description": detail, "maxLength": bytes_max});
+        if required.iter().any(|field| field == name) {
+            // For who makes one field of the two: it is always there.
+            encoded["x-instead-of"] = json!(name);
+        }
+        properties.insert(format!("{name}_base64"), encoded);
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|field| !names.iter().any(|name| field == name));
+        if required.is_empty() {
+            schema.remove("required");
+        }
+    }
 }
 
 /// Visits every object, the inner ones first, but for examples.

@@ -4,7 +4,7 @@
 
 use http::{StatusCode, header};
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Reply, Revision, Written};
+use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
 
 use crate::gateway::text;
 use crate::input::headers;
@@ -42,13 +42,13 @@ pub struct Decided {
 
 impl Completed {
     /// An entry was found.
-    pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+    pub fn read(key: &Key, entry: &Entry, at: ReadPosition) -> Self {
         let cas = entry.meta.cas_shown_at(at.clock);
         Self { json: render::read(key, entry, at), revision: at.revision, cas, decided: None, location: None }
     }
 
     /// A write took effect, or would have. `may_create`: it is of a kind that makes entries.
-    pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool, may_create: bool) -> Self {
+    pub fn write(key: &Key, reply: &Reply, written: &Written, dry_run: bool, may_create: bool) -> Self {
         // What a dry run would have made is not there to be referred to.
         let cas = written.meta.filter(|_| !dry_run).map(|meta| meta.cas);
         let Reply { index, revision, clock, replayed, .. } = *reply;
@@ -62,7 +62,7 @@ impl Completed {
 
     /// A write that leaves the value took effect, or would have, and is answered as a read of the entry after it. `None`
     /// where there is no entry.
-    pub fn read_by_write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
+    pub fn read_by_write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
         let (meta, previous) = (written.meta?, written.previous.as_ref()?);
         // Of an entry that it locked it shows the key, to who has it by this: a dry run locks nothing.
         let shown = if dry_run { meta.cas_shown_at(reply.clock) } else { Some(meta.cas) };
@@ -72,7 +72,7 @@ impl Completed {
     }
 
     /// This, with the entry in its body.
-    pub fn showing(self, key: &str, entry: &Entry, at: ReadPosition) -> Self {
+    pub fn showing(self, key: &Key, entry: &Entry, at: ReadPosition) -> Self {
         Self { location: self.location, ..Self::read(key, entry, at) }
     }
 

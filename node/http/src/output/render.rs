@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::Failed;
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Written};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Shown, Written};
 
 use crate::gateway::entry_view;
 
@@ -39,6 +39,21 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
         return;
     }
     serde_json::to_writer(out, text).expect("a string written into memory cannot fail");
+}
+
+/// Appends the key of what an object is about, as a field: in base64 and under another name where it is no text.
+pub fn key(out: &mut Vec<u8>, key: &Key) {
+    match std::str::from_utf8(key.as_bytes()) {
+        Ok(text) => {
+            out.extend_from_slice(b"\"key\":");
+            string(out, text);
+        }
+        Err(_) => {
+            out.extend_from_slice(b"\"key_base64\":\"");
+            base64(out, key.as_bytes());
+            out.push(b'"');
+        }
+    }
 }
 
 /// Appends a small thing of a wire type, where speed does not matter.
@@ -82,7 +97,7 @@ pub fn token(out: &mut Vec<u8>, name: &str, value: u64) {
 }
 
 /// An entry, without its closing brace.
-pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
+pub fn open_entry(out: &mut Vec<u8>, key: &Key, entry: &Entry, clock: ClusterMillis, with_value: bool) {
     let data = with_value.then_some(&entry.value.data[..]);
     key_and_value(out, key, data, entry.value.kind);
     metadata(out, &entry.meta, entry.meta.cas_shown_at(clock), clock);
@@ -110,7 +125,7 @@ fn metadata(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, clock: Clus
 /// it locked is not known any more.
 pub fn open_changed(
     out: &mut Vec<u8>,
-    key: &str,
+    key: &Key,
     entry: &Entry,
     clock: ClusterMillis,
     with_value: bool,
@@ -130,9 +145,9 @@ fn session(out: &mut Vec<u8>, meta: &EntryMeta) {
     }
 }
 
-fn key_and_value(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind) {
-    out.extend_from_slice(b"{\"key\":");
-    string(out, key);
+fn key_and_value(out: &mut Vec<u8>, key: &Key, data: Option<&[u8]>, kind: ContentKind) {
+    out.push(b'{');
+    self::key(out, key);
     match (kind, data) {
         (_, None) => {}
         (ContentKind::Json, Some(data)) => {
@@ -173,9 +188,9 @@ fn base64(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 /// The answer to a read: `EntryView` with `revision` and `index`.
-pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
+pub fn read(key: &Key, entry: &Entry, at: ReadPosition) -> Vec<u8> {
     let value_bytes = entry.value.data.len();
-    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.as_bytes().len() + value_bytes + value_bytes / 3);
     open_entry(&mut out, key, entry, at.clock, true);
     token(&mut out, "revision", at.revision);
     field(&mut out, "index", at.index);
@@ -184,11 +199,11 @@ pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
 }
 
 /// The answer to a write: `WriteAnswer`.
-pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<u8> {
+pub fn write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Vec<u8> {
     let previous_bytes = written.previous.as_ref().map_or(0, |shown| FRAME_BYTES + shown.value_bytes() * 4 / 3);
-    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + previous_bytes);
-    out.extend_from_slice(b"{\"key\":");
-    string(&mut out, key);
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.as_bytes().len() + previous_bytes);
+    out.push(b'{');
+    self::key(&mut out, key);
     token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
     what_was_written(&mut out, key, written, reply.clock, true);
@@ -198,7 +213,7 @@ pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
 }
 
 /// What a write left and what was there before, as fields of its answer. The value of what was before may be left out.
-pub fn what_was_written(out: &mut Vec<u8>, key: &str, written: &Written, clock: ClusterMillis, with_value: bool) {
+pub fn what_was_written(out: &mut Vec<u8>, key: &Key, written: &Written, clock: ClusterMillis, with_value: bool) {
     if let Some(meta) = &written.meta {
         write_meta(out, meta, clock);
     }
@@ -220,9 +235,9 @@ pub fn switches(out: &mut Vec<u8>, replayed: bool, dry_run: bool) {
 
 /// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it
 /// with this token.
-pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, cas: Option<u64>, previous: &Shown) -> Vec<u8> {
+pub fn read_by_write(key: &Key, reply: &Reply, meta: EntryMeta, cas: Option<u64>, previous: &Shown) -> Vec<u8> {
     let value_bytes = previous.value_bytes();
-    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.as_bytes().len() + value_bytes + value_bytes / 3);
     let (data, kind) = data_of(previous);
     key_and_value(&mut out, key, data, kind);
     metadata(&mut out, &meta, cas, reply.clock);
@@ -234,7 +249,7 @@ pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, cas: Option<u64>
 }
 
 /// An entry in an answer to a write. One without its value looks as in a listing of keys.
-pub fn shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis, with_value: bool) {
+pub fn shown(out: &mut Vec<u8>, key: &Key, shown: &Shown, clock: ClusterMillis, with_value: bool) {
     let ((data, kind), meta) = (data_of(shown), shown.meta());
     key_and_value(out, key, data.filter(|_| with_value), kind);
     metadata(out, meta, meta.cas_shown_at(clock), clock);
@@ -255,7 +270,7 @@ fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
 
 /// A page: `ListAnswer`. `entries` come in the order of the page.
 pub fn page<'a>(
-    entries: impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a Entry)>,
+    entries: impl Iterator<Item = &'a (Key, Entry)>,
     with_values: bool,
     count: u64,
     cursor: Option<&str>,
@@ -267,7 +282,7 @@ pub fn page<'a>(
         if position > 0 {
             out.push(b',');
         }
-        open_entry(&mut out, &key, entry, at.clock, with_values);
+        open_entry(&mut out, key, entry, at.clock, with_values);
         out.push(b'}');
     }
     out.push(b']');
@@ -286,7 +301,6 @@ pub fn page<'a>(
 mod tests {
     use quorate_api::{EntryView, ListAnswer, WriteAnswer};
     use quorate_store::types::{Outcome, Value};
-    use std::borrow::Cow;
 
     use super::*;
 
@@ -305,6 +319,10 @@ mod tests {
         Entry { meta, value: Value { kind, data: data.to_vec() } }
     }
 
+    fn name(bytes: impl Into<Vec<u8>>) -> Key {
+        Key::new(bytes).expect("a key")
+    }
+
     /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
     fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) {
         let parsed: T = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
@@ -315,14 +333,16 @@ mod tests {
     #[test]
     fn rendered_entries_are_the_wire_type() {
         for (key, entry) in [
-            ("a/b", entry(ContentKind::Json, br#"{"n": 1.0}"#, Some(1_500))),
-            ("q\"\\\u{0}ü\n", entry(ContentKind::Bytes, b"\x00\xff12", None)),
-            ("e", entry(ContentKind::Bytes, b"", None)),
-            ("n", entry(ContentKind::Json, b"null", None)),
+            (&b"a/b"[..], entry(ContentKind::Json, br#"{"n": 1.0}"#, Some(1_500))),
+            ("q\"\\\u{0}ü\n".as_bytes(), entry(ContentKind::Bytes, b"\x00\xff12", None)),
+            (&b"e"[..], entry(ContentKind::Bytes, b"", None)),
+            (&b"n"[..], entry(ContentKind::Json, b"null", None)),
+            (&b"n/\xFF"[..], entry(ContentKind::Json, b"1", None)),
         ] {
-            let rendered = read(key, &entry, AT);
+            let key = name(key);
+            let rendered = read(&key, &entry, AT);
             same_as::<EntryView>(&rendered);
-            let mut view = entry_view::entry_view(key, &entry, AT.clock);
+            let mut view = entry_view::entry_view(&key, &entry, AT.clock);
             (view.revision, view.index) = (Some(AT.revision), Some(AT.index));
             assert_eq!(String::from_utf8_lossy(&rendered), serde_json::to_string(&view).expect("JSON"));
         }
@@ -340,17 +360,17 @@ mod tests {
             let written = Written { meta, previous };
             let outcome = Outcome::Written(written.clone());
             let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
-            same_as::<WriteAnswer>(&write("k", &reply, &written, dry_run));
+            same_as::<WriteAnswer>(&write(&name("k"), &reply, &written, dry_run));
             if let (Some(meta), Some(previous)) = (written.meta, &written.previous) {
-                let rendered = read_by_write("k", &reply, meta, Some(meta.cas), previous);
+                let rendered = read_by_write(&name(b"\xFE"), &reply, meta, Some(meta.cas), previous);
                 same_as::<EntryView>(&rendered);
                 let shows_value = String::from_utf8_lossy(&rendered).contains("\"value\":[1]");
                 assert_eq!(shows_value, previous.entry().is_some());
             }
         }
-        let entries = [(Cow::Borrowed("a"), &old), (Cow::Borrowed("b"), &old)];
-        same_as::<ListAnswer>(&page(entries.clone().into_iter(), true, 2, Some("abc"), AT));
-        same_as::<ListAnswer>(&page(entries.into_iter(), false, 2, None, AT));
+        let entries = [(name("a"), old.clone()), (name(b"b/\xFF"), old)];
+        same_as::<ListAnswer>(&page(entries.iter(), true, 2, Some("abc"), AT));
+        same_as::<ListAnswer>(&page(entries.iter(), false, 2, None, AT));
         same_as::<ListAnswer>(&page(std::iter::empty(), true, 7, None, AT));
     }
 

@@ -2,7 +2,9 @@
 //!
 //! Owns how bounds are read and quotas shown, and the way of an operation to what came of it.
 
-use quorate_api::{Applied, ErrorCode, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState};
+use quorate_api::{
+    Applied, ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState,
+};
 use quorate_store::state::{Observed, Page, QuotaRead, QuotaUse};
 use quorate_store::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
@@ -31,8 +33,8 @@ pub async fn get(context: &RequestContext, subject: QuotaSubject) -> Outcome {
 }
 
 /// The name or prefix in the rest of a path, of 1 to so many bytes; `field` is where it stands.
-pub fn name_in_path(rest: &str, field: &str, bytes_max: usize) -> Result<String, Failure> {
-    let name = text::percent_decode(rest).map_err(|why| Failure::invalid(field, why))?;
+pub fn name_in_path(rest: &str, field: &str, bytes_max: usize) -> Result<Vec<u8>, Failure> {
+    let name = text::percent_decode_bytes(rest).map_err(|why| Failure::invalid(field, why))?;
     match name.len() {
         bytes if (1..=bytes_max).contains(&bytes) => Ok(name.into_owned()),
         bytes => Err(Failure::invalid(field, format!("1 to {bytes_max} bytes, this one has {bytes}"))),
@@ -44,7 +46,7 @@ fn missing(subject: &QuotaSubject) -> String {
     let whose = match subject {
         QuotaSubject::Default => "every principal".to_owned(),
         QuotaSubject::Principal(name) => format!("the principal {}", quoted(name)),
-        QuotaSubject::Prefix(prefix) => format!("the prefix {}", quoted(&String::from_utf8_lossy(prefix))),
+        QuotaSubject::Prefix(prefix) => format!("the prefix {}", quoted(prefix)),
     };
     format!("there is no quota of {whose}")
 }
@@ -119,17 +121,17 @@ pub fn list(seen: &Observed<Page<(QuotaSubject, QuotaRead)>>) -> Outcome {
     let last = found.items.last().filter(|_| found.more).map(|(subject, _)| match subject {
         QuotaSubject::Default => String::new(),
         QuotaSubject::Principal(name) => name.clone(),
-        QuotaSubject::Prefix(prefix) => String::from_utf8_lossy(prefix).into_owned(),
+        // Encoded, since it need not be a text.
+        QuotaSubject::Prefix(prefix) => text::segment_of(prefix),
     });
     command::answer(&QuotaList { quotas, cursor: last, revision: at.revision, index: at.index }, at.revision, None)
 }
 
-fn names(subject: &QuotaSubject) -> (Option<String>, Option<String>) {
+fn names(subject: &QuotaSubject) -> (Option<String>, Option<Name>) {
     match subject {
         QuotaSubject::Default => (None, None),
         QuotaSubject::Principal(name) => (Some(name.clone()), None),
-        // It came in as UTF-8.
-        QuotaSubject::Prefix(prefix) => (None, Some(String::from_utf8_lossy(prefix).into_owned())),
+        QuotaSubject::Prefix(prefix) => (None, Some(prefix.as_slice().into())),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `/v1/quotas/prefixes` and `/v1/quotas/prefixes/{prefix}`: how much there may be below a prefix.
 
+use std::borrow::Cow;
+
 use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::types::QuotaSubject;
@@ -13,6 +15,7 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
+use crate::gateway::text;
 use crate::input::extract::Query;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
@@ -37,9 +40,10 @@ pub fn routes() -> Routes {
     ))]
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| Some(text.to_owned()))?;
+    let (limit, after) =
+        coordinate::page_of(&mut query, |text| text::percent_decode_bytes(text).ok().map(Cow::into_owned))?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let seen = scan(&context, move |backend| backend.prefix_quotas(after.as_deref().map(str::as_bytes), limit)).await?;
+    let seen = scan(&context, move |backend| backend.prefix_quotas(after.as_deref(), limit)).await?;
     body::list(&seen)
 }
 
@@ -99,5 +103,5 @@ pub async fn delete(context: Context) -> Outcome {
 /// The prefix in the rest of a path.
 fn subject(rest: &str) -> Result<QuotaSubject, Failure> {
     let prefix = body::name_in_path(rest, "path:prefix", KEY_BYTES_MAX)?;
-    Ok(QuotaSubject::Prefix(prefix.into_bytes()))
+    Ok(QuotaSubject::Prefix(prefix))
 }

@@ -94,5 +94,6 @@ pub async fn delete(context: Context) -> Outcome {
 
 /// The principal in the rest of a path. It need not be a user yet, and may be `root`.
 fn name(rest: &str) -> Result<String, Failure> {
-    body::name_in_path(rest, "path:name", ACCESS_NAME_BYTES_MAX)
+    let name = body::name_in_path(rest, "path:name", ACCESS_NAME_BYTES_MAX)?;
+    String::from_utf8(name).map_err(|_| Failure::invalid("path:name", "not UTF-8 once decoded"))
 }

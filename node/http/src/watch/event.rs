@@ -8,7 +8,6 @@ use quorate_store::keyspace::changes::{Cause, ValueChange};
 use quorate_store::state::FeedPosition;
 use quorate_store::types::{ClusterMillis, Entry, Key, Revision};
 
-use crate::gateway::text;
 use crate::output::render;
 use crate::watch::options::WatchView;
 use crate::watch::sse;
@@ -33,19 +32,19 @@ pub struct Shown<'a> {
 /// An event without its id and its end, which depend on what follows it.
 pub fn change(shown: &Shown<'_>, view: &WatchView) -> Vec<u8> {
     let Shown { revision, change, .. } = *shown;
-    let name = text::shown(shown.key);
+    let name = shown.key;
     let value_bytes = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.value.data.len() * 4 / 3);
-    let room = FRAME_BYTES + 3 * name.len() + value_bytes(shown.entry) + value_bytes(shown.before);
+    let room = FRAME_BYTES + 3 * name.as_bytes().len() + value_bytes(shown.entry) + value_bytes(shown.before);
     let mut out = Vec::with_capacity(room);
     let kind = if change.cause.is_removal() { "delete" } else { "put" };
     begin(&mut out, kind, revision);
     let start = out.len();
     render::field(&mut out, "index", change.index.into());
-    out.extend_from_slice(b",\"key\":");
-    render::string(&mut out, &name);
+    out.push(b',');
+    render::key(&mut out, name);
     if let Some(entry) = shown.entry {
         out.extend_from_slice(b",\"entry\":");
-        render::open_changed(&mut out, &name, entry, change.clock, !view.keys_only, change.locks);
+        render::open_changed(&mut out, name, entry, change.clock, !view.keys_only, change.locks);
         out.push(b'}');
     }
     if let Some(cause) = cause(change.cause) {
@@ -54,7 +53,7 @@ pub fn change(shown: &Shown<'_>, view: &WatchView) -> Vec<u8> {
     }
     if let Some(before) = shown.before {
         out.extend_from_slice(b",\"prev\":");
-        render::open_changed(&mut out, &name, before, change.clock, !view.keys_only, false);
+        render::open_changed(&mut out, name, before, change.clock, !view.keys_only, false);
         out.push(b'}');
     }
     out.push(b'}');
@@ -84,13 +83,12 @@ pub fn initial(
     clock: ClusterMillis,
     keys_only: bool,
 ) {
-    let name = text::shown(name);
     begin(out, "put", revision);
     let start = out.len();
-    out.extend_from_slice(b",\"key\":");
-    render::string(out, &name);
+    out.push(b',');
+    render::key(out, name);
     out.extend_from_slice(b",\"entry\":");
-    render::open_entry(out, &name, entry, clock, !keys_only);
+    render::open_entry(out, name, entry, clock, !keys_only);
     out.extend_from_slice(b"},\"initial\":true}");
     render::to_one_line(&mut out[start..]);
     out.extend_from_slice(b"\n\n");

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use http::request::Parts;
 use quorate_store::document::{Criteria, Json, Subject};
-use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::rules::Rules;
 use quorate_store::state::{FORMS, FeedPosition, WatchRange};
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
@@ -16,8 +15,9 @@ use crate::app::Consistency;
 use crate::gateway::failure::Failure;
 use crate::input::criteria::criteria;
 use crate::input::extract::Query;
+use crate::input::headers;
+use crate::input::key::{self, GivenRange};
 use crate::input::part::Part;
-use crate::input::{headers, key};
 use crate::keys::read;
 use crate::limits;
 
@@ -105,29 +105,23 @@ pub fn last_event_id(head: &Parts) -> Result<Option<FeedPosition>, Failure> {
 
 /// Notes its own faults; `None` only with one.
 fn range(query: &mut Query<'_>) -> Option<WatchRange> {
-    let (key, prefix) = (query.text("key"), query.text("prefix"));
-    let (start, end) = (query.text("start"), query.text("end"));
+    let key = query.bytes("key");
+    let GivenRange { prefix, start, end } = GivenRange::take(query);
     let given = [key.is_some(), prefix.is_some(), start.is_some() || end.is_some()];
     if given.into_iter().filter(|given| *given).count() != 1 {
         query.faults.add("query:key", "give one of key, prefix (which may be empty), or start with or without end");
         return None;
-    }
-    for (pointer, bound) in [("query:prefix", &prefix), ("query:start", &start), ("query:end", &end)] {
-        if bound.as_ref().is_some_and(|bound| bound.len() > KEY_BYTES_MAX) {
-            query.faults.add(pointer, format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
-        }
     }
     if start.is_none() && end.is_some() {
         query.faults.add("query:start", "missing beside end; it may be empty");
         return None;
     }
     if let Some(key) = key {
-        return key::read(key, "query:key", &mut query.faults).map(|named| WatchRange::Key(named.key));
+        return key::read(key, "query:key", &mut query.faults).map(WatchRange::Key);
     }
-    let bytes = |text: std::borrow::Cow<'_, str>| text.into_owned().into_bytes();
     match (prefix, start) {
-        (Some(prefix), _) => Some(WatchRange::Prefix(bytes(prefix))),
-        (None, start) => Some(WatchRange::span(start.map(bytes).unwrap_or_default(), end.map(bytes))),
+        (Some(prefix), _) => Some(WatchRange::Prefix(prefix)),
+        (None, start) => Some(WatchRange::span(start.unwrap_or_default(), end)),
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Value {
     /// The wall clock of the batch, written `{"now":true}`: Unix milliseconds beside a number, a time beside a string
     /// in RFC 3339, of another type than anything else.
     Now,
+    /// Bytes, written `{"base64":"…"}`: beside `$key` only, and for it the same as the text of these bytes where there is one.
+    Name(Vec<u8>),
 }
 
 /// What is wrong with a predicate.
@@ -291,7 +293,7 @@ impl Operator {
             (Self::Exists | Self::Nexists, Operand::None) => return Ok(()),
             (Self::Exists | Self::Nexists, _) => "no value",
             (Self::Like, Operand::One(Value::Json(Json::String(pattern)))) => return Ok(like::check(pattern)?),
-            (Self::Starts | Self::Ends, Operand::One(Value::Json(Json::String(_)))) => return Ok(()),
+            (Self::Starts | Self::Ends, Operand::One(Value::Json(Json::String(_)) | Value::Name(_))) => return Ok(()),
             (Self::Starts | Self::Ends | Self::Like, _) => "a string",
         };
         Err(PredicateError::Operand { operator: self.name(), expected })
@@ -300,7 +302,16 @@ impl Operator {
 
 impl Value {
     fn has_order(&self) -> bool {
-        matches!(self, Self::Now | Self::Json(Json::Number(_) | Json::String(_)))
+        matches!(self, Self::Now | Self::Name(_) | Self::Json(Json::Number(_) | Json::String(_)))
+    }
+
+    /// The name that it is; `None` of what is none.
+    pub(super) fn name(&self) -> Option<&[u8]> {
+        match self {
+            Self::Json(Json::String(text)) => Some(text.as_bytes()),
+            Self::Name(name) => Some(name),
+            Self::Json(_) | Self::Now => None,
+        }
     }
 }
 
@@ -317,7 +328,9 @@ fn check_meta(meta: MetaField, operator: Operator, operand: &Operand) -> Result<
 
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let fits = |value: &Value| match (meta, value) {
-        (MetaField::Key, Value::Json(Json::String(_))) | (MetaField::Cas, Value::Json(Json::Null)) => true,
+        (MetaField::Key, Value::Json(Json::String(_)) | Value::Name(_)) | (MetaField::Cas, Value::Json(Json::Null)) => {
+            true
+        }
         (MetaField::Cas, Value::Json(Json::String(text))) => is_token(text),
         (MetaField::Version | MetaField::CreateRevision | MetaField::ModRevision, Value::Json(Json::Number(_)))
         | (MetaField::Exists | MetaField::Locked, Value::Json(Json::Bool(_))) => true,
@@ -330,7 +343,7 @@ fn check_meta(meta: MetaField, operator: Operator, operand: &Operand) -> Result<
         return Ok(());
     }
     let kind = match meta {
-        MetaField::Key => "a string",
+        MetaField::Key => "a string, or bytes as {\"base64\":\"…\"}",
         MetaField::Cas => "a string of digits, or null while the entry is locked",
         MetaField::Version | MetaField::CreateRevision | MetaField::ModRevision => "a number",
         MetaField::Exists | MetaField::Locked => "true or false",
@@ -349,6 +362,7 @@ fn times(operator: Operator, operand: Operand) -> Result<Operand, PredicateError
         return Err(PredicateError::WholeTime);
     }
     let read = |value: Value| -> Result<Value, PredicateError> {
+        let no_time = PredicateError::MetaKind { field: MetaField::ExpiresAt.name(), kind: TIME };
         match value {
             Value::Now => Ok(Value::Now),
             Value::Json(json) => {
@@ -360,9 +374,10 @@ fn times(operator: Operator, operand: Operand) -> Result<Operand, PredicateError
                     },
                     _ => None,
                 };
-                let text = text.ok_or(PredicateError::MetaKind { field: MetaField::ExpiresAt.name(), kind: TIME })?;
+                let text = text.ok_or(no_time)?;
                 Ok(Value::Json(Json::String(Cow::Owned(text))))
             }
+            Value::Name(_) => Err(no_time),
         }
     };
     Ok(match operand {

@@ -6,11 +6,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bincode::{Decode, Encode};
 
 use super::criteria::{Criteria, Operand, Operator, Predicate, Term, Value};
-use super::json::Json;
+use super::json::{Json, Object};
 use super::like;
+use super::name;
 use super::number::{Number, Numeric};
 use super::order;
 use super::path::{Field, MetaField};
@@ -79,6 +82,13 @@ enum ReadyTerm<'c> {
         /// Whether the wall clock is one of them too.
         has_now: bool,
     },
+    /// The same of many names.
+    Names {
+        /// Whether the key is to be one of them.
+        listed: bool,
+        /// In order.
+        names: Vec<&'c [u8]>,
+    },
     Any(Vec<Self>),
     All(Vec<Self>),
     Not(Box<Self>),
@@ -117,25 +127,32 @@ impl<'c> ReadyTerm<'c> {
         if !matches!(predicate.operator, Operator::In | Operator::Nin) || given.len() <= SHORT_LIST {
             return Self::Predicate(predicate);
         }
+        if predicate.field == Field::Meta(MetaField::Key) {
+            let mut names: Vec<_> = given.iter().filter_map(Value::name).collect();
+            names.sort_unstable();
+            return Self::Names { listed: predicate.operator == Operator::In, names };
+        }
         let json = |value: &'c Value| match value {
             Value::Json(json) => Some(json),
-            Value::Now => None,
+            Value::Now | Value::Name(_) => None,
         };
         let mut values: Vec<_> = given.iter().filter_map(json).collect();
         values.sort_by(|a, b| order::compare(a, b));
-        Self::Listed { predicate, has_now: values.len() < given.len(), values }
+        Self::Listed { predicate, has_now: given.contains(&Value::Now), values }
     }
 
     fn holds(&self, subject: &Subject<'_>) -> bool {
         match self {
             Self::Predicate(predicate) => predicate.holds(subject),
             Self::Listed { predicate, values, has_now } => {
-                let is_listed = subject.find(&predicate.field).is_some_and(|found| {
-                    values.binary_search_by(|value| order::compare(value, &found)).is_ok()
-                        || (*has_now && equals(&found, &Value::Now, subject.wall))
+                let found = subject.find(&predicate.field);
+                let is_listed = found.as_ref().and_then(Found::json).is_some_and(|found| {
+                    values.binary_search_by(|value| order::compare(value, found)).is_ok()
+                        || (*has_now && equals(found, &Value::Now, subject.wall))
                 });
                 is_listed == (predicate.operator == Operator::In)
             }
+            Self::Names { listed, names } => names.binary_search(&subject.key.as_bytes()).is_ok() == *listed,
             Self::Any(terms) => terms.iter().any(|term| term.holds(subject)),
             Self::All(terms) => terms.iter().all(|term| term.holds(subject)),
             Self::Not(term) => !term.holds(subject),
@@ -195,9 +212,14 @@ impl Predicate {
     /// So of a missing field, or one of another type, hold `neq`, `nin` and `ncontains` and no other; `nexists` holds
     /// of the missing one only. The fields of a value that is not JSON are missing, and so is all metadata of an entry
     /// that does not exist, but for `$key`, `$exists` and `$locked`.
+    ///
+    /// A key is its bytes: beside `$key` a string means the bytes of its UTF-8, and all but `like` compare bytes.
     pub fn holds(&self, subject: &Subject<'_>) -> bool {
         let found = subject.find(&self.field);
-        let found = found.as_deref();
+        let found = match &found {
+            Some(Found::Name(name)) => return self.holds_of_name(name),
+            found => found.as_ref().and_then(Found::json),
+        };
         let positive = |holds: fn(&Json<'_>, &Operand, WallMillis) -> bool| {
             found.is_some_and(|found| holds(found, &self.operand, subject.wall))
         };
@@ -225,19 +247,81 @@ impl Predicate {
         }
     }
 
+    fn holds_of_name(&self, found: &[u8]) -> bool {
+        let is_one_of = || self.operand.values().iter().any(|value| value.name() == Some(found));
+        let given = |holds: &dyn Fn(&[u8]) -> bool| match &self.operand {
+            Operand::One(value) => value.name().is_some_and(holds),
+            Operand::None | Operand::List(_) => false,
+        };
+        match self.operator {
+            Operator::Exists => true,
+            Operator::Nexists => false,
+            Operator::Eq | Operator::In => is_one_of(),
+            Operator::Neq | Operator::Nin => !is_one_of(),
+            Operator::Contains => given(&|part| name::find(found, part).is_some()),
+            Operator::Ncontains => !given(&|part| name::find(found, part).is_some()),
+            Operator::Lt => given(&|name| found < name),
+            Operator::Lte => given(&|name| found <= name),
+            Operator::Gt => given(&|name| found > name),
+            Operator::Gte => given(&|name| found >= name),
+            Operator::Between => match self.operand.values() {
+                [low, high] => {
+                    low.name().is_some_and(|low| found >= low) && high.name().is_some_and(|high| found <= high)
+                }
+                _ => false,
+            },
+            Operator::Starts => given(&|start| found.starts_with(start)),
+            Operator::Ends => given(&|end| found.ends_with(end)),
+            Operator::Like => match &self.operand {
+                Operand::One(Value::Json(Json::String(pattern))) => like::matches_name(pattern, found),
+                _ => false,
+            },
+        }
+    }
+
     fn actual(&self, subject: &Subject<'_>) -> Option<Excerpt> {
         subject.find(&self.field).map(|found| found.excerpt())
     }
 }
 
+/// What a field is.
+pub(super) enum Found<'a> {
+    /// A value.
+    Json(Cow<'a, Json<'a>>),
+    /// The key: bytes, which need not be a text.
+    Name(&'a [u8]),
+}
+
+impl Found<'_> {
+    fn json(&self) -> Option<&Json<'_>> {
+        match self {
+            Self::Json(json) => Some(json),
+            Self::Name(_) => None,
+        }
+    }
+
+    /// As [`Json::excerpt`]; of a name that is no text, the form in which criteria take one.
+    fn excerpt(&self) -> Excerpt {
+        match self {
+            Self::Json(json) => json.excerpt(),
+            Self::Name(name) => match std::str::from_utf8(name) {
+                Ok(text) => Json::String(Cow::Borrowed(text)).excerpt(),
+                Err(_) => {
+                    let bytes = Json::String(Cow::Owned(STANDARD.encode(name)));
+                    Json::Object(Object { members: vec![(Cow::Borrowed("base64"), bytes)] }).excerpt()
+                }
+            },
+        }
+    }
+}
+
 impl<'a> Subject<'a> {
     /// What a field is; `None` where it is missing.
-    pub(crate) fn find(&self, field: &Field) -> Option<Cow<'a, Json<'a>>> {
+    pub(super) fn find(&self, field: &Field) -> Option<Found<'a>> {
         let number = |of: fn(&EntryMeta) -> u64| self.meta.map(|meta| Json::Number(Number::from(of(meta))));
         let value = match field {
-            Field::Document(path) => return path.find(self.document?).map(Cow::Borrowed),
-            // All keys came in as UTF-8.
-            Field::Meta(MetaField::Key) => Some(Json::String(String::from_utf8_lossy(self.key.as_bytes()))),
+            Field::Document(path) => return path.find(self.document?).map(Cow::Borrowed).map(Found::Json),
+            Field::Meta(MetaField::Key) => return Some(Found::Name(self.key.as_bytes())),
             Field::Meta(MetaField::Exists) => Some(Json::Bool(self.meta.is_some())),
             Field::Meta(MetaField::Locked) => Some(Json::Bool(self.is_locked)),
             Field::Meta(MetaField::Cas) if self.is_locked => self.meta.map(|_| Json::Null),
@@ -250,7 +334,7 @@ impl<'a> Subject<'a> {
                 .and_then(|meta| meta.expires_at)
                 .map(|moment| Json::String(Cow::Owned(time::format(time::wall_at(moment, self.clock, self.wall))))),
         };
-        value.map(Cow::Owned)
+        value.map(Cow::Owned).map(Found::Json)
     }
 }
 
@@ -262,6 +346,7 @@ fn equals(found: &Json<'_>, value: &Value, wall: WallMillis) -> bool {
     match value {
         Value::Json(value) => order::same(found, value),
         Value::Now => compare(found, value, wall) == Some(Ordering::Equal),
+        Value::Name(_) => false,
     }
 }
 

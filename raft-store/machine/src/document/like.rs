@@ -2,10 +2,12 @@
 //!
 //! Owns the match, in time linear in text and pattern. A pattern is split at its `%`; each stretch is searched behind
 //! the one before, and the first place found is as good as any, so nothing is ever tried again. Plain text the standard
-//! library searches in linear time; a stretch with a `_` is short enough to be tried at each place.
+//! library searches in linear time; a stretch with a `_` is short enough to be tried at each place. A name that is no text is
+//! matched, too: each byte of it that belongs to no character is one for `_` and `%`, and is no character of a pattern.
 
 use std::borrow::Cow;
 
+use super::name::{self, Name};
 use crate::limits;
 
 /// Why a text is not a pattern.
@@ -42,6 +44,18 @@ pub(super) fn check(pattern: &str) -> Result<(), LikeError> {
 
 /// Whether all of `text` matches. A pattern that [`check`] refuses may match nothing.
 pub fn matches(pattern: &str, text: &str) -> bool {
+    matches_all(pattern, text)
+}
+
+/// Whether all of a name matches, as [`matches`] says of one that is a text.
+pub(super) fn matches_name(pattern: &str, name: &[u8]) -> bool {
+    match std::str::from_utf8(name) {
+        Ok(text) => matches_all(pattern, text),
+        Err(_) => matches_all(pattern, Name(name)),
+    }
+}
+
+fn matches_all(pattern: &str, text: impl Text) -> bool {
     let mut stretches = stretches(pattern).map(read_stretch);
     let first = stretches.next().expect("splitting gives at least one");
     let Some(mut rest) = first.strip_from(text) else { return false };
@@ -52,6 +66,82 @@ pub fn matches(pattern: &str, text: &str) -> bool {
         last = next;
     }
     last.is_end_of(rest)
+}
+
+/// What a pattern is held against.
+trait Text: Copy {
+    fn is_empty(self) -> bool;
+    fn strip_prefix(self, plain: &str) -> Option<Self>;
+    fn ends_with(self, plain: &str) -> bool;
+    /// What is left behind the first place of this.
+    fn behind(self, plain: &str) -> Option<Self>;
+    /// Takes the first character off; `None` is a byte that belongs to none.
+    fn take_first(&mut self) -> Option<Option<char>>;
+    /// [`Self::take_first`] from the end.
+    fn take_last(&mut self) -> Option<Option<char>>;
+}
+
+impl Text for &str {
+    fn is_empty(self) -> bool {
+        str::is_empty(self)
+    }
+
+    fn strip_prefix(self, plain: &str) -> Option<Self> {
+        str::strip_prefix(self, plain)
+    }
+
+    fn ends_with(self, plain: &str) -> bool {
+        str::ends_with(self, plain)
+    }
+
+    fn behind(self, plain: &str) -> Option<Self> {
+        self.find(plain).map(|at| &self[at + plain.len()..])
+    }
+
+    fn take_first(&mut self) -> Option<Option<char>> {
+        let mut characters = self.chars();
+        let first = characters.next()?;
+        *self = characters.as_str();
+        Some(Some(first))
+    }
+
+    fn take_last(&mut self) -> Option<Option<char>> {
+        let mut characters = self.chars();
+        let last = characters.next_back()?;
+        *self = characters.as_str();
+        Some(Some(last))
+    }
+}
+
+impl Text for Name<'_> {
+    fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn strip_prefix(self, plain: &str) -> Option<Self> {
+        self.0.strip_prefix(plain.as_bytes()).map(Name)
+    }
+
+    fn ends_with(self, plain: &str) -> bool {
+        self.0.ends_with(plain.as_bytes())
+    }
+
+    // A character begins with a byte that is within none, so whatever is found begins where one does.
+    fn behind(self, plain: &str) -> Option<Self> {
+        name::find(self.0, plain.as_bytes()).map(|at| Name(&self.0[at + plain.len()..]))
+    }
+
+    fn take_first(&mut self) -> Option<Option<char>> {
+        let (first, bytes) = self.first()?;
+        self.0 = &self.0[bytes..];
+        Some(first)
+    }
+
+    fn take_last(&mut self) -> Option<Option<char>> {
+        let (last, bytes) = self.last()?;
+        self.0 = &self.0[..self.0.len() - bytes];
+        Some(last)
+    }
 }
 
 /// The pattern split at every `%` that is not escaped.
@@ -85,42 +175,39 @@ fn read_stretch(text: &str) -> Stretch<'_> {
 
 impl Stretch<'_> {
     /// What is left of the text behind this, which it starts with.
-    fn strip_from<'t>(&self, text: &'t str) -> Option<&'t str> {
+    fn strip_from<T: Text>(&self, mut text: T) -> Option<T> {
         match self {
-            Self::Plain(plain) => text.strip_prefix(&**plain),
+            Self::Plain(plain) => text.strip_prefix(plain),
             Self::Holes(holes) => {
-                let mut characters = text.chars();
-                let fits = holes.iter().all(|hole| characters.next().is_some_and(|found| accepts(*hole, found)));
-                fits.then_some(characters.as_str())
+                let fits = holes.iter().all(|hole| text.take_first().is_some_and(|found| accepts(*hole, found)));
+                fits.then_some(text)
             }
         }
     }
 
     /// Whether the text ends with this.
-    fn is_end_of(&self, text: &str) -> bool {
+    fn is_end_of(&self, mut text: impl Text) -> bool {
         match self {
-            Self::Plain(plain) => text.ends_with(&**plain),
+            Self::Plain(plain) => text.ends_with(plain),
             Self::Holes(holes) => {
-                let mut characters = text.chars().rev();
-                holes.iter().rev().all(|hole| characters.next().is_some_and(|found| accepts(*hole, found)))
+                holes.iter().rev().all(|hole| text.take_last().is_some_and(|found| accepts(*hole, found)))
             }
         }
     }
 
     /// What is left of the text behind the first place of this in it.
-    fn skip_past<'t>(&self, text: &'t str) -> Option<&'t str> {
+    fn skip_past<T: Text>(&self, mut text: T) -> Option<T> {
         match self {
-            Self::Plain(plain) => text.find(&**plain).map(|at| &text[at + plain.len()..]),
+            Self::Plain(plain) => text.behind(plain),
             Self::Holes(holes) => {
                 let accepting = Accepting::of(holes)?;
                 let complete = 1_u64 << (holes.len() - 1);
                 // Bit n: the last n + 1 characters match the first n + 1 of the stretch.
                 let mut matched = 0_u64;
-                let mut characters = text.chars();
-                while let Some(found) = characters.next() {
+                while let Some(found) = text.take_first() {
                     matched = (matched << 1 | 1) & accepting.places(found);
                     if matched & complete != 0 {
-                        return Some(characters.as_str());
+                        return Some(text);
                     }
                 }
                 None
@@ -158,14 +245,15 @@ impl Accepting {
         Some(accepting)
     }
 
-    fn places(&self, found: char) -> u64 {
+    fn places(&self, found: Option<char>) -> u64 {
+        let Some(found) = found else { return self.any };
         let plain = self.plain.binary_search_by_key(&found, |(known, _)| *known);
         self.any | plain.map_or(0, |at| self.plain[at].1)
     }
 }
 
-fn accepts(hole: Option<char>, found: char) -> bool {
-    hole.is_none_or(|expected| expected == found)
+fn accepts(hole: Option<char>, found: Option<char>) -> bool {
+    hole.is_none() || hole == found
 }
 
 const _: () = assert!(limits::LIKE_STRETCH_MAX <= 64);

@@ -20,6 +20,7 @@ pub mod time;
 mod criteria;
 mod evaluate;
 mod like;
+mod name;
 
 // Views.
 mod project;

@@ -71,13 +71,19 @@ pub fn encode_sort(value: Option<&Json<'_>>, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the form by which a name sorts: where it is a text, the one of that.
+pub fn encode_name(name: &[u8], out: &mut Vec<u8>) {
+    out.push(STRING_TAG);
+    encode_text(name, out);
+}
+
 /// What stands behind one form of [`encode_sort`]; `None` where none stands at the start.
 pub fn skip_sort(bytes: &[u8]) -> Option<&[u8]> {
     let (tag, rest) = bytes.split_first()?;
     match tag {
         &MISSING_TAG | 0x10 | 0x20 | 0x30 | 0x60 | 0x70 => Some(rest),
         0x40 => rest.get(NUMBER_BYTES..),
-        0x50 => skip_text(rest),
+        &STRING_TAG => skip_text(rest),
         _ => None,
     }
 }
@@ -101,6 +107,9 @@ const NUMBER_BYTES: usize = 8 + 2;
 /// Behind a zero: that it is one of the text, or that the text ends.
 const ZERO_ESCAPED: u8 = 0xFF;
 const TEXT_END: u8 = 0x01;
+
+/// The [`tag`] of strings.
+const STRING_TAG: u8 = 0x50;
 
 /// What [`encode_sort`] writes for no value; below every [`tag`].
 const MISSING_TAG: u8 = 0x08;

@@ -3,12 +3,16 @@
 //! Owns the notation and its checks: every fault is told, with a JSON pointer to it. The request around them, and what
 //! becomes of the faults, is the node's.
 //!
-//! - Criteria: a list of `{"field":…,"op":…,"value":…}`, `{"any":[…]}`, `{"all":[…]}` and `{"not":{…}}`.
+//! - Criteria: a list of `{"field":…,"op":…,"value":…}`, `{"any":[…]}`, `{"all":[…]}` and `{"not":{…}}`. Beside `$key` a value
+//!   may be bytes, `{"base64":"…"}`.
 //! - Merge patch: an object.
 //! - JSON Patch: a list of `{"op":"add","path":"/a","value":…}`; paths are JSON pointers. Members that RFC 6902 does
 //!   not define are ignored, as it says; anywhere else they are a fault.
 //! - Update operators: a list of `{"op":"inc","path":"a.b","value":1}`; paths in either notation. `unset` and `now`
 //!   have no value; `now` may have `"form":"unix_ms"` beside its default `"rfc3339"`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::criteria::{Criteria, Operand, Operator, Predicate, Term, Value};
 use super::json::{Json, Object};
@@ -185,17 +189,20 @@ fn read_predicate(members: &Members<'_, '_>, faults: &mut Faults) -> Option<Pred
     let operand = match (operator, members.object.get("value")) {
         (_, None) => Operand::None,
         (Operator::In | Operator::Nin | Operator::Between, Some(Json::Array(items))) => {
-            Operand::List(items.iter().map(|item| read_operand(&field, item)).collect())
+            let at = |place: usize| format!("{}/{place}", members.at("value"));
+            let read = |(place, item)| faults.keep(at(place), read_operand(&field, item));
+            Operand::List(items.iter().enumerate().map(read).collect::<Option<_>>()?)
         }
-        (_, Some(value)) => Operand::One(read_operand(&field, value)),
+        (_, Some(value)) => Operand::One(faults.keep(members.at("value"), read_operand(&field, value))?),
     };
     faults.keep(members.at("value"), Predicate::new(field, operator, operand))
 }
 
-/// Revisions and tokens may be written as strings of digits, as answers show them, and as numbers.
-fn read_operand(field: &Field, json: &Json<'_>) -> Value {
+/// Revisions and tokens may be written as strings of digits, as answers show them, and as numbers; keys as strings and as
+/// bytes.
+fn read_operand(field: &Field, json: &Json<'_>) -> Result<Value, String> {
     let whole = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
-    match (field, json) {
+    Ok(match (field, json) {
         (Field::Meta(MetaField::CreateRevision | MetaField::ModRevision), Json::String(text)) => match whole(text) {
             Some(number) => Value::Json(Json::Number(Number::from(number))),
             None => read_value(json),
@@ -204,8 +211,14 @@ fn read_operand(field: &Field, json: &Json<'_>) -> Value {
             Some(number) => Value::Json(Json::String(number.to_string().into())),
             None => read_value(json),
         },
+        (Field::Meta(MetaField::Key), Json::Object(object)) if object.len() == 1 => match object.get("base64") {
+            Some(Json::String(text)) => {
+                Value::Name(STANDARD.decode(&**text).map_err(|error| format!("not base64: {error}"))?)
+            }
+            _ => read_value(json),
+        },
         _ => read_value(json),
-    }
+    })
 }
 
 fn read_value(json: &Json<'_>) -> Value {

@@ -5,7 +5,7 @@
 
 use bincode::{Decode, Encode};
 
-use super::evaluate::Subject;
+use super::evaluate::{Found, Subject};
 use super::order;
 use super::path::{Field, MetaField};
 
@@ -61,12 +61,16 @@ impl Order {
         self.fields.iter().any(|field| matches!(field.field, Field::Document(_)))
     }
 
-    /// Bytes that sort as the entries do.
+    /// Bytes that sort as the entries do. No two entries have the same: the bytes of the key are among them.
     pub fn rank(&self, subject: &Subject<'_>) -> Vec<u8> {
         let mut rank = Vec::new();
         for OrderField { field, descending } in &self.fields {
             let start = rank.len();
-            order::encode_sort(subject.find(field).as_deref(), &mut rank);
+            match subject.find(field) {
+                Some(Found::Name(name)) => order::encode_name(name, &mut rank),
+                Some(Found::Json(json)) => order::encode_sort(Some(&json), &mut rank),
+                None => order::encode_sort(None, &mut rank),
+            }
             if *descending {
                 // No form is the start of another, so inverted they sort the other way round.
                 rank[start..].iter_mut().for_each(|byte| *byte = !*byte);

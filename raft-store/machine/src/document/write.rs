@@ -88,7 +88,8 @@ impl Json<'_> {
             // Cut inside of a character.
             Err(error) => error.valid_up_to(),
         };
-        Excerpt { text: String::from_utf8_lossy(&bytes[..end]).into_owned(), is_whole }
+        let text = String::from_utf8(bytes[..end].to_vec()).expect("it ends with a whole character");
+        Excerpt { text, is_whole }
     }
 }
 

@@ -72,7 +72,7 @@ fn compares_whole(operator: Operator) -> bool {
 fn convert_value(kind: FieldKind, value: &Value, wall: WallMillis) -> Value {
     let converted = match value {
         Value::Now => wall_clock(kind, wall),
-        Value::Json(Json::Null) => None,
+        Value::Json(Json::Null) | Value::Name(_) => None,
         Value::Json(json) => convert(kind, json).ok().flatten(),
     };
     converted.map_or_else(|| value.clone(), Value::Json)

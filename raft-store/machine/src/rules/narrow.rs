@@ -169,6 +169,8 @@ fn equal_to(value: &Value, wall: WallMillis) -> Vec<Interval> {
             let number = Json::Number(Number::from(wall));
             vec![point(Some(&number)), times(Operator::Eq, wall)]
         }
+        // Beside a key only, which no index has.
+        Value::Name(_) => Vec::new(),
     }
 }
 
@@ -176,7 +178,7 @@ fn one_side(operator: Operator, value: &Value, wall: WallMillis) -> Option<Allow
     match value {
         Value::Json(json @ (Json::Number(_) | Json::String(_))) => Some(Allowed::of(vec![side(operator, json)])),
         // Has no order; no constructor lets it through.
-        Value::Json(_) => None,
+        Value::Json(_) | Value::Name(_) => None,
         Value::Now => {
             let number = Json::Number(Number::from(wall));
             Some(Allowed::of(vec![side(operator, &number), times(operator, wall)]))

@@ -47,6 +47,12 @@ impl Key {
     }
 }
 
+impl AsRef<[u8]> for Key {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl<Context> Decode<Context> for Key {
     fn decode<D: bincode::de::Decoder<Context = Context>>(
         decoder: &mut D,

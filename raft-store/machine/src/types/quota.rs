@@ -96,7 +96,7 @@ impl fmt::Display for QuotaSubject {
         match self {
             Self::Default => f.write_str("default"),
             Self::Principal(name) => write!(f, "principal/{name}"),
-            Self::Prefix(prefix) => write!(f, "prefix/{}", String::from_utf8_lossy(prefix)),
+            Self::Prefix(prefix) => write!(f, "prefix/{}", prefix.escape_ascii()),
         }
     }
 }
@@ -107,13 +107,19 @@ impl QuotaSubject {
 
     /// Under what its lines of audit stand. Of a long prefix that is the beginning.
     pub fn audit_key(&self) -> Key {
-        let mut text = self.to_string();
-        let mut end = text.len().min(Self::SHOWN_BYTES_MAX);
-        while !text.is_char_boundary(end) {
+        let mut name = match self {
+            Self::Prefix(prefix) => [b"prefix/", prefix.as_slice()].concat(),
+            Self::Default | Self::Principal(_) => self.to_string().into_bytes(),
+        };
+        // Of a text whole characters.
+        let is_within = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, 0x80..0xC0));
+        let mut end = name.len().min(Self::SHOWN_BYTES_MAX);
+        let least = end - 3.min(end);
+        while end > least && is_within(name.get(end)) {
             end -= 1;
         }
-        text.truncate(end);
-        Waker::Quota.of(&text)
+        name.truncate(end);
+        Waker::Quota.of(&name)
     }
 }
 

@@ -35,9 +35,9 @@ pub enum Waker {
 
 impl Waker {
     /// The name under which a thing of this kind is waited for.
-    pub fn of(self, name: &str) -> Key {
+    pub fn of(self, name: impl AsRef<[u8]>) -> Key {
         let mut bytes = vec![0, self as u8];
-        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(name.as_ref());
         Key::new(bytes).expect("names are far shorter than keys")
     }
 

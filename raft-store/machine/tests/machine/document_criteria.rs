@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 
 use crate::document_support::{NUMBERS, json, number_texts, objects, texts};
 use proptest::prelude::*;
-use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
+use quorate_machine::document::path::Field;
+use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Order, OrderField, Subject, Unmet, like_matches};
 use quorate_machine::types::{EntryMeta, Key};
 use quorate_machine::{codec, limits};
 
@@ -429,6 +430,67 @@ fn like_patterns_match_whole_texts() {
     }
 }
 
+/// A subject of which only the key matters.
+fn named(key: &Key) -> Subject<'_> {
+    subject(key, None)
+}
+
+#[test]
+fn a_key_is_compared_by_its_bytes() {
+    let keys = [&b"e/\xFD"[..], b"e/\xFF", "e/\u{FFFD}".as_bytes(), b"e/a"].map(|key| Key::new(key).unwrap());
+    for (op, value, expected) in [
+        ("eq", "\"e/\u{FFFD}\"", [false, false, true, false]),
+        ("neq", "\"e/\u{FFFD}\"", [true, true, false, true]),
+        ("eq", r#"{"base64":"ZS//"}"#, [false, true, false, false]),
+        ("eq", r#"{"base64":"ZS9h"}"#, [false, false, false, true]),
+        ("in", r#"[{"base64":"ZS//"},{"base64":"ZS/9"}]"#, [true, true, false, false]),
+        ("in", r#"["1","2","3","e/a",{"base64":"ZS//"}]"#, [false, true, false, true]),
+        ("nin", r#"["1","2","3","e/a",{"base64":"ZS//"}]"#, [true, false, true, false]),
+        ("lt", r#"{"base64":"ZS/9"}"#, [false, false, true, true]),
+        ("lte", r#"{"base64":"ZS/9"}"#, [true, false, true, true]),
+        ("gt", "\"e/\u{FFFD}\"", [true, true, false, false]),
+        ("gte", r#"{"base64":"ZS//"}"#, [false, true, false, false]),
+        ("between", r#"["e/b",{"base64":"ZS/9"}]"#, [true, false, true, false]),
+        ("contains", r#"{"base64":"L/8="}"#, [false, true, false, false]),
+        // A part of the three bytes of U+FFFD.
+        ("contains", r#"{"base64":"vw=="}"#, [false, false, true, false]),
+        ("ncontains", r#"{"base64":"L/8="}"#, [true, false, true, true]),
+        ("starts", "\"e/\"", [true, true, true, true]),
+        ("starts", r#"{"base64":"ZS/v"}"#, [false, false, true, false]),
+        ("ends", r#"{"base64":"/w=="}"#, [false, true, false, false]),
+        ("ends", "\"\u{FFFD}\"", [false, false, true, false]),
+        ("like", "\"e/_\"", [true, true, true, true]),
+        ("like", "\"_/%\"", [true, true, true, true]),
+        ("like", "\"%\u{FFFD}\"", [false, false, true, false]),
+        ("like", "\"%e%\u{FFFD}%\"", [false, false, true, false]),
+        ("exists", "", [true, true, true, true]),
+        ("nexists", "", [false, false, false, false]),
+    ] {
+        let criteria = predicate("$key", op, value);
+        let held = keys.each_ref().map(|key| criteria.hold(&named(key)));
+        assert_eq!(held, expected, "$key {op} {value}");
+        assert_eq!(keys.each_ref().map(|key| criteria.ready().hold(&named(key))), expected, "$key {op} {value}");
+        assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).unwrap(), criteria);
+    }
+    let shown = keys.each_ref().map(|key| {
+        let unmet = predicate("$key", "eq", "\"other\"").unmet(&named(key), "/if");
+        unmet[0].actual.as_ref().unwrap().text.clone()
+    });
+    assert_eq!(shown, [r#"{"base64":"ZS/9"}"#, r#"{"base64":"ZS//"}"#, "\"e/\u{FFFD}\"", "\"e/a\""]);
+    for (pointer, text) in [
+        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":"?"}}]"#),
+        ("/if/0/value/1", r#"[{"field":"$key","op":"in","value":["a",{"base64":"?"}]}]"#),
+        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":"","x":1}}]"#),
+        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":1}}]"#),
+        ("/if/0/value", r#"[{"field":"$key","op":"like","value":{"base64":"/w=="}}]"#),
+        ("/if/0/value", r#"[{"field":"$expires_at","op":"eq","value":{"base64":"/w=="}}]"#),
+    ] {
+        assert_eq!(faults(text), [(pointer.to_owned(), FaultKind::Invalid)], "{text}");
+    }
+    // Beside a field of a document it is a value like others.
+    assert!(holds(&predicate("x", "eq", r#"{"base64":"/w=="}"#), r#"{"x":{"base64":"/w=="}}"#));
+}
+
 #[test]
 fn no_pattern_takes_long() {
     let text = "a".repeat(1_000_000);
@@ -592,9 +654,32 @@ proptest! {
         prop_assert_eq!(like_matches(&pattern, &text), slow_like(&t, &p));
     }
 
+    /// Bytes that are no character match like a character that no pattern has.
+    #[test]
+    fn names_match_patterns_as_texts_do(pattern in "[ab%_]{0,7}", name in "[abx]{1,9}") {
+        let bytes: Vec<_> = name.bytes().map(|byte| if byte == b'x' { 0xFF } else { byte }).collect();
+        let key = Key::new(bytes).unwrap();
+        let held = predicate("$key", "like", &format!("\"{pattern}\"")).hold(&named(&key));
+        prop_assert_eq!(held, like_matches(&pattern, &name), "{} like {}", key, pattern);
+    }
+
+    #[test]
+    fn no_two_keys_have_the_same_rank(
+        keys in prop::collection::btree_set(prop::collection::vec(prop::sample::select(vec![0, b'a', 0xC3, 0xA9, 0xEF, 0xBF, 0xBD, 0xFE, 0xFF]), 1..6), 2..20),
+        descending in any::<bool>(),
+    ) {
+        let order = Order::new(vec![OrderField { field: Field::parse("$key").unwrap(), descending }]);
+        let rank = |key: &Vec<u8>| order.rank(&named(&Key::new(key.clone()).unwrap()));
+        let mut ranks: Vec<_> = keys.iter().map(rank).collect();
+        if descending {
+            ranks.reverse();
+        }
+        prop_assert!(ranks.is_sorted_by(|a, b| a < b), "the order is not that of the bytes");
+    }
+
     #[test]
     fn a_damaged_record_is_refused_or_harmless(at in any::<prop::sample::Index>(), byte in any::<u8>(), document in objects()) {
-        let text = r#"[{"any":[{"field":"a","op":"between","value":[1,{"now":true}]},{"field":"$cas","op":"in","value":["1",null]}]},
+        let text = r#"[{"any":[{"field":"a","op":"between","value":[1,{"now":true}]},{"field":"$cas","op":"in","value":["1",null]},{"field":"$key","op":"eq","value":{"base64":"/w=="}}]},
             {"not":{"all":[{"field":"b.0","op":"like","value":"x%_"},{"field":"c","op":"exists"}]}}]"#;
         let mut record = codec::encode(&criteria(text));
         let at = at.index(record.len());

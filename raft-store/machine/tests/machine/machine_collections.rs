@@ -13,7 +13,9 @@ use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::*;
 use quorate_machine::{limits, machine};
 
-const KEYS: [&str; 7] = ["c/1", "c/1\0", "c/2", "c/3", "c/4", "c/5", "d/1"];
+/// The last of them are no text, but for U+FFFD, which they must not become.
+const KEYS: [&[u8]; 10] =
+    [b"c/1", b"c/1\0", b"c/2", b"c/3", b"c/4", b"c/5", b"d/1", b"c/\xFE", b"c/\xFF", "c/\u{FFFD}".as_bytes()];
 
 fn json(text: &str) -> Json<'_> {
     Json::parse(text.as_bytes()).unwrap()
@@ -56,6 +58,8 @@ fn conditions() -> impl Strategy<Value = Criteria> {
         r#"[{"field":"b","op":"in","value":["x","z"]}]"#,
         r#"[{"field":"b","op":"starts","value":"x"},{"field":"a","op":"between","value":[1,3]}]"#,
         r#"[{"field":"a","op":"nexists"}]"#,
+        "[{\"field\":\"$key\",\"op\":\"eq\",\"value\":\"c/\u{FFFD}\"}]",
+        r#"[{"field":"$key","op":"in","value":[{"base64":"Yy//"},{"base64":"Yy/+"},"c/1"]}]"#,
     ];
     prop::sample::select(texts.to_vec()).prop_map(criteria)
 }
@@ -327,4 +331,40 @@ fn a_claim_of_large_entries_ends_at_the_bound_of_a_batch() {
     store.check();
     let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
     assert!((1..20).contains(&done.entries.len()) && done.more, "{} entries", done.entries.len());
+}
+
+#[test]
+fn keys_that_are_no_text_are_claimed_each_once() {
+    let mut store = Store::default();
+    let keys: [&[u8]; 4] = [b"e/\xFD", b"e/\xFE", b"e/\xFF", "e/\u{FFFD}".as_bytes()];
+    let insert = |key: &&[u8]| WriteOp {
+        key: Key::new(*key).unwrap(),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Insert(Value { kind: ContentKind::Json, data: br#"{"a":1}"#.to_vec() }),
+        expiry: Expiry::Never,
+        return_previous: false,
+        session: None,
+        guard: None,
+    };
+    let inserts: Vec<_> = keys.iter().map(insert).collect();
+    store.apply(&[batch(1, &[Command::unnamed(Action::Bulk(inserts))])]).unwrap();
+    let order = Order::new(vec![OrderField { field: Field::parse("a").unwrap(), descending: false }]);
+    let claim = |criteria: &str, limit: u32| ClaimOp {
+        prefix: b"e/".to_vec(),
+        criteria: self::criteria(criteria),
+        order: order.clone(),
+        limit,
+        lock_ms: 6,
+        patch: None,
+        guard: None,
+    };
+    let mut claimed = |op: ClaimOp| {
+        let (replies, _) = store.apply(&[batch(1, &[Command::unnamed(Action::Claim(op))])]).unwrap();
+        let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
+        done.entries.iter().map(|(key, _)| key.as_bytes().to_vec()).collect::<Vec<_>>()
+    };
+    let lookalike = "[{\"field\":\"$key\",\"op\":\"eq\",\"value\":\"e/\u{FFFD}\"}]";
+    assert_eq!(claimed(claim(lookalike, 3)), ["e/\u{FFFD}".as_bytes()], "a text means its own bytes");
+    assert_eq!(claimed(claim("[]", 3)), [b"e/\xFD", b"e/\xFE", b"e/\xFF"]);
 }

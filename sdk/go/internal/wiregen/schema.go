@@ -22,6 +22,8 @@ type schema struct {
 	OneOf      []*schema       `json:"oneOf"`
 	AllOf      []*schema       `json:"allOf"`
 	Additional json.RawMessage `json:"additionalProperties"`
+	// InsteadOf is the field of a name that is always there, in one of two forms of which this is the other.
+	InsteadOf string `json:"x-instead-of"`
 
 	// origins are the schemas that the fields of a merged one come from.
 	origins map[string]string
@@ -54,6 +56,12 @@ func (s *schema) kind() string {
 }
 
 func (s *schema) requires(name string) bool { return slices.Contains(s.Required, name) }
+
+// requiresName says whether the field, which is a name, is always there in one of its forms.
+func (s *schema) requiresName(name string) bool {
+	encoded := s.Properties.of[name+"_base64"]
+	return encoded != nil && encoded.InsteadOf == name
+}
 
 // properties are the fields of an object in the order of the document.
 type properties struct {

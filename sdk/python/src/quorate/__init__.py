@@ -19,6 +19,7 @@ from quorate._async._worker import AsyncTaskRun, AsyncWorker
 from quorate._async.client import AsyncClient
 from quorate._entry import Entry
 from quorate._lease import Loss, SessionState
+from quorate._names import Key
 from quorate._retry import RetryPolicy
 from quorate._stream import Streamed
 from quorate._sync._barrier import Barrier, Latch
@@ -141,6 +142,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidDocumentError",
     "InvalidRequestError",
+    "Key",
     "Latch",
     "Leadership",
     "Leads",

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Union, cast
 
 from quorate import _entry
 from quorate import types as wire
+from quorate._names import with_names
 
 T = TypeVar("T")
 Read = Callable[[Any], Any]
@@ -72,6 +73,7 @@ def dataclass_reader(kind: Any) -> Read:
         return [(field.name, reader(hints[field.name])) for field in dataclasses.fields(kind)]
 
     def build(data: dict[str, Any]) -> Any:
+        data = dict(with_names(data))
         return kind(**{name: part(data[name]) for name, part in fields() if name in data})
 
     return build
@@ -89,7 +91,7 @@ def union_reader(arguments: tuple[Any, ...]) -> Read:
         if data is None:
             return None
         if isinstance(data, dict):
-            there = cast("dict[str, Any]", data).keys()
+            there = with_names(cast("dict[str, Any]", data)).keys()
             for names, part in needs:
                 if names <= there:
                     return part(data)

@@ -17,6 +17,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Literal, Union, cast
 
+from quorate._names import shown
 from quorate.errors import DecodeError, InvalidRequestError
 
 BYTES = (bytes, bytearray)
@@ -62,15 +63,16 @@ def value_fields(value: Any) -> dict[str, Any]:
     return {"value": value}
 
 
-def entry_value(data: dict[str, Any], model: Any) -> Any:
+def entry_value(data: Mapping[str, Any], model: Any) -> Any:
     """The value of an entry given as JSON, as `model` has it."""
+    what = f"the value of `{shown(data['key'])}`"
     text = data.get("value_base64")
     if text is not None:
-        return load(model, base64.b64decode(text), f"the value of `{data['key']}`")
+        return load(model, base64.b64decode(text), what)
     if "value" not in data:
         # Only keys were asked for.
         return None
-    return load(model, data["value"], f"the value of `{data['key']}`")
+    return load(model, data["value"], what)
 
 
 def load(model: Any, value: Any, what: str) -> Any:

@@ -5,10 +5,12 @@ Owns how the value of an entry becomes an object of Python, and nothing else doe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from quorate._convert import entry_value
+from quorate._names import with_names
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -18,7 +20,7 @@ class Entry(Generic[T_co]):
     """An entry, read or shown by a refusal.
 
     Attributes:
-        key: Its key.
+        key: Its key. One that is no UTF-8 has a lone surrogate for each byte that is no text, as names of files have (PEP 383).
         value: Its value: JSON as Python has it, `bytes`, or an object of the `model` that was asked for. `None` also where
             only keys were asked for.
         content_type: Whether the value is JSON or bytes.
@@ -54,8 +56,9 @@ class Entry(Generic[T_co]):
 AnyEntry = Entry[Any]
 
 
-def entry_of(data: dict[str, Any], model: Any = None) -> Entry[Any]:
+def entry_of(data: Mapping[str, Any], model: Any = None) -> Entry[Any]:
     """The entry that this JSON is; its value as `model` has it."""
+    data = with_names(data)
 
     def number(name: str) -> int | None:
         value = data.get(name)

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from quorate._entry import AnyEntry
+from quorate._names import Key, name_bytes, name_text
 
 
 class Index:
@@ -36,7 +37,7 @@ class Index:
 
     def find(self, value: Any) -> list[str]:
         """The keys of this value, in order."""
-        return sorted(self._keys.get(canonical(value), ()))
+        return sorted(self._keys.get(canonical(value), ()), key=name_bytes)
 
     def _texts(self, entry: AnyEntry | None) -> Iterable[str]:
         """What the field of this document is found by: its value, and if that is an array each element too."""
@@ -54,7 +55,7 @@ class Entries:
 
     def __init__(self, fields: Iterable[str], entries: Iterable[AnyEntry]) -> None:
         self.entries = {entry.key: entry for entry in entries}
-        self._keys = sorted(self.entries)
+        self._keys = sorted(map(name_bytes, self.entries))
         self._indexes = {field: Index(field) for field in fields}
         for index in self._indexes.values():
             for entry in self.entries.values():
@@ -66,22 +67,27 @@ class Entries:
         if entry is not None:
             self.entries[key] = entry
             if before is None:
-                insort(self._keys, key)
+                insort(self._keys, name_bytes(key))
         elif before is not None:
             del self.entries[key]
-            del self._keys[bisect_left(self._keys, key)]
+            del self._keys[bisect_left(self._keys, name_bytes(key))]
         for index in self._indexes.values():
             index.take(key, before)
             index.put(key, entry)
         return before
 
-    def list(self, prefix: str) -> tuple[AnyEntry, ...]:
+    def get(self, key: Key) -> AnyEntry | None:
+        """An entry."""
+        return self.entries.get(name_text(key))
+
+    def list(self, prefix: Key) -> tuple[AnyEntry, ...]:
         """Those whose keys begin so, by key."""
+        prefix = name_bytes(prefix)
         found: list[AnyEntry] = []
         for place in range(bisect_left(self._keys, prefix), len(self._keys)):
             if not self._keys[place].startswith(prefix):
                 break
-            found.append(self.entries[self._keys[place]])
+            found.append(self.entries[name_text(self._keys[place])])
         return tuple(found)
 
     def find(self, field: str, value: Any) -> tuple[AnyEntry, ...] | None:

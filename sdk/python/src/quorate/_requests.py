@@ -14,11 +14,15 @@ from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from quorate._convert import to_json
+from quorate._names import Key, name_bytes
 from quorate.errors import InvalidRequestError
 
 Seconds = float | timedelta
 # One of several parts of all keys: which, from 0, and of how many.
 Part = tuple[int, int]
+
+# Parameters that name entries: any bytes.
+NAMES = ("key", "prefix", "start", "end")
 
 # Longest request id that nodes take.
 REQUEST_ID_MAX = 128
@@ -109,14 +113,26 @@ def path(route: str, name: str, what: str, rest: str = "") -> str:
     """A route that ends with a slash, a name that is one segment, and what comes after it."""
     if not name:
         raise InvalidRequestError(f"{what} has at least one character")
-    return f"{route}{quote(name, safe='')}{rest}"
+    return f"{route}{escaped(name, '')}{rest}"
 
 
-def key_path(key: str) -> str:
+def key_path(key: Key) -> str:
     """The path of an entry; slashes stand for themselves, since keys are hierarchical."""
     if not key:
         raise InvalidRequestError("a key has at least one character")
-    return f"/v1/kv/{quote(key, safe='/')}"
+    return f"/v1/kv/{quote(name_bytes(key), safe='/')}"
+
+
+def escaped(text: str, safe: str) -> str:
+    """A text as it stands in a URL.
+
+    Raises:
+        InvalidRequestError: It is none: half a character is in it.
+    """
+    try:
+        return quote(text, safe=safe)
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"{text!r} is no text: {error.reason} at {error.start}") from error
 
 
 def query(target: str, **parameters: Any) -> str:
@@ -128,7 +144,8 @@ def query(target: str, **parameters: Any) -> str:
             if one is None or one is False:
                 continue
             text = "true" if one is True else str(one)
-            pairs.append(f"{name.rstrip('_')}={quote(text, safe='/')}")
+            value = quote(name_bytes(cast("Key", one)), safe="/") if name in NAMES else escaped(text, "/")
+            pairs.append(f"{name.rstrip('_')}={value}")
     if not pairs:
         return target
     return f"{target}{'&' if '?' in target else '?'}{'&'.join(pairs)}"

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from quorate._names import Key, key_value
+
 # A condition as the API takes it.
 Criterion = Mapping[str, Any]
 # One condition, or some that must all hold.
@@ -21,13 +23,13 @@ NOW = {"now": True}
 
 
 class field:  # noqa: N801 - it reads as a word of the language that it makes
-    """A field of a document, by dotted path or JSON pointer, or metadata such as `$version`."""
+    """A field of a document, by dotted path or JSON pointer, or metadata such as `$version`. `$key` is compared with a text or `bytes`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def _is(self, op: str, value: Any) -> Criterion:
-        return {"field": self.path, "op": op, "value": value}
+        return {"field": self.path, "op": op, "value": key_value(value) if self.path == "$key" else value}
 
     def eq(self, value: Any) -> Criterion:
         """It is this value; numbers by their worth."""
@@ -81,11 +83,11 @@ class field:  # noqa: N801 - it reads as a word of the language that it makes
         """It is not such."""
         return self._is("ncontains", value)
 
-    def starts(self, text: str) -> Criterion:
+    def starts(self, text: Key) -> Criterion:
         """It is a string that begins so."""
         return self._is("starts", text)
 
-    def ends(self, text: str) -> Criterion:
+    def ends(self, text: Key) -> Criterion:
         """It is a string that ends so."""
         return self._is("ends", text)
 

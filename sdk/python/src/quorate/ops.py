@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from quorate._convert import value_fields
+from quorate._names import Key, name_fields
 from quorate._requests import Seconds, compact, span
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import InvalidRequestError
@@ -67,13 +68,13 @@ class Op:
     body: Mapping[str, Any]
 
     @staticmethod
-    def get(key: str) -> Op:
+    def get(key: Key) -> Op:
         """Reads an entry. For transactions and streams only."""
-        return Op({"op": "get", "key": key})
+        return Op({"op": "get", **name_fields(key)})
 
     @staticmethod
     def put(
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -90,11 +91,11 @@ class Op:
             raise InvalidRequestError("cas, if_absent and if_present exclude one another")
         kind = "insert" if if_absent else "replace" if if_present or cas is not None else "upsert"
         shared = op_fields(cas=cas, if_=if_, ttl=ttl, session=session, guard=guard, prev=prev)
-        return Op({"op": kind, "key": key, **value_fields(value), **shared})
+        return Op({"op": kind, **name_fields(key), **value_fields(value), **shared})
 
     @staticmethod
     def insert(
-        key: str,
+        key: Key,
         value: Any,
         *,
         ttl: Seconds | None = None,
@@ -106,7 +107,7 @@ class Op:
 
     @staticmethod
     def replace(
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -118,11 +119,11 @@ class Op:
     ) -> Op:
         """Overwrites an entry that is there."""
         shared = op_fields(cas=cas, if_=if_, ttl=ttl, session=session, guard=guard, prev=prev)
-        return Op({"op": "replace", "key": key, **value_fields(value), **shared})
+        return Op({"op": "replace", **name_fields(key), **value_fields(value), **shared})
 
     @staticmethod
     def patch(
-        key: str,
+        key: Key,
         patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         cas: str | None = None,
@@ -134,11 +135,11 @@ class Op:
     ) -> Op:
         """Changes parts of a document: a merge patch, a JSON Patch, or a list of update operators."""
         shared = op_fields(cas=cas, if_=if_, ttl=ttl, session=session, guard=guard, prev=prev)
-        return Op({"op": "update", "key": key, "patch": patch, **shared})
+        return Op({"op": "update", **name_fields(key), "patch": patch, **shared})
 
     @staticmethod
     def remove(
-        key: str,
+        key: Key,
         *,
         cas: str | None = None,
         if_: Criteria | None = None,
@@ -146,27 +147,27 @@ class Op:
         prev: bool = False,
     ) -> Op:
         """Deletes an entry that is there."""
-        return Op({"op": "remove", "key": key, **op_fields(cas=cas, if_=if_, guard=guard, prev=prev)})
+        return Op({"op": "remove", **name_fields(key), **op_fields(cas=cas, if_=if_, guard=guard, prev=prev)})
 
     @staticmethod
-    def touch(key: str, ttl: Seconds) -> Op:
+    def touch(key: Key, ttl: Seconds) -> Op:
         """Sets the time to live from now, changes nothing else; zero for ever."""
-        return Op({"op": "touch", "key": key, "ttl_ms": span(ttl)})
+        return Op({"op": "touch", **name_fields(key), "ttl_ms": span(ttl)})
 
     @staticmethod
-    def lock_entry(key: str, lock_for: Seconds | None = None) -> Op:
+    def lock_entry(key: Key, lock_for: Seconds | None = None) -> Op:
         """Locks an entry."""
-        return Op({"op": "lock", "key": key, **compact(lock_ms=span(lock_for))})
+        return Op({"op": "lock", **name_fields(key), **compact(lock_ms=span(lock_for))})
 
     @staticmethod
-    def extend_entry_lock(key: str, cas: str, lock_for: Seconds | None = None) -> Op:
+    def extend_entry_lock(key: Key, cas: str, lock_for: Seconds | None = None) -> Op:
         """Lets a lock hold for so long from now; `cas` is its key."""
-        return Op({"op": "extend", "key": key, "cas": cas, **compact(lock_ms=span(lock_for))})
+        return Op({"op": "extend", **name_fields(key), "cas": cas, **compact(lock_ms=span(lock_for))})
 
     @staticmethod
-    def unlock_entry(key: str, cas: str) -> Op:
+    def unlock_entry(key: Key, cas: str) -> Op:
         """Ends a lock; `cas` is its key."""
-        return Op({"op": "unlock", "key": key, "cas": cas})
+        return Op({"op": "unlock", **name_fields(key), "cas": cas})
 
 
 def op_fields(
@@ -196,9 +197,9 @@ class Check:
     body: Mapping[str, Any]
 
 
-def check(key: str, *, cas: str | None = None, exists: bool | None = None, if_: Criteria | None = None) -> Check:
+def check(key: Key, *, cas: str | None = None, exists: bool | None = None, if_: Criteria | None = None) -> Check:
     """A check of one key: its cas, whether there is an entry, conditions on it."""
-    body: dict[str, Any] = {"key": key, **compact(cas=cas, if_=criteria_list(if_))}
+    body: dict[str, Any] = {**name_fields(key), **compact(cas=cas, if_=criteria_list(if_))}
     if exists is not None:
         body["exists"] = exists
     return Check(body)

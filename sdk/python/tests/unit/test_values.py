@@ -8,11 +8,13 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
+import quorate
 from quorate import _codec, types
 from quorate import field as document_field
 from quorate._convert import load, to_json, value_fields
 from quorate._entry import entry_of
 from quorate._mirror_state import Entries
+from quorate._names import name_bytes, name_fields, name_text, shown
 from quorate._requests import checked_request_id, compact, key_path, milliseconds, path, query, random_request_id
 from quorate.conditions import NOW, all_of, any_of, criteria_list, not_
 from quorate.errors import (
@@ -212,3 +214,41 @@ def test_a_mirror_finds_by_fields() -> None:
     entries.set("c", None)
     assert entries.find("n", 1) == ()
     assert [one.key for one in entries.list("b")] == ["b"]
+
+
+def test_a_key_is_its_bytes() -> None:
+    names = [b"e/\xfd", b"e/\xff", "e/\ufffd".encode(), b"e/a"]
+    texts = [name_text(name) for name in names]
+    assert texts == ["e/\udcfd", "e/\udcff", "e/\ufffd", "e/a"]
+    assert [name_bytes(text) for text in texts] == names
+    assert Op.get("e/\udcff").body == Op.get(b"e/\xff").body == {"op": "get", "key_base64": "ZS//"}
+    assert Op.get(b"e/a").body == Op.get("e/a").body == {"op": "get", "key": "e/a"}
+    assert key_path(b"e/\xff") == key_path("e/\udcff") == "/v1/kv/e/%FF"
+    assert query("/v1/kv", prefix=b"e/\xff", start=None) == "/v1/kv?prefix=e/%FF"
+    assert quorate.field("$key").in_(["a", b"e/\xff"]) == {"field": "$key", "op": "in", "value": ["a", {"base64": "ZS//"}]}
+    assert shown("e/\udcff") == r"e/\xff"
+    assert shown(r"e/\xff") == r"e/\x5cxff"
+    for wrong in ("a\ud800", "a\udc7f"):
+        with pytest.raises(InvalidRequestError):
+            Op.get(wrong)
+    with pytest.raises(InvalidRequestError):
+        path("/v1/locks/", "a\udcff", "a lock")
+    with pytest.raises(InvalidRequestError):
+        to_json({"name": "a\udcff"})
+
+
+def test_keys_that_are_no_text_are_read_and_kept_apart() -> None:
+    def entry(name: bytes) -> Any:
+        return entry_of({key: value for key, value in ENTRY.items() if key != "key"} | name_fields(name))
+
+    names = [b"e/\xfd", b"e/\xff", "e/\ufffd".encode()]
+    entries = Entries(("left",), [entry(name) for name in names])
+    assert [name_bytes(one.key) for one in entries.list(b"e/")] == sorted(names)
+    entries.set(name_text(b"e/\xfd"), None)
+    assert [name_bytes(one.key) for one in entries.find("left", 1) or ()] == ["e/\ufffd".encode(), b"e/\xff"]
+    assert entries.get(b"e/\xff") is not None
+    assert entries.get(b"e/\xfd") is None
+    event = _codec.decode(types.WatchEvent, '{"type":"delete","revision":"4","key_base64":"ZS//"}')
+    assert event.key == "e/\udcff"
+    holds = '{"locks":[],"elections":[],"barriers":[],"keys":["a"],"keys_base64":["ZS//"],"count":2}'
+    assert _codec.decode(types.SessionHolds, holds).keys == ["a", "e/\udcff"]

@@ -2,7 +2,7 @@
 //!
 //! Owns what stands in a line. Never writes one.
 
-use quorate_api::Applied;
+use quorate_api::{Applied, Name};
 use quorate_store::access::RequiredPermission;
 use quorate_store::document::time;
 use quorate_store::types::{Outcome, Reply};
@@ -158,7 +158,7 @@ impl Names {
     }
 
     fn add(&mut self, requirement: Requirement<'_>) {
-        let text = |name: &[u8]| bounded(&String::from_utf8_lossy(name));
+        let text = |name: &[u8]| bounded(&Name::from(name).to_string());
         let shown = match requirement {
             Requirement::Permission(RequiredPermission::Name(permission, name)) => {
                 format!("{permission:?} {}", text(name))

@@ -229,7 +229,7 @@ fn may_do_all(person: &Person) -> bool {
 
 /// What is missing, for people: never what is there.
 fn shown(need: &RequiredPermission<'_>) -> String {
-    let text = |bytes: &[u8]| quoted(&String::from_utf8_lossy(bytes));
+    let text = |bytes: &[u8]| quoted(bytes);
     let permission = match need.permission() {
         Permission::Read => "read",
         Permission::Write => "write",

@@ -15,6 +15,7 @@ from quorate._async._core import AsyncCore
 from quorate._async._io import now, sleep
 from quorate._async._transport import AsyncBody, AsyncLine
 from quorate._backup import Tail
+from quorate._names import Key, name_fields
 from quorate._requests import Seconds, compact, get, path, post, query, seconds, span
 from quorate._values import BrokenStreamError, MemberStatus, NodeMetrics, NodeStatus, SavedBackup
 from quorate.errors import InvalidRequestError, NotFoundError, QuorateError
@@ -86,7 +87,7 @@ class AsyncAccess:
         return await self._core.fetch(wire.SelfAnswer, get("/v1/access/self"))
 
     async def audit(
-        self, key: str, *, from_revision: int | None = None, limit: int | None = None, cursor: str | None = None
+        self, key: Key, *, from_revision: int | None = None, limit: int | None = None, cursor: str | None = None
     ) -> wire.AuditAnswer:
         """A page of who changed a key, who tried to, and when."""
         target = query("/v1/audit", key=key, from_=from_revision, limit=limit, cursor=cursor)
@@ -115,7 +116,8 @@ class AsyncAccess:
 
     async def set_role(self, name: str, grants: Iterable[wire.Grant], *, request_id: str | None = None) -> wire.RoleAnswer:
         """Makes a role, or lets it grant something else."""
-        call = post(role_path(name), {"grants": list(grants)}, method="PUT", request_id=request_id)
+        listed = [{"permission": one.permission, **name_fields(one.prefix, "prefix")} for one in grants]
+        call = post(role_path(name), {"grants": listed}, method="PUT", request_id=request_id)
         return await self._core.fetch(wire.RoleAnswer, call)
 
     async def role(self, name: str) -> wire.RoleAnswer | None:

@@ -13,7 +13,8 @@ from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
 from quorate._entry import Entry, entry_of
-from quorate._requests import Part, Seconds, checked_request_id, compact, get, part_query, path, post, query, span
+from quorate._names import Key, name_fields, shown
+from quorate._requests import Part, Seconds, checked_request_id, compact, get, key_path, part_query, path, post, query, span
 from quorate._values import Page, Version, page_of
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import InvalidRequestError, NotFoundError
@@ -49,7 +50,7 @@ class AsyncClaimed(Generic[T]):
     def cas(self) -> str:
         """The key to its lock."""
         if self.entry.cas is None:
-            raise InvalidRequestError(f"`{self.key}` is not locked for us: it was claimed in a dry run")
+            raise InvalidRequestError(f"`{shown(self.key)}` is not locked for us: it was claimed in a dry run")
         return self.entry.cas
 
     async def complete(self) -> wire.WriteAnswer:
@@ -160,10 +161,10 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -178,10 +179,10 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -195,10 +196,10 @@ class AsyncDocuments(AsyncBase):
 
     async def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -247,7 +248,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -260,7 +261,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -272,7 +273,7 @@ class AsyncDocuments(AsyncBase):
 
     async def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -303,7 +304,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -319,7 +320,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -334,7 +335,7 @@ class AsyncDocuments(AsyncBase):
 
     async def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -361,7 +362,7 @@ class AsyncDocuments(AsyncBase):
             model: What the values are to be.
         """
         body = compact(
-            prefix=prefix or None,
+            **(name_fields(prefix, "prefix") if prefix else {}),
             where=criteria_list(where),
             order_by=names(order_by),
             limit=limit,
@@ -376,7 +377,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -388,7 +389,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -399,7 +400,7 @@ class AsyncDocuments(AsyncBase):
 
     async def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -423,14 +424,14 @@ class AsyncDocuments(AsyncBase):
     ) -> wire.CountAnswer:
         """Counts the entries of which something holds; with a `cursor` in the answer there are more to look at."""
         body = compact(
-            prefix=prefix or None,
+            **(name_fields(prefix, "prefix") if prefix else {}),
             where=criteria_list(where),
             cursor=cursor,
             revision=None if revision is None else str(revision),
         )
         return await self._core.fetch(wire.CountAnswer, post("/v1/count", body, intent="read"))
 
-    async def history(self, key: str, *, limit: int | None = None) -> tuple[Version, ...]:
+    async def history(self, key: Key, *, limit: int | None = None) -> tuple[Version, ...]:
         """What an entry was, version by version, oldest first, as far as history was not compacted; the last `limit` of them."""
         lines: list[wire.AuditView] = []
         cursor: str | None = None
@@ -442,10 +443,10 @@ class AsyncDocuments(AsyncBase):
                 break
         return tuple([await self._version(key, line) for line in lines[-limit if limit else 0 :]])
 
-    async def _version(self, key: str, line: wire.AuditView) -> Version:
+    async def _version(self, key: Key, line: wire.AuditView) -> Version:
         entry: Entry[Any] | None = None
         if line.effect == "changed":
-            target = query(path("/v1/kv/", key, "a key"), revision=line.revision)
+            target = query(key_path(key), revision=line.revision)
             entry = entry_of(await self._core.fetch_json(get(target)))
         return Version(line.revision, line.time, line.op, entry, line.principal, line.request_id)
 
@@ -502,7 +503,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -519,7 +520,7 @@ class AsyncDocuments(AsyncBase):
     @overload
     async def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -535,7 +536,7 @@ class AsyncDocuments(AsyncBase):
 
     async def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -564,7 +565,7 @@ class AsyncDocuments(AsyncBase):
             timeout: Deadline instead of the client's own.
         """
         body = compact(
-            prefix=prefix,
+            **name_fields(prefix, "prefix"),
             where=criteria_list(where),
             order_by=names(order_by),
             limit=limit,
@@ -578,7 +579,7 @@ class AsyncDocuments(AsyncBase):
 
     async def update_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         patch: Patch,
         *,
@@ -603,7 +604,7 @@ class AsyncDocuments(AsyncBase):
 
     async def update_all_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         patch: Patch,
         *,
@@ -626,7 +627,7 @@ class AsyncDocuments(AsyncBase):
 
     async def delete_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         *,
         if_: Criteria | None = None,
@@ -644,7 +645,7 @@ class AsyncDocuments(AsyncBase):
 
     async def delete_all_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         *,
         if_: Criteria | None = None,
@@ -690,7 +691,7 @@ def part_ids(request_id: str | None) -> Iterator[str]:
 
 
 def where_body(
-    prefix: str,
+    prefix: Key,
     where: Criteria,
     if_: Criteria | None,
     cursor: str | None,
@@ -700,4 +701,4 @@ def where_body(
 ) -> dict[str, Any]:
     """What changes of all that match have in common."""
     shared = compact(if_=criteria_list(if_), cursor=cursor, guard=guard_json(guard), dry_run=dry_run, limit=limit)
-    return {"prefix": prefix, "where": criteria_list(where), **shared}
+    return {**name_fields(prefix, "prefix"), "where": criteria_list(where), **shared}

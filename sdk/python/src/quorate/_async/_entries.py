@@ -15,6 +15,7 @@ from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._io import sleep
 from quorate._entry import Entry, entry_of
+from quorate._names import Key, name_fields, name_text, shown
 from quorate._requests import Call, Seconds, compact, get, key_path, post, query, seconds, span
 from quorate._values import Change, Updated, problem_here
 from quorate.conditions import Criteria
@@ -52,7 +53,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: type[T],
         revision: int | None = None,
@@ -64,7 +65,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: None = None,
         revision: int | None = None,
@@ -75,7 +76,7 @@ class AsyncEntries(AsyncBase):
 
     async def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: Any = None,
         revision: int | None = None,
@@ -108,7 +109,7 @@ class AsyncEntries(AsyncBase):
             return None
         return entry_of(data, model)
 
-    async def exists(self, key: str, *, timeout: Seconds | None = None) -> bool:
+    async def exists(self, key: Key, *, timeout: Seconds | None = None) -> bool:
         """Whether there is an entry, without its value being sent."""
         call = get(key_path(key), timeout=timeout)
         call.method = "HEAD"
@@ -116,12 +117,12 @@ class AsyncEntries(AsyncBase):
         return answer.status != 404
 
     @overload
-    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: type[T]) -> Change[T]: ...
+    async def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: type[T]) -> Change[T]: ...
 
     @overload
-    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: None = None) -> Change[Any]: ...
+    async def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: None = None) -> Change[Any]: ...
 
-    async def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: Any = None) -> Change[Any]:
+    async def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: Any = None) -> Change[Any]:
         """Waits at most so long (up to a minute) for the entry to differ from what is known of it.
 
         Args:
@@ -142,7 +143,7 @@ class AsyncEntries(AsyncBase):
 
     async def put(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -197,7 +198,7 @@ class AsyncEntries(AsyncBase):
 
     async def insert(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         ttl: Seconds | None = None,
@@ -217,7 +218,7 @@ class AsyncEntries(AsyncBase):
 
     async def replace(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -241,7 +242,7 @@ class AsyncEntries(AsyncBase):
 
     async def patch(
         self,
-        key: str,
+        key: Key,
         patch: Patch,
         *,
         cas: str | None = None,
@@ -275,7 +276,7 @@ class AsyncEntries(AsyncBase):
 
     async def remove(
         self,
-        key: str,
+        key: Key,
         *,
         cas: str | None = None,
         if_: Criteria | None = None,
@@ -294,24 +295,24 @@ class AsyncEntries(AsyncBase):
         op = Op.remove(key, cas=cas, if_=if_, guard=guard, prev=prev)
         return await self._write(op, dry_run, request_id, timeout)
 
-    async def touch(self, key: str, ttl: Seconds, *, request_id: str | None = None, timeout: Seconds | None = None) -> wire.WriteAnswer:
+    async def touch(self, key: Key, ttl: Seconds, *, request_id: str | None = None, timeout: Seconds | None = None) -> wire.WriteAnswer:
         """Sets the time to live from now, changes nothing else; zero for ever."""
         return await self._write(Op.touch(key, ttl), False, request_id, timeout)
 
     @overload
-    async def get_and_touch(self, key: str, ttl: Seconds, *, model: type[T], request_id: str | None = None) -> Entry[T]: ...
+    async def get_and_touch(self, key: Key, ttl: Seconds, *, model: type[T], request_id: str | None = None) -> Entry[T]: ...
 
     @overload
-    async def get_and_touch(self, key: str, ttl: Seconds, *, model: None = None, request_id: str | None = None) -> Entry[Any]: ...
+    async def get_and_touch(self, key: Key, ttl: Seconds, *, model: None = None, request_id: str | None = None) -> Entry[Any]: ...
 
-    async def get_and_touch(self, key: str, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
+    async def get_and_touch(self, key: Key, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
         """Reads an entry and sets its time to live in one step; zero for ever."""
-        body = {"op": "get_and_touch", "key": key, "ttl_ms": span(ttl)}
+        body = {"op": "get_and_touch", **name_fields(key), "ttl_ms": span(ttl)}
         return entry_of(await self._core.fetch_json(post("/v1/ops", body, request_id=request_id)), model)
 
     async def lock_entry(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -336,7 +337,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -347,7 +348,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -357,7 +358,7 @@ class AsyncEntries(AsyncBase):
 
     async def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -369,12 +370,12 @@ class AsyncEntries(AsyncBase):
         return entry_of(await self._core.fetch_json(call), model)
 
     async def extend_entry_lock(
-        self, key: str, cas: str, lock_for: Seconds | None = None, *, request_id: str | None = None
+        self, key: Key, cas: str, lock_for: Seconds | None = None, *, request_id: str | None = None
     ) -> wire.WriteAnswer:
         """Lets the lock of an entry hold for so long from now; `cas` is its key."""
         return await self._write(Op.extend_entry_lock(key, cas, lock_for), False, request_id, None)
 
-    async def unlock_entry(self, key: str, cas: str, *, request_id: str | None = None) -> wire.WriteAnswer:
+    async def unlock_entry(self, key: Key, cas: str, *, request_id: str | None = None) -> wire.WriteAnswer:
         """Ends such a lock without writing."""
         return await self._write(Op.unlock_entry(key, cas), False, request_id, None)
 
@@ -389,7 +390,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[T | None], T | None],
         *,
         model: type[T],
@@ -403,7 +404,7 @@ class AsyncEntries(AsyncBase):
     @overload
     async def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[Any], Any],
         *,
         model: None = None,
@@ -416,7 +417,7 @@ class AsyncEntries(AsyncBase):
 
     async def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[Any], Any],
         *,
         model: Any = None,
@@ -459,12 +460,12 @@ class AsyncEntries(AsyncBase):
                 if error.errors:
                     raise
                 if done >= max(tries, 1):
-                    raise ContendedError(key, done, error) from error
+                    raise ContendedError(name_text(key), done, error) from error
                 current = await self._next_current(key, error, pause_after(done, random.random()), model, timeout)
             done += 1
 
     async def _next_current(
-        self, key: str, refusal: RejectedError, pause: float | None, model: Any, timeout: Seconds | None
+        self, key: Key, refusal: RejectedError, pause: float | None, model: Any, timeout: Seconds | None
     ) -> Entry[Any] | None:
         """What the next try of an update begins with."""
         shown = refusal.problem.current if refusal.problem else None
@@ -480,9 +481,9 @@ class AsyncEntries(AsyncBase):
         return await self._core.fetch(wire.WriteAnswer, post("/v1/ops", body, request_id=request_id, timeout=timeout))
 
 
-def lock_call(kind: str, key: str, lock_for: Seconds | None, wait: Seconds | None, request_id: str | None) -> Call:
+def lock_call(kind: str, key: Key, lock_for: Seconds | None, wait: Seconds | None, request_id: str | None) -> Call:
     """A call that locks an entry, and may wait for that."""
-    body = {"op": kind, "key": key, **compact(lock_ms=span(lock_for), wait_ms=span(wait))}
+    body = {"op": kind, **name_fields(key), **compact(lock_ms=span(lock_for), wait_ms=span(wait))}
     call = post("/v1/ops", body, request_id=request_id)
     call.hold = 0.0 if wait is None else seconds(wait)
     return call
@@ -492,7 +493,7 @@ def lock_call(kind: str, key: str, lock_for: Seconds | None, wait: Seconds | Non
 class UpdateTerms:
     """What an update is but for the change itself."""
 
-    key: str
+    key: Key
     ttl: Seconds | None
     session: HasId | str | None
     guard: Guarding | None
@@ -503,7 +504,7 @@ class UpdateTerms:
             fields = op_fields(ttl=self.ttl, session=self.session, guard=self.guard)
             return Op({**Op.insert(self.key, value).body, **fields})
         if current.cas is None:
-            detail = f"`{self.key}` is locked by somebody else"
+            detail = f"`{shown(self.key)}` is locked by somebody else"
             raise LockedError(problem_here("locked", 423, detail, current))
         # Without a time of its own it would get that of its collection.
         left = 0 if current.ttl_ms is None else max(current.ttl_ms, 1)

@@ -18,6 +18,7 @@ from quorate._async._io import AsyncSignal, Opening, now, opening, spawn
 from quorate._async._watch import AsyncWatch
 from quorate._entry import AnyEntry
 from quorate._mirror_state import Entries
+from quorate._names import Key, name_text, shown
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._values import MirrorChange, Restarted, Resynced, Synced
 from quorate.errors import BehindError, InvalidRequestError, QuorateError
@@ -78,7 +79,7 @@ class AsyncMirror:
     only, and never goes back in time. Who needs to see every write that was acknowledged before asks for `sync` first.
     """
 
-    def __init__(self, core: AsyncCore, prefix: str, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
+    def __init__(self, core: AsyncCore, prefix: Key, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
         self._core = core
         self._part = part
         self._fields = fields
@@ -91,15 +92,15 @@ class AsyncMirror:
         self._trouble: QuorateError | None = None
         self._listeners: list[AsyncMirrorChanges] = []
         self._watch: AsyncWatch[Any] | None = None
-        self.prefix = prefix
+        self.prefix = name_text(prefix)
         self.is_closed = False
 
-    def get(self, key: str) -> AnyEntry | None:
+    def get(self, key: Key) -> AnyEntry | None:
         """An entry."""
         with self._lock:
-            return self._entries.entries.get(key)
+            return self._entries.get(key)
 
-    def list(self, prefix: str = "") -> tuple[AnyEntry, ...]:
+    def list(self, prefix: Key = "") -> tuple[AnyEntry, ...]:
         """The entries whose keys begin with `prefix`, by key, all of one moment."""
         with self._lock:
             return self._entries.list(prefix)
@@ -113,7 +114,7 @@ class AsyncMirror:
         with self._lock:
             found = self._entries.find(field, value)
         if found is None:
-            raise InvalidRequestError(f"the mirror of `{self.prefix}` has no index by `{field}`")
+            raise InvalidRequestError(f"the mirror of `{shown(self.prefix)}` has no index by `{field}`")
         return found
 
     def __len__(self) -> int:
@@ -266,7 +267,7 @@ class AsyncMirrors(AsyncBase):
 
     def mirror(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         index_by: str | Iterable[str] = (),
         part: Part | None = None,

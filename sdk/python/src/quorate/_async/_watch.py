@@ -19,6 +19,7 @@ from quorate._async._io import Opening, now, opening
 from quorate._async._transport import AsyncBody
 from quorate._convert import to_json
 from quorate._messages import BadMessageError, Message, Messages
+from quorate._names import Key
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._values import BrokenStreamError, Restarted, Synced
 from quorate.conditions import Criteria, criteria_list
@@ -250,11 +251,11 @@ class AsyncWatches(AsyncBase):
     @overload
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: Literal[False] = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
@@ -270,11 +271,11 @@ class AsyncWatches(AsyncBase):
     @overload
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: bool,
         from_revision: int | None = None,
         where: Criteria | None = None,
@@ -289,11 +290,11 @@ class AsyncWatches(AsyncBase):
 
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: bool = False,
         from_revision: int | None = None,
         where: Criteria | None = None,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from quorate import types as wire
 from quorate._backup import Tail
+from quorate._names import Key, name_fields
 from quorate._requests import Seconds, compact, get, path, post, query, seconds, span
 from quorate._sync._barrier import Latch, barrier_path
 from quorate._sync._base import Base
@@ -84,7 +85,7 @@ class Access:
         """Whom the cluster takes us for, and what we may do."""
         return self._core.fetch(wire.SelfAnswer, get("/v1/access/self"))
 
-    def audit(self, key: str, *, from_revision: int | None = None, limit: int | None = None, cursor: str | None = None) -> wire.AuditAnswer:
+    def audit(self, key: Key, *, from_revision: int | None = None, limit: int | None = None, cursor: str | None = None) -> wire.AuditAnswer:
         """A page of who changed a key, who tried to, and when."""
         target = query("/v1/audit", key=key, from_=from_revision, limit=limit, cursor=cursor)
         return self._core.fetch(wire.AuditAnswer, get(target))
@@ -112,7 +113,8 @@ class Access:
 
     def set_role(self, name: str, grants: Iterable[wire.Grant], *, request_id: str | None = None) -> wire.RoleAnswer:
         """Makes a role, or lets it grant something else."""
-        call = post(role_path(name), {"grants": list(grants)}, method="PUT", request_id=request_id)
+        listed = [{"permission": one.permission, **name_fields(one.prefix, "prefix")} for one in grants]
+        call = post(role_path(name), {"grants": listed}, method="PUT", request_id=request_id)
         return self._core.fetch(wire.RoleAnswer, call)
 
     def role(self, name: str) -> wire.RoleAnswer | None:

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
-from quorate._requests import Part, Seconds, checked_request_id, compact, get, part_query, path, post, query, span
+from quorate._names import Key, name_fields, shown
+from quorate._requests import Part, Seconds, checked_request_id, compact, get, key_path, part_query, path, post, query, span
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._values import Page, Version, page_of
@@ -50,7 +51,7 @@ class Claimed(Generic[T]):
     def cas(self) -> str:
         """The key to its lock."""
         if self.entry.cas is None:
-            raise InvalidRequestError(f"`{self.key}` is not locked for us: it was claimed in a dry run")
+            raise InvalidRequestError(f"`{shown(self.key)}` is not locked for us: it was claimed in a dry run")
         return self.entry.cas
 
     def complete(self) -> wire.WriteAnswer:
@@ -161,10 +162,10 @@ class Documents(Base):
     @overload
     def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -179,10 +180,10 @@ class Documents(Base):
     @overload
     def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -196,10 +197,10 @@ class Documents(Base):
 
     def list(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
-        start: str | None = None,
-        end: str | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
@@ -248,7 +249,7 @@ class Documents(Base):
     @overload
     def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -261,7 +262,7 @@ class Documents(Base):
     @overload
     def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -273,7 +274,7 @@ class Documents(Base):
 
     def scan(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         keys_only: bool = False,
         reverse: bool = False,
@@ -304,7 +305,7 @@ class Documents(Base):
     @overload
     def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -320,7 +321,7 @@ class Documents(Base):
     @overload
     def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -335,7 +336,7 @@ class Documents(Base):
 
     def find(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -362,7 +363,7 @@ class Documents(Base):
             model: What the values are to be.
         """
         body = compact(
-            prefix=prefix or None,
+            **(name_fields(prefix, "prefix") if prefix else {}),
             where=criteria_list(where),
             order_by=names(order_by),
             limit=limit,
@@ -377,7 +378,7 @@ class Documents(Base):
     @overload
     def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -389,7 +390,7 @@ class Documents(Base):
     @overload
     def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -400,7 +401,7 @@ class Documents(Base):
 
     def find_all(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -424,14 +425,14 @@ class Documents(Base):
     ) -> wire.CountAnswer:
         """Counts the entries of which something holds; with a `cursor` in the answer there are more to look at."""
         body = compact(
-            prefix=prefix or None,
+            **(name_fields(prefix, "prefix") if prefix else {}),
             where=criteria_list(where),
             cursor=cursor,
             revision=None if revision is None else str(revision),
         )
         return self._core.fetch(wire.CountAnswer, post("/v1/count", body, intent="read"))
 
-    def history(self, key: str, *, limit: int | None = None) -> tuple[Version, ...]:
+    def history(self, key: Key, *, limit: int | None = None) -> tuple[Version, ...]:
         """What an entry was, version by version, oldest first, as far as history was not compacted; the last `limit` of them."""
         lines: list[wire.AuditView] = []
         cursor: str | None = None
@@ -443,10 +444,10 @@ class Documents(Base):
                 break
         return tuple([self._version(key, line) for line in lines[-limit if limit else 0 :]])
 
-    def _version(self, key: str, line: wire.AuditView) -> Version:
+    def _version(self, key: Key, line: wire.AuditView) -> Version:
         entry: Entry[Any] | None = None
         if line.effect == "changed":
-            target = query(path("/v1/kv/", key, "a key"), revision=line.revision)
+            target = query(key_path(key), revision=line.revision)
             entry = entry_of(self._core.fetch_json(get(target)))
         return Version(line.revision, line.time, line.op, entry, line.principal, line.request_id)
 
@@ -503,7 +504,7 @@ class Documents(Base):
     @overload
     def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -520,7 +521,7 @@ class Documents(Base):
     @overload
     def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -536,7 +537,7 @@ class Documents(Base):
 
     def claim(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria | None = None,
         *,
         order_by: str | Iterable[str] | None = None,
@@ -565,7 +566,7 @@ class Documents(Base):
             timeout: Deadline instead of the client's own.
         """
         body = compact(
-            prefix=prefix,
+            **name_fields(prefix, "prefix"),
             where=criteria_list(where),
             order_by=names(order_by),
             limit=limit,
@@ -579,7 +580,7 @@ class Documents(Base):
 
     def update_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         patch: Patch,
         *,
@@ -604,7 +605,7 @@ class Documents(Base):
 
     def update_all_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         patch: Patch,
         *,
@@ -627,7 +628,7 @@ class Documents(Base):
 
     def delete_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         *,
         if_: Criteria | None = None,
@@ -645,7 +646,7 @@ class Documents(Base):
 
     def delete_all_where(
         self,
-        prefix: str,
+        prefix: Key,
         where: Criteria,
         *,
         if_: Criteria | None = None,
@@ -691,7 +692,7 @@ def part_ids(request_id: str | None) -> Iterator[str]:
 
 
 def where_body(
-    prefix: str,
+    prefix: Key,
     where: Criteria,
     if_: Criteria | None,
     cursor: str | None,
@@ -701,4 +702,4 @@ def where_body(
 ) -> dict[str, Any]:
     """What changes of all that match have in common."""
     shared = compact(if_=criteria_list(if_), cursor=cursor, guard=guard_json(guard), dry_run=dry_run, limit=limit)
-    return {"prefix": prefix, "where": criteria_list(where), **shared}
+    return {**name_fields(prefix, "prefix"), "where": criteria_list(where), **shared}

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
+from quorate._names import Key, name_fields, name_text, shown
 from quorate._requests import Call, Seconds, compact, get, key_path, post, query, seconds, span
 from quorate._sync._base import Base
 from quorate._sync._io import sleep
@@ -53,7 +54,7 @@ class Entries(Base):
     @overload
     def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: type[T],
         revision: int | None = None,
@@ -65,7 +66,7 @@ class Entries(Base):
     @overload
     def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: None = None,
         revision: int | None = None,
@@ -76,7 +77,7 @@ class Entries(Base):
 
     def get(
         self,
-        key: str,
+        key: Key,
         *,
         model: Any = None,
         revision: int | None = None,
@@ -109,7 +110,7 @@ class Entries(Base):
             return None
         return entry_of(data, model)
 
-    def exists(self, key: str, *, timeout: Seconds | None = None) -> bool:
+    def exists(self, key: Key, *, timeout: Seconds | None = None) -> bool:
         """Whether there is an entry, without its value being sent."""
         call = get(key_path(key), timeout=timeout)
         call.method = "HEAD"
@@ -117,12 +118,12 @@ class Entries(Base):
         return answer.status != 404
 
     @overload
-    def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: type[T]) -> Change[T]: ...
+    def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: type[T]) -> Change[T]: ...
 
     @overload
-    def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: None = None) -> Change[Any]: ...
+    def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: None = None) -> Change[Any]: ...
 
-    def wait_for_change(self, key: str, known: str | None, wait: Seconds, *, model: Any = None) -> Change[Any]:
+    def wait_for_change(self, key: Key, known: str | None, wait: Seconds, *, model: Any = None) -> Change[Any]:
         """Waits at most so long (up to a minute) for the entry to differ from what is known of it.
 
         Args:
@@ -143,7 +144,7 @@ class Entries(Base):
 
     def put(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -198,7 +199,7 @@ class Entries(Base):
 
     def insert(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         ttl: Seconds | None = None,
@@ -218,7 +219,7 @@ class Entries(Base):
 
     def replace(
         self,
-        key: str,
+        key: Key,
         value: Any,
         *,
         cas: str | None = None,
@@ -242,7 +243,7 @@ class Entries(Base):
 
     def patch(
         self,
-        key: str,
+        key: Key,
         patch: Patch,
         *,
         cas: str | None = None,
@@ -276,7 +277,7 @@ class Entries(Base):
 
     def remove(
         self,
-        key: str,
+        key: Key,
         *,
         cas: str | None = None,
         if_: Criteria | None = None,
@@ -295,24 +296,24 @@ class Entries(Base):
         op = Op.remove(key, cas=cas, if_=if_, guard=guard, prev=prev)
         return self._write(op, dry_run, request_id, timeout)
 
-    def touch(self, key: str, ttl: Seconds, *, request_id: str | None = None, timeout: Seconds | None = None) -> wire.WriteAnswer:
+    def touch(self, key: Key, ttl: Seconds, *, request_id: str | None = None, timeout: Seconds | None = None) -> wire.WriteAnswer:
         """Sets the time to live from now, changes nothing else; zero for ever."""
         return self._write(Op.touch(key, ttl), False, request_id, timeout)
 
     @overload
-    def get_and_touch(self, key: str, ttl: Seconds, *, model: type[T], request_id: str | None = None) -> Entry[T]: ...
+    def get_and_touch(self, key: Key, ttl: Seconds, *, model: type[T], request_id: str | None = None) -> Entry[T]: ...
 
     @overload
-    def get_and_touch(self, key: str, ttl: Seconds, *, model: None = None, request_id: str | None = None) -> Entry[Any]: ...
+    def get_and_touch(self, key: Key, ttl: Seconds, *, model: None = None, request_id: str | None = None) -> Entry[Any]: ...
 
-    def get_and_touch(self, key: str, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
+    def get_and_touch(self, key: Key, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
         """Reads an entry and sets its time to live in one step; zero for ever."""
-        body = {"op": "get_and_touch", "key": key, "ttl_ms": span(ttl)}
+        body = {"op": "get_and_touch", **name_fields(key), "ttl_ms": span(ttl)}
         return entry_of(self._core.fetch_json(post("/v1/ops", body, request_id=request_id)), model)
 
     def lock_entry(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -337,7 +338,7 @@ class Entries(Base):
     @overload
     def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -348,7 +349,7 @@ class Entries(Base):
     @overload
     def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -358,7 +359,7 @@ class Entries(Base):
 
     def get_and_lock(
         self,
-        key: str,
+        key: Key,
         lock_for: Seconds | None = None,
         *,
         wait: Seconds | None = None,
@@ -369,11 +370,11 @@ class Entries(Base):
         call = lock_call("get_and_lock", key, lock_for, wait, request_id)
         return entry_of(self._core.fetch_json(call), model)
 
-    def extend_entry_lock(self, key: str, cas: str, lock_for: Seconds | None = None, *, request_id: str | None = None) -> wire.WriteAnswer:
+    def extend_entry_lock(self, key: Key, cas: str, lock_for: Seconds | None = None, *, request_id: str | None = None) -> wire.WriteAnswer:
         """Lets the lock of an entry hold for so long from now; `cas` is its key."""
         return self._write(Op.extend_entry_lock(key, cas, lock_for), False, request_id, None)
 
-    def unlock_entry(self, key: str, cas: str, *, request_id: str | None = None) -> wire.WriteAnswer:
+    def unlock_entry(self, key: Key, cas: str, *, request_id: str | None = None) -> wire.WriteAnswer:
         """Ends such a lock without writing."""
         return self._write(Op.unlock_entry(key, cas), False, request_id, None)
 
@@ -388,7 +389,7 @@ class Entries(Base):
     @overload
     def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[T | None], T | None],
         *,
         model: type[T],
@@ -402,7 +403,7 @@ class Entries(Base):
     @overload
     def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[Any], Any],
         *,
         model: None = None,
@@ -415,7 +416,7 @@ class Entries(Base):
 
     def update(
         self,
-        key: str,
+        key: Key,
         change: Callable[[Any], Any],
         *,
         model: Any = None,
@@ -458,12 +459,12 @@ class Entries(Base):
                 if error.errors:
                     raise
                 if done >= max(tries, 1):
-                    raise ContendedError(key, done, error) from error
+                    raise ContendedError(name_text(key), done, error) from error
                 current = self._next_current(key, error, pause_after(done, random.random()), model, timeout)
             done += 1
 
     def _next_current(
-        self, key: str, refusal: RejectedError, pause: float | None, model: Any, timeout: Seconds | None
+        self, key: Key, refusal: RejectedError, pause: float | None, model: Any, timeout: Seconds | None
     ) -> Entry[Any] | None:
         """What the next try of an update begins with."""
         shown = refusal.problem.current if refusal.problem else None
@@ -479,9 +480,9 @@ class Entries(Base):
         return self._core.fetch(wire.WriteAnswer, post("/v1/ops", body, request_id=request_id, timeout=timeout))
 
 
-def lock_call(kind: str, key: str, lock_for: Seconds | None, wait: Seconds | None, request_id: str | None) -> Call:
+def lock_call(kind: str, key: Key, lock_for: Seconds | None, wait: Seconds | None, request_id: str | None) -> Call:
     """A call that locks an entry, and may wait for that."""
-    body = {"op": kind, "key": key, **compact(lock_ms=span(lock_for), wait_ms=span(wait))}
+    body = {"op": kind, **name_fields(key), **compact(lock_ms=span(lock_for), wait_ms=span(wait))}
     call = post("/v1/ops", body, request_id=request_id)
     call.hold = 0.0 if wait is None else seconds(wait)
     return call
@@ -491,7 +492,7 @@ def lock_call(kind: str, key: str, lock_for: Seconds | None, wait: Seconds | Non
 class UpdateTerms:
     """What an update is but for the change itself."""
 
-    key: str
+    key: Key
     ttl: Seconds | None
     session: HasId | str | None
     guard: Guarding | None
@@ -502,7 +503,7 @@ class UpdateTerms:
             fields = op_fields(ttl=self.ttl, session=self.session, guard=self.guard)
             return Op({**Op.insert(self.key, value).body, **fields})
         if current.cas is None:
-            detail = f"`{self.key}` is locked by somebody else"
+            detail = f"`{shown(self.key)}` is locked by somebody else"
             raise LockedError(problem_here("locked", 423, detail, current))
         # Without a time of its own it would get that of its collection.
         left = 0 if current.ttl_ms is None else max(current.ttl_ms, 1)

@@ -15,6 +15,7 @@ from typing import Any
 from quorate import types as wire
 from quorate._entry import AnyEntry
 from quorate._mirror_state import Entries
+from quorate._names import Key, name_text, shown
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._sync._base import Base
 from quorate._sync._core import Core
@@ -79,7 +80,7 @@ class Mirror:
     only, and never goes back in time. Who needs to see every write that was acknowledged before asks for `sync` first.
     """
 
-    def __init__(self, core: Core, prefix: str, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
+    def __init__(self, core: Core, prefix: Key, fields: tuple[str, ...], part: Part | None, heartbeat: float) -> None:
         self._core = core
         self._part = part
         self._fields = fields
@@ -92,15 +93,15 @@ class Mirror:
         self._trouble: QuorateError | None = None
         self._listeners: list[MirrorChanges] = []
         self._watch: Watch[Any] | None = None
-        self.prefix = prefix
+        self.prefix = name_text(prefix)
         self.is_closed = False
 
-    def get(self, key: str) -> AnyEntry | None:
+    def get(self, key: Key) -> AnyEntry | None:
         """An entry."""
         with self._lock:
-            return self._entries.entries.get(key)
+            return self._entries.get(key)
 
-    def list(self, prefix: str = "") -> tuple[AnyEntry, ...]:
+    def list(self, prefix: Key = "") -> tuple[AnyEntry, ...]:
         """The entries whose keys begin with `prefix`, by key, all of one moment."""
         with self._lock:
             return self._entries.list(prefix)
@@ -114,7 +115,7 @@ class Mirror:
         with self._lock:
             found = self._entries.find(field, value)
         if found is None:
-            raise InvalidRequestError(f"the mirror of `{self.prefix}` has no index by `{field}`")
+            raise InvalidRequestError(f"the mirror of `{shown(self.prefix)}` has no index by `{field}`")
         return found
 
     def __len__(self) -> int:
@@ -265,7 +266,7 @@ class Mirrors(Base):
 
     def mirror(
         self,
-        prefix: str = "",
+        prefix: Key = "",
         *,
         index_by: str | Iterable[str] = (),
         part: Part | None = None,

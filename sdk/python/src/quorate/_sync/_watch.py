@@ -16,6 +16,7 @@ from quorate import _codec
 from quorate import types as wire
 from quorate._convert import to_json
 from quorate._messages import BadMessageError, Message, Messages
+from quorate._names import Key
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
 from quorate._sync._base import Base
 from quorate._sync._core import Core
@@ -251,11 +252,11 @@ class Watches(Base):
     @overload
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: Literal[False] = False,
         from_revision: int | None = None,
         where: Criteria | None = None,
@@ -271,11 +272,11 @@ class Watches(Base):
     @overload
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: bool,
         from_revision: int | None = None,
         where: Criteria | None = None,
@@ -290,11 +291,11 @@ class Watches(Base):
 
     def watch(
         self,
-        prefix: str | None = None,
+        prefix: Key | None = None,
         *,
-        key: str | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        key: Key | None = None,
+        start: Key | None = None,
+        end: Key | None = None,
         initial: bool = False,
         from_revision: int | None = None,
         where: Criteria | None = None,

@@ -1,3 +1,0 @@
-import{Cn as e,Dn as t,En as n,ht as r,wn as i,xn as a}from"./shared-jSt17-cp.js";var o=`{
-  
-}`;function s(e,t){let n=e?.value instanceof a?e.value.pretty:``;return{base:e,readAt:t,before:n,text:e===void 0?o:n}}function c({base:e,before:t,text:n}){return e===void 0?n!==o:n!==t}function l(e){try{return t(e)}catch(e){if(e instanceof n)return e;throw e}}function u(e,{base:t,readAt:n},o,s){return r(e,new a(i(o)),d(t,s-n))}function d(e,t){if(e===void 0)return{cas:void 0};let n=e.ttlMs===void 0?0:Math.max(1,Math.round(e.ttlMs-t));return{cas:e.cas??``,ttlMs:n,session:e.session}}function f(t){return e(t)}export{d as a,c as i,s as n,u as o,f as r,l as t};

@@ -1,0 +1,227 @@
+//! Keys that are no text: each is its bytes, in every place where one is given or shown.
+
+use serde_json::{Value, json};
+
+use crate::raw::{Response, Server};
+
+/// Three keys that look alike to who makes texts of them as best they can, and the key that they would become.
+const KEYS: [(&str, &str); 4] =
+    [("key", "e/\u{FFFD}"), ("key_base64", "ZS/9"), ("key_base64", "ZS/+"), ("key_base64", "ZS//")];
+const PATHS: [&str; 4] = ["/v1/kv/e/%EF%BF%BD", "/v1/kv/e/%FD", "/v1/kv/e%2F%fe", "/v1/kv/e/%FF"];
+
+async fn filled() -> Server {
+    let server = Server::start().await;
+    for (path, (field, key)) in PATHS.iter().zip(KEYS) {
+        let made = server.put_json(path, r#"{"a":1}"#).await;
+        assert_eq!((made.status, &made.json()[field]), (201, &json!(key)), "{}", made.text());
+        assert_eq!(
+            made.json().as_object().expect("an object").len(),
+            6,
+            "of its two forms one is there: {}",
+            made.text()
+        );
+        // Where it can be read: the path as it is written by us.
+        let location = made.header("location").expect("it was made").to_owned();
+        assert_eq!(server.get(&location).await.json()[field], key);
+    }
+    server
+}
+
+async fn post(server: &Server, path: &str, body: Value) -> Response {
+    let body = body.to_string();
+    server.ask("POST", path, &[("content-type", "application/json")], body.as_bytes()).await
+}
+
+/// The keys of entries, each in the field that it stands in.
+fn keys(entries: &Value) -> Vec<(String, String)> {
+    let of = |entry: &Value| {
+        let named: Vec<_> = ["key", "key_base64"]
+            .into_iter()
+            .filter_map(|field| Some((field.to_owned(), entry[field].as_str()?.to_owned())))
+            .collect();
+        <[_; 1]>::try_from(named).unwrap_or_else(|named| panic!("{named:?} in {entry}"))
+    };
+    entries.as_array().expect("a list").iter().flat_map(of).collect()
+}
+
+fn all() -> Vec<(String, String)> {
+    KEYS.map(|(field, key)| (field.to_owned(), key.to_owned())).into()
+}
+
+#[tokio::test]
+async fn a_path_names_the_bytes_that_it_decodes_to() {
+    let server = filled().await;
+    for (path, (field, key)) in PATHS.iter().zip(KEYS) {
+        let entry = server.get(path).await.json();
+        assert_eq!((&entry[field], &entry["version"]), (&json!(key), &json!(1)));
+        let patched =
+            server.ask("PATCH", path, &[("content-type", "application/merge-patch+json")], br#"{"b":2}"#).await;
+        assert_eq!((patched.status, &patched.json()[field]), (200, &json!(key)));
+    }
+    let gone = server.ask("DELETE", PATHS[2], &[], b"").await;
+    assert_eq!((gone.status, &gone.json()["key_base64"]), (200, &json!("ZS/+")));
+    let missing = server.get(PATHS[2]).await;
+    assert_eq!(missing.status, 404);
+    assert!(missing.problem().detail.contains(r"`e/\xfe`"), "{}", missing.text());
+    let left = server.get("/v1/kv?prefix=e/").await.json();
+    assert_eq!(keys(&left["entries"]), [&all()[..2], &all()[3..]].concat());
+    // A part of a character is a name, too; half an escape is none.
+    assert_eq!(server.put_json("/v1/kv/%C3", "1").await.json()["key_base64"], "ww==");
+    assert_eq!(server.get("/v1/kv/%C").await.status, 400);
+}
+
+#[tokio::test]
+async fn queries_name_bytes_and_pages_show_each_key_once() {
+    let server = filled().await;
+    let listed = server.get("/v1/kv?prefix=e/").await.json();
+    assert_eq!(keys(&listed["entries"]), all());
+    assert_eq!(keys(&server.get("/v1/kv?prefix=e/%FE").await.json()["entries"]), all()[2..3]);
+    assert_eq!(keys(&server.get("/v1/kv?start=e/%FD&end=e/%FF").await.json()["entries"]), all()[1..3]);
+    let mut paged = Vec::new();
+    let mut target = "/v1/kv?prefix=e/&limit=1".to_owned();
+    loop {
+        let page = server.get(&target).await.json();
+        paged.extend(keys(&page["entries"]));
+        let Some(cursor) = page["cursor"].as_str() else { break };
+        target = format!("/v1/kv?limit=1&cursor={cursor}");
+    }
+    assert_eq!(paged, all());
+    for (fields, expected) in [(json!(["a"]), all()), (json!(["-a"]), all().into_iter().rev().collect())] {
+        let mut found = Vec::new();
+        let mut body = json!({"prefix": "e/", "order_by": fields, "limit": 1});
+        loop {
+            let page = post(&server, "/v1/find", body.clone()).await.json();
+            found.extend(keys(&page["entries"]));
+            let Some(cursor) = page["cursor"].as_str() else { break };
+            body["cursor"] = cursor.into();
+        }
+        assert_eq!(found, expected);
+    }
+    for (path, pointer) in [("/v1/kv?cursor=%FF", "query:cursor"), ("/v1/kv?consistency=%FF", "query:consistency")] {
+        let refused = server.get(path).await;
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains(pointer), "{}", refused.text());
+    }
+}
+
+#[tokio::test]
+async fn criteria_hold_of_the_key_that_they_name() {
+    let server = filled().await;
+    let of = |value: Value| json!({"prefix": "e/", "where": [{"field": "$key", "op": "eq", "value": value}]});
+    for (value, (field, key)) in
+        [(json!("e/\u{FFFD}"), KEYS[0]), (json!({"base64": "ZS/+"}), KEYS[2]), (json!({"base64": "ZS/vv70="}), KEYS[0])]
+    {
+        let found = post(&server, "/v1/find", of(value)).await.json();
+        assert_eq!(keys(&found["entries"]), [(field.to_owned(), key.to_owned())]);
+    }
+    let bad = post(&server, "/v1/find", of(json!({"base64": "?"}))).await;
+    assert_eq!((bad.status, bad.text().contains("/where/0/value")), (400, true), "{}", bad.text());
+    let removed = post(&server, "/v1/delete_where", of(json!("e/\u{FFFD}"))).await.json();
+    assert_eq!(removed["applied"], 1);
+    assert_eq!(keys(&server.get("/v1/kv?prefix=e/").await.json()["entries"]), all()[1..]);
+    // What keys begin with need be no text either.
+    let below = post(&server, "/v1/count", json!({"prefix_base64": "ZS/+"})).await.json();
+    assert_eq!(below["count"], 1);
+    let both = post(&server, "/v1/count", json!({"prefix": "e/", "prefix_base64": "ZS/+"})).await;
+    assert_eq!(both.status, 400);
+    // A condition that does not hold says what the key is, in the form that conditions take.
+    let op = json!({"op": "remove", "key_base64": "ZS/+", "if": [{"field": "$key", "op": "eq", "value": "e/"}]});
+    let unmet = post(&server, "/v1/ops", op).await.json();
+    assert_eq!(unmet["failed"][0]["actual"], json!({"base64": "ZS/+"}), "{unmet}");
+    assert_eq!(unmet["current"]["key_base64"], "ZS/+");
+}
+
+#[tokio::test]
+async fn operations_alone_and_in_lists_are_about_the_key_that_they_name() {
+    let server = filled().await;
+    let get = post(&server, "/v1/ops", json!({"op": "get", "key_base64": "ZS//"})).await.json();
+    assert_eq!((&get["key_base64"], &get["key"]), (&json!("ZS//"), &Value::Null));
+    // Either form is taken of a text.
+    let same = post(&server, "/v1/ops", json!({"op": "get", "key_base64": "ZS/vv70="})).await.json();
+    assert_eq!(same["key"], "e/\u{FFFD}");
+    for (body, pointer) in [
+        (json!({"op": "get", "key": "a", "key_base64": "YQ=="}), "/key"),
+        (json!({"op": "get", "key_base64": "?"}), "/key_base64"),
+        (json!({"op": "get", "key_base64": ""}), "/key"),
+        (json!({"op": "get", "key_base64": 1}), "/key_base64"),
+        (json!({"op": "get"}), "/key"),
+    ] {
+        let refused = post(&server, "/v1/ops", body.clone()).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert_eq!(refused.problem().errors[0].pointer, pointer, "{}", refused.text());
+    }
+    let bulk = json!({"ops": [
+        {"op": "insert", "key_base64": "ZS/+", "value": 1},
+        {"op": "upsert", "key_base64": "ZS//", "value": 2, "prev": true},
+        {"op": "remove", "key_base64": "ZS/8"},
+    ]});
+    let done = post(&server, "/v1/bulk", bulk).await.json();
+    assert_eq!(
+        keys(&done["results"]),
+        [("key_base64", "ZS/+"), ("key_base64", "ZS//"), ("key_base64", "ZS/8")]
+            .map(|(field, key)| (field.to_owned(), key.to_owned()))
+    );
+    assert_eq!((&done["skipped"], &done["applied"], &done["failed"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!(done["results"][0]["current"]["key_base64"], "ZS/+");
+    assert_eq!(done["results"][1]["prev"]["key_base64"], "ZS//");
+    let txn = json!({
+        "if": [{"key_base64": "ZS/+", "exists": true}],
+        "then": [{"op": "get", "key_base64": "ZS/+"}, {"op": "remove", "key_base64": "ZS//"}],
+    });
+    let done = post(&server, "/v1/txn", txn.clone()).await.json();
+    assert_eq!(keys(&done["results"])[1].1, "ZS//");
+    assert_eq!(done["results"][0]["entry"]["key_base64"], "ZS/+");
+    let mut unmet = txn;
+    unmet["if"][0]["exists"] = false.into();
+    unmet["then"] = json!([]);
+    assert_eq!(post(&server, "/v1/txn", unmet).await.json()["failed"][0]["key_base64"], "ZS/+");
+    let twice = json!({"then": [{"op": "remove", "key_base64": "ZS/+"}, {"op": "remove", "key_base64": "ZS/+"}]});
+    let refused = post(&server, "/v1/txn", twice).await;
+    assert!(refused.text().contains(r"`e/\\xfe` is written before"), "{}", refused.text());
+    let claimed = post(&server, "/v1/claim", json!({"prefix": "e/", "order_by": ["a"], "limit": 9})).await.json();
+    assert_eq!(keys(&claimed["entries"]), all()[..3]);
+    let cas = &claimed["entries"][1]["cas"];
+    let unlocked = post(&server, "/v1/ops", json!({"op": "unlock", "key_base64": "ZS/9", "cas": cas})).await.json();
+    assert_eq!(unlocked["key_base64"], "ZS/9");
+}
+
+#[tokio::test]
+async fn trails_sessions_and_grants_name_bytes() {
+    let server = filled().await;
+    let trail = server.get("/v1/audit?key=e/%FE").await.json();
+    assert_eq!((&trail["key_base64"], trail["lines"].as_array().map(Vec::len)), (&json!("ZS/+"), Some(1)));
+    assert_eq!(server.get("/v1/audit?key=e/%EF%BF%BD").await.json()["key"], "e/\u{FFFD}");
+    let session = post(&server, "/v1/sessions", json!({"ttl_ms": 60_000})).await.json();
+    let id = session["session"].as_str().expect("an id");
+    for path in ["/v1/kv/s/a", "/v1/kv/s/%FF"] {
+        assert_eq!(server.put_json(&format!("{path}?session={id}"), "1").await.status, 201);
+    }
+    let holds = server.get(&format!("/v1/sessions/{id}")).await.json()["holds"].take();
+    assert_eq!((&holds["keys"], &holds["keys_base64"]), (&json!(["s/a"]), &json!(["cy//"])));
+    let grants =
+        json!({"grants": [{"permission": "read", "prefix_base64": "ZS/+"}, {"permission": "read", "prefix": "a"}]});
+    let role = server
+        .ask("PUT", "/v1/access/roles/r", &[("content-type", "application/json")], grants.to_string().as_bytes())
+        .await;
+    assert_eq!(role.status, 201, "{}", role.text());
+    let shown = server.get("/v1/access/roles/r").await.json();
+    assert!(
+        shown["grants"].as_array().expect("a list").contains(&json!({"permission": "read", "prefix_base64": "ZS/+"}))
+    );
+    let set = server
+        .ask("PUT", "/v1/quotas/prefixes/e/%FE", &[("content-type", "application/json")], b"{\"entries\":9}")
+        .await;
+    assert_eq!((set.status, &set.json()["prefix_base64"]), (201, &json!("ZS/+")), "{}", set.text());
+    // Names of all else are texts.
+    for path in [
+        "/v1/locks/%FF",
+        "/v1/collections/%FF",
+        "/v1/sequences/%FF",
+        "/v1/tasks/%FF",
+        "/v1/latches/%FF",
+        "/v1/elections/%FF",
+    ] {
+        let refused = server.get(path).await;
+        assert_eq!(refused.status, 400, "{path}: {}", refused.text());
+    }
+}
