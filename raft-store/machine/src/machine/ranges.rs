@@ -61,7 +61,7 @@ impl<V: View> Applier<'_, V> {
     /// Whether a revision could be read before the transaction began.
     fn can_be_read(&self, at: Revision) -> Result<(), TxnRefusal> {
         // A transaction that has changed something has taken the newest one.
-        let newest = self.vars.revision - Revision::from(self.joint.flatten().is_some());
+        let newest = self.vars.revision - Revision::from(self.batch.joint.flatten().is_some());
         match at {
             at if at < self.vars.oldest_revision => Err(TxnRefusal::Compacted),
             at if at > newest => Err(TxnRefusal::Future),
@@ -77,7 +77,7 @@ impl<V: View> Applier<'_, V> {
         caller: &Caller,
     ) -> Result<Stepped<Removed>, Fault> {
         let refused = |key, why| Ok(Err(Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why })));
-        let own_revision = self.joint.flatten();
+        let own_revision = self.batch.joint.flatten();
         let (mut keys, mut written) = (Vec::new(), None);
         self.each_live(&step.range, |key, row| {
             if own_revision == Some(row.meta.mod_revision) {
