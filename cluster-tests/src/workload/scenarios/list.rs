@@ -129,7 +129,7 @@ pub const SLICES: [Scenario; 3] = [
 ];
 
 /// All of the soak.
-pub const SCENARIOS: [Scenario; 14] = [
+pub const SCENARIOS: [Scenario; 15] = [
     Scenario {
         name: "registers",
         staff: || {
