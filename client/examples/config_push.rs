@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 
-use quorate_client::api::ErrorCode;
+use quorate_client::api::{ErrorCode, Name};
 use quorate_client::{Client, Error, Op, Value, Watch, Watched};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ const PREFIX: &str = "example/config/";
 /// The settings as the service has them.
 #[derive(Debug, Default)]
 struct Settings {
-    values: BTreeMap<String, serde_json::Value>,
+    values: BTreeMap<Name, serde_json::Value>,
     revision: u64,
 }
 
@@ -76,7 +76,7 @@ async fn main() -> Outcome<()> {
         Ok::<(), Error>(())
     };
     let service = Settings::follow(&client, |settings| {
-        let of = |name: &str| settings.values.get(&format!("{PREFIX}{name}")).cloned().unwrap_or_default();
+        let of = |name: &str| settings.values.get(&Name::from(format!("{PREFIX}{name}"))).cloned().unwrap_or_default();
         println!("as of revision {}: {}:{}", settings.revision, of("host"), of("port"));
         of("host") == json!("db-4") && of("port") == json!(5434)
     });

@@ -23,7 +23,7 @@ use crate::types::{
 };
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 42] = [
+pub const NAMES: [(u8, &str); 41] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),

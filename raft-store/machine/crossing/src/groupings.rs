@@ -265,6 +265,7 @@ impl Run {
                 true => Step::Remove(RemoveStep { range, return_previous: chance.percent(50) }),
                 false => Step::List(ListStep {
                     range,
+                    at: None,
                     limit: chance.below(20),
                     order: ListOrder::BY_KEY,
                     filter: RevisionFilter::ALL,
@@ -364,7 +365,7 @@ fn range(chance: &mut Chance, nth: u64) -> KeyRange {
     let (first, last) = if nth == 0 { (0, KEYS / 2) } else { (KEYS / 2, KEYS) };
     let (one, other) = (chance.between(first, last), chance.between(first, last));
     let (start, end) = if chance.percent(50) { (first, last) } else { (one.min(other), one.max(other)) };
-    KeyRange { start: key(start).as_bytes().to_vec(), end: Some(key(end).as_bytes().to_vec()) }
+    KeyRange::new(key(start).as_bytes().to_vec(), Some(key(end).as_bytes().to_vec()))
 }
 
 fn patch(chance: &mut Chance) -> Patch {
