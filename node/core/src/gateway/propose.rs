@@ -33,7 +33,7 @@ pub async fn propose(
         return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
     let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
-    submit(&caller.api, command, deadline).await
+    submit(caller.api, command, deadline).await
 }
 
 async fn submit(api: &Api, command: Command, deadline: Instant) -> Result<Reply, Failure> {
@@ -95,7 +95,7 @@ async fn until_judged_in_time(
         let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
         let command =
             Command { request_id: Some(request_id.clone()), principal, action: action.clone(), access_revision };
-        let reply = submit(&caller.api, command, deadline).await?;
+        let reply = submit(caller.api, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
             return Ok(reply);
         }

@@ -657,6 +657,7 @@ mod tests {
 
     /// Each transaction within doubled what was noted of those before it.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "it bounds how long it takes")]
     fn many_transactions_in_one_are_looked_at_in_time() {
         let within = || (1..limits::TXN_STEPS_MAX / 2).map(|_| nest(vec![delete("b")], vec![]));
         let began = Instant::now();

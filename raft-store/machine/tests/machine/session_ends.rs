@@ -276,10 +276,13 @@ fn the_id_of_a_session_is_free_once_nothing_hangs_on_its_end() {
     store.check();
 }
 
+/// Spoils a row that has to do with a session.
+type Damage = fn(&mut Store, SessionId);
+
 /// Each is a state that a cluster goes on with: it sets aside what faults. A restore and a recovery go on with it as well.
 #[test]
 fn a_session_whose_end_faults_keeps_no_state_from_a_new_epoch() {
-    let damages: [(&str, fn(&mut Store, SessionId)); 4] = [
+    let damages: [(&str, Damage); 4] = [
         ("its timer is missing", |store, id| {
             let timers = store.rows(family::TIMER).into_iter().map(|(row_key, _)| row_key);
             let of_it = timers.filter(|row_key| row_key.ends_with(&id.0.to_be_bytes())).collect::<Vec<_>>();
