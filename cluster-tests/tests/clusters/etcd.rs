@@ -732,7 +732,7 @@ async fn a_cluster_that_was_never_compacted_has_compacted_nothing() {
     const COMPACT: &str = "/etcdserverpb.KV/Compact";
     let first = CompactionRequest { revision: 1, physical: true };
     let _: CompactionResponse = etcd.call(COMPACT, first).await.expect("nothing is older");
-    let changes = Request::get("/v1/watch?key=k&from=1&heartbeat_ms=100");
+    let changes = Request::get("/v1/watch?key=k&from=1");
     let changes = changes.send(cluster.client_address(1));
     // It has no end, and is refused at once or not at all.
     assert!(tokio::time::timeout(Duration::from_millis(500), changes).await.is_err(), "the watch was refused");

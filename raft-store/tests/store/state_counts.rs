@@ -1,6 +1,6 @@
 //! Counts of ranges: exactly what a walk finds, at every revision, however they were found.
 
-use crate::state_support::{Rng, apply, batch, open, page, put, query, remove, runtime, with_ttl};
+use crate::state_support::{Rng, apply, batch, blank, open, page, put, query, remove, runtime, with_ttl};
 use quorate_store::state::{ListQuery, StateReader};
 use quorate_store::types::Revision;
 
@@ -23,9 +23,9 @@ fn a_count_is_that_of_a_walk_at_every_revision() {
     let (mut state, reader) = open(dir.path());
     runtime().block_on(async {
         let filled: Vec<_> = (0..2_000).map(|nth| put(name(nth), "1")).collect();
-        apply(&mut state, vec![batch(0, 1, &filled[..1_000]), batch(1, 1, &filled[1_000..])]).await;
+        apply(&mut state, vec![blank(0), batch(1, 1, &filled[..1_000]), batch(2, 1, &filled[1_000..])]).await;
         let first = reader.position().revision;
-        for index in 2..300 {
+        for index in 3..300 {
             let commands: Vec<_> = (0..rng.below(8))
                 .map(|_| {
                     let key = name(rng.below(2_500));
@@ -56,9 +56,10 @@ fn pages_of_one_revision_are_counted_while_others_write() {
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) = open(dir.path());
     runtime().block_on(async {
+        apply(&mut state, vec![blank(0)]).await;
         for part in 0..3_u64 {
             let filled: Vec<_> = (0..1_000).map(|nth| put(name(part * 1_000 + nth), "1")).collect();
-            apply(&mut state, vec![batch(part, 1, &filled)]).await;
+            apply(&mut state, vec![batch(1 + part, 1, &filled)]).await;
         }
         let mut at: Option<Revision> = None;
         for page in 0..6 {
@@ -66,7 +67,7 @@ fn pages_of_one_revision_are_counted_while_others_write() {
             assert_eq!(assert_count(&reader, &rest), 3_000 - page * 500, "page {page}");
             at.get_or_insert(reader.position().revision);
             let changes = [put(name(9_000 + page), "1"), remove(name(page * 7 + 600)), put(name(2_000), "2")];
-            apply(&mut state, vec![batch(3 + page, 1, &changes)]).await;
+            apply(&mut state, vec![batch(4 + page, 1, &changes)]).await;
         }
     });
 }

@@ -264,7 +264,7 @@ fn check_after(
 ) {
     let (tail, rest): (Vec<_>, Vec<_>) = changes.iter().cloned().partition(|change| change.revision == start.revision);
     assert_eq!(in_order(&rest), model.between(start.revision, to, range, kinds), "after {start:?} of {range:?}");
-    let of_revision = model.between(start.revision - 1, start.revision, range, kinds);
+    let of_revision = model.between(start.revision.saturating_sub(1), start.revision, range, kinds);
     for change in &tail {
         assert!(change.change.index > start.index, "{change:?} after {start:?}");
         assert!(of_revision.contains(&event_of(change)), "{change:?}");
