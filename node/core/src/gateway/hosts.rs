@@ -59,7 +59,7 @@ impl AllowedHosts {
 }
 
 fn refusal(said: &str) -> Failure {
-    let said = quoted(&said.chars().take(80).collect::<String>());
+    let said = quoted(said.chars().take(80).collect::<String>());
     let detail = format!(
         "this node does not know itself by the name {said} of the header Host, and asks nobody who they are, so that a web page could \
          have led you here: ask by an address, or start the node with that name in --allowed-hosts, or with --auth required"

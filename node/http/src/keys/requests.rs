@@ -88,7 +88,7 @@ fn find(
         [] => Ok((at, None)),
         [owner] => entry_lock::kept(backend, owner, id),
         several => {
-            let names = several.iter().map(|name| text::quoted(name)).collect::<Vec<_>>().join(", ");
+            let names = several.iter().map(text::quoted).collect::<Vec<_>>().join(", ");
             Err(Failure::invalid(
                 "query:principal",
                 format!("several users used this id, among them {names}: say whose is meant"),

@@ -349,7 +349,7 @@ enum Taken {
 
 /// Under what the end of a session is waited for, and noted.
 fn waker(id: SessionId) -> Key {
-    Waker::Session.of(&id.to_string())
+    Waker::Session.of(id.to_string())
 }
 
 /// What is wrong with a new session whatever the state.

@@ -175,7 +175,7 @@ impl<V: View> Applier<'_, V> {
     /// Adds the line of a task at the current revision.
     pub(super) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, caller: &Caller) {
         // No key of an entry: both may change at one revision.
-        let key = Waker::Tasks.of(&format!("{}/{id}", queue.name));
+        let key = Waker::Tasks.of(format!("{}/{id}", queue.name));
         self.record(AuditOp::Task(act), Some(key), caller.clone(), AuditEffect::Beside);
     }
 }

@@ -225,7 +225,7 @@ pub enum AccessFault {
 impl AccessOp {
     /// Under what its lines of audit stand: a kind, a slash and the name.
     pub fn subject(&self) -> Key {
-        let of = |kind: &str, name: &dyn fmt::Display| Waker::Access.of(&format!("{kind}/{name}"));
+        let of = |kind: &str, name: &dyn fmt::Display| Waker::Access.of(format!("{kind}/{name}"));
         match self {
             Self::SetUser { name, .. } | Self::RemoveUser(name) => of("user", name),
             Self::SetRole { name, .. } | Self::RemoveRole(name) => of("role", name),

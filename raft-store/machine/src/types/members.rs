@@ -125,7 +125,7 @@ impl MembersOp {
     /// Under what its lines of audit stand: of an invitation, or of the node that is let in.
     pub fn subject(&self) -> Key {
         match self {
-            Self::Invite(NewInvitation { id, .. }) | Self::Revoke(id) => Waker::Members.of(&format!("invitation/{id}")),
+            Self::Invite(NewInvitation { id, .. }) | Self::Revoke(id) => Waker::Members.of(format!("invitation/{id}")),
             Self::Admit { newcomer, .. } => newcomer.subject(),
         }
     }
@@ -134,6 +134,6 @@ impl MembersOp {
 impl NodeDisk {
     /// Under what lines of audit about it stand.
     pub fn subject(&self) -> Key {
-        Waker::Members.of(&format!("node/{}", self.node_id))
+        Waker::Members.of(format!("node/{}", self.node_id))
     }
 }

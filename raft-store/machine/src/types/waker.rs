@@ -44,7 +44,7 @@ impl Waker {
     /// The name under which the end of the lock on an entry is waited for. Made of a hash, since a key may be as long as a name here:
     /// two entries with one hash wake each other for nothing.
     pub fn of_entry_lock(key: &Key) -> Key {
-        Self::EntryLock.of(&format!("{:032x}", xxh3_128(key.as_bytes())))
+        Self::EntryLock.of(format!("{:032x}", xxh3_128(key.as_bytes())))
     }
 
     /// Reverses [`Self::of`].
