@@ -122,7 +122,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let seed = args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     eprintln!("seed {seed}");
     // Fails early and clearly where there is no cluster, and lets the client learn who leads.
-    client.get(&format!("{}0", args.prefix)).await?;
+    client.get(format!("{}0", args.prefix)).await?;
     let tally = Arc::new(Tally::new(args.ops));
     let plan = Arc::new(plan(&args, seed));
     let interrupted = {

@@ -242,7 +242,7 @@ async fn nothing_is_applied_by_rights_that_were_taken_away() {
             writer.await.expect("it ends");
         }
         for node in guarded.cluster.ids() {
-            let entry = root.get(&format!("orders/{node}")).await.expect("read");
+            let entry = root.get(format!("orders/{node}")).await.expect("read");
             let last = entry.map_or(0, |entry| entry.mod_revision);
             let taken = taken.set_revision;
             assert!(last < taken, "round {round}: written at {last}, the right was taken at {taken}");
