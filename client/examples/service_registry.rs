@@ -53,5 +53,5 @@ async fn put(client: &Client, name: &str, port: u16, session: &str) -> Result<()
 async fn names(client: &Client) -> Result<Vec<String>, Error> {
     let pages: Vec<_> = client.list("recipes/services/").keys_only().pages().try_collect().await?;
     let keys = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.key);
-    Ok(keys.map(|key| key.trim_start_matches("recipes/services/").to_owned()).collect())
+    Ok(keys.map(|key| key.to_string().trim_start_matches("recipes/services/").to_owned()).collect())
 }
