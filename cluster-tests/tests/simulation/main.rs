@@ -52,7 +52,7 @@ fn what_once_was_broken_holds() {
 }
 
 /// Stories, and how many seeds play each.
-const STORIES: [&str; 12] = [
+const STORIES: [&str; 13] = [
     "repaired-for-long",
     "quorum-ends-repair",
     "leader-ends-repair",
@@ -65,6 +65,7 @@ const STORIES: [&str; 12] = [
     "removed-without-a-word",
     "handed-to-nobody",
     "unreadable-for-a-follower",
+    "groupings",
 ];
 const PLAYS: u64 = 4;
 
