@@ -46,8 +46,8 @@ impl Settings {
                 Watched::Event(event) => {
                     self.revision = event.revision;
                     match &event.entry {
-                        Some(entry) => self.values.insert(event.key.to_string(), entry.json()?),
-                        None => self.values.remove(&event.key.to_string()),
+                        Some(entry) => self.values.insert(event.key, entry.json()?),
+                        None => self.values.remove(&event.key),
                     };
                 }
                 // Of a later version of the library.
