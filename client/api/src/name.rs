@@ -493,13 +493,35 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for NamedFields<A> {
         if !self.is_base64 {
             return self.fields.next_value_seed(seed);
         }
-        let text: Cow<'de, str> = self.fields.next_value()?;
-        let bytes = STANDARD.decode(&*text).map_err(|error| A::Error::custom(format!("not base64: {error}")))?;
-        seed.deserialize(BytesDeserializer::new(&bytes))
+        self.fields.next_value_seed(InBase64(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
         self.fields.size_hint()
+    }
+}
+
+/// A value in base64. What is wrong with it is found while the field is read, so that the place is told.
+struct InBase64<V>(V);
+
+impl<'de, V: DeserializeSeed<'de>> DeserializeSeed<'de> for InBase64<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de, V: DeserializeSeed<'de>> Visitor<'de> for InBase64<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string in base64")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<V::Value, E> {
+        let bytes = STANDARD.decode(text).map_err(|error| E::custom(format!("not base64: {error}")))?;
+        self.0.deserialize(BytesDeserializer::new(&bytes))
     }
 }
 

@@ -50,7 +50,8 @@ fn membership(dice: &mut StdRng) -> Membership {
     MembershipRecord { configs: vec![members], nodes }.try_into().expect("every voter is a node")
 }
 
-fn incarnation(id: u64) -> u128 {
+/// The data directory of a node.
+pub fn incarnation(id: u64) -> u128 {
     u128::from(id) << 64 | 7
 }
 

@@ -14,7 +14,7 @@ use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{AppliedState, StateOptions, StateReader};
 
-use super::entries::NODE;
+use super::entries::{NODE, incarnation};
 
 /// The cluster that the node is adopted by.
 pub const CLUSTER: u128 = 77;
@@ -44,7 +44,7 @@ pub struct Storage {
 impl Storage {
     /// Opens what is in the directory, or makes it.
     pub fn open(dir: &Path) -> Result<Storage, Fault> {
-        let identity = identity::open(dir, NODE, 0xfeed).map_err(|error| error.to_string())?;
+        let identity = identity::open(dir, NODE, incarnation(NODE)).map_err(|error| error.to_string())?;
         let fatal = Arc::new(Mutex::new(None));
         let told = Arc::clone(&fatal);
         let hook = Arc::new(move |fault: &str| *told.lock() = Some(fault.to_owned()));

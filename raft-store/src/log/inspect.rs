@@ -11,7 +11,7 @@ use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
 use super::record::DirectoryTag;
-use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
+use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, take_lock};
 use super::walk;
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
@@ -45,7 +45,6 @@ pub fn inspect(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(LogFacts, File), LogOpenError> {
     let dir = data_dir.join(LOG_DIR);
-    refuse_earlier_formats(&dir)?;
     let opening = Opening { data_dir, dir: &dir, identity, tag: DirectoryTag::new(identity) };
     if !dir.is_dir() {
         return Err(opening.damaged("it is missing".to_owned()));

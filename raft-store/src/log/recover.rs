@@ -54,7 +54,6 @@ pub struct Recovered {
 /// Opens or makes the log of `data_dir`.
 pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Result<Recovered, LogOpenError> {
     let dir = data_dir.join(LOG_DIR);
-    refuse_earlier_formats(&dir)?;
     // Before the mark is read: whoever has the log open writes it.
     let lock = dir.is_dir().then(|| take_lock(&dir)).transpose()?;
     let (mut file, mut mark) = read_mark(data_dir, &dir, identity)?;
@@ -71,14 +70,6 @@ pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Re
         file.write(&mark, "mark-before-sync").map_err(|source| LogOpenError::Io { path, source })?;
     }
     Ok(Recovered { lock, tag: opening.tag, mark: (file, mark), walked, view })
-}
-
-/// Format 1 was a RocksDB. Everything about it differs, so it is known by a file that a RocksDB always has.
-pub(super) fn refuse_earlier_formats(dir: &Path) -> Result<(), LogOpenError> {
-    if dir.join("CURRENT").exists() {
-        return Err(LogOpenError::UnknownFormat { path: dir.to_owned(), found: 1 });
-    }
-    Ok(())
 }
 
 /// Locks the directory until the file is dropped, also against this very process.

@@ -249,18 +249,6 @@ async fn a_segment_that_was_being_made_is_made_anew() {
     assert_eq!(content(&mut open(&dir)).await, []);
 }
 
-#[test]
-fn a_log_of_the_format_before_is_refused_by_that_name_and_left_alone() {
-    let root = tempfile::tempdir().unwrap();
-    let dir = root.path().join("node");
-    fs::create_dir_all(dir.join("log")).unwrap();
-    fs::write(dir.join("log/CURRENT"), "MANIFEST-000004\n").unwrap();
-    fs::write(dir.join("log.mark"), [7; 33]).unwrap();
-    let refusal = try_open(&dir).err().expect("a log that this build cannot read").to_string();
-    assert!(refusal.contains("format 1") && refusal.contains("reads version 2"), "{refusal}");
-    assert_eq!(files(&dir).len(), 2, "nothing was made beside what was there");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_truncation_is_never_taken_for_a_loss() {
     let root = tempfile::tempdir().unwrap();
