@@ -72,7 +72,8 @@ func readFile(path string) (*file, error) {
 
 // jsonOf gives any value in the form of JSON: objects, lists, text, booleans, nil, and numbers as they are written.
 func jsonOf(value any) (any, error) {
-	text, err := json.Marshal(value)
+	// JSON has no place for a name that is no text.
+	text, err := json.Marshal(toWire(value))
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +88,9 @@ func jsonOf(value any) (any, error) {
 
 // encoded are the fields in base64 of names that are no text, by the fields of names.
 var encoded = map[string]string{"key": "key_base64", "prefix": "prefix_base64"}
+
+// alone is the only field of what stands for a name that is no text where there is no field for one: in a list.
+const alone = "alone_base64"
 
 // toWire writes names that are no text as the API has them.
 func toWire(value any) any {
@@ -108,22 +112,23 @@ func toWire(value any) any {
 			out[n] = toWire(item)
 		}
 		return out
+	case string:
+		return keyOf(of)
 	}
 	return value
 }
 
-// fromWire reverses toWire. What is nothing but a name becomes that.
+// fromWire reverses toWire.
 func fromWire(value any) any {
 	switch of := value.(type) {
 	case map[string]any:
+		if name, isThere := decoded(of, alone); isThere {
+			return name
+		}
 		for field, other := range encoded {
-			text, isText := of[other].(string)
-			if name, err := base64.StdEncoding.DecodeString(text); isText && err == nil {
+			if name, isThere := decoded(of, other); isThere {
 				delete(of, other)
-				of[field] = string(name)
-				if len(of) == 1 {
-					return string(name)
-				}
+				of[field] = name
 			}
 		}
 		for field, item := range of {
@@ -137,12 +142,19 @@ func fromWire(value any) any {
 	return value
 }
 
+// decoded is the name in a field in base64, if it is there.
+func decoded(of map[string]any, field string) (string, bool) {
+	text, isText := of[field].(string)
+	name, err := base64.StdEncoding.DecodeString(text)
+	return string(name), isText && err == nil
+}
+
 // keyOf is a key in a list.
 func keyOf(key string) any {
 	if utf8.ValidString(key) {
 		return key
 	}
-	return map[string]any{encoded["key"]: []byte(key)}
+	return map[string]any{alone: []byte(key)}
 }
 
 var rawByte = regexp.MustCompile(`\\x[0-9a-f]{2}`)

@@ -55,17 +55,25 @@ func (w *watching) pump(ctx context.Context) {
 	}
 }
 
+// shownKey is the key of an event, if it has one.
+func shownKey(key string) any {
+	if key == "" {
+		return nil
+	}
+	return keyOf(key)
+}
+
 // eventView is an event with the names of the HTTP API.
 func eventView(event quorate.Event) any {
 	return struct {
 		Type     string          `json:"type"`
 		Revision uint64          `json:"revision,string"`
-		Key      string          `json:"key,omitempty"`
+		Key      any             `json:"key,omitempty"`
 		Entry    *quorate.Entry  `json:"entry,omitempty"`
 		Prev     *quorate.Entry  `json:"prev,omitempty"`
 		Initial  bool            `json:"initial,omitempty"`
 		Cause    api.DeleteCause `json:"cause,omitempty"`
-	}{string(event.Kind), event.Revision, event.Key, event.Entry, event.Prev, event.Initial, event.Cause}
+	}{string(event.Kind), event.Revision, shownKey(event.Key), event.Entry, event.Prev, event.Initial, event.Cause}
 }
 
 func (t *things) next(ctx context.Context, name string) (any, error) {

@@ -76,8 +76,13 @@ function found<T>(value: T | undefined): T {
   return value;
 }
 
-function keys(entries: Iterable<Entry>): { keys: string[] } {
-  return { keys: [...entries].map((entry) => entry.key) };
+/** Keys alone, which are compared as they are: a list has no fields for those that are no text. */
+class Keys {
+  readonly keys: string[];
+
+  constructor(entries: Iterable<Entry>) {
+    this.keys = [...entries].map((entry) => entry.key);
+  }
 }
 
 const session = ({ made, of }: Context) => named(made.sessions, of, "session");
@@ -167,7 +172,7 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   },
   list: ({ client }, options) => client.list(parted(options)).page(),
   list_all: async ({ client }, options) =>
-    keys(await client.list({ ...parted(options), keysOnly: true }).all()),
+    new Keys(await client.list({ ...parted(options), keysOnly: true }).all()),
   find: ({ client }, options) => client.find(options).page(),
   count: ({ client }, options) => client.count(options),
   history: (context, { key }) => history(context, key),
@@ -242,7 +247,7 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   task: async ({ client }, { queue, id }) => found(await client.tasks(queue).get(id)),
   worker: work,
   mirror_get: async (context, { key, sync }) => found((await synced(context, sync)).get(key)),
-  mirror_keys: async (context, { sync }) => keys(await synced(context, sync)),
+  mirror_keys: async (context, { sync }) => new Keys(await synced(context, sync)),
   members: ({ client }) => client.cluster.members(),
   collection_put: ({ client }, { name, rules }) => client.collection(name).put(rules),
   collection_get: async ({ client }, { name }) => found(await client.collection(name).get()),
@@ -255,7 +260,8 @@ export async function call(name: string, context: Context, args: object): Promis
   if (made === undefined) {
     throw new Error(`there is no call ${name}`);
   }
-  return toWire(await made(context, fromWire(args)));
+  const answer = await made(context, fromWire(args));
+  return answer instanceof Keys ? answer : toWire(answer);
 }
 
 /** Begins a watch or a mirror. */

@@ -1,5 +1,6 @@
 /** What a step expects, and variables in it. Owns the rules of comparison of the suite. */
 
+import { fromBase64 } from "../src/base64.js";
 import { stringifyJson } from "../src/json.js";
 import { keyOfBytes } from "../src/keys.js";
 
@@ -56,11 +57,19 @@ export function difference(expected: unknown, actual: unknown, path = ""): strin
       return unlike(expected, actual, path);
     }
     return first(Object.entries(expected), ([name, value]) =>
-      difference(value, (actual as Record<string, unknown>)[name], `${path}.${name}`),
+      difference(value, named(actual as Record<string, unknown>, name), `${path}.${name}`),
     );
   }
   const isEqual = expected === null ? actual === null || actual === undefined : expected === actual;
   return isEqual ? undefined : unlike(expected, actual, path);
+}
+
+/** What a field holds. A key that is no text stands in base64 beside it. */
+function named(of: Record<string, unknown>, name: string): unknown {
+  const encoded = of[`${name}_base64`];
+  return of[name] === undefined && name !== "value" && typeof encoded === "string"
+    ? keyOfBytes(fromBase64(encoded))
+    : of[name];
 }
 
 function listDifference(expected: readonly unknown[], actual: unknown, path: string): string | undefined {
