@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::value::BytesDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Impossible, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
