@@ -1,7 +1,7 @@
 //! The cluster's wall clock, of which the leader stamps each batch, and how far the members' clocks are apart.
 //!
 //! Owns what this node knows of the other members' wall clocks, the questions for it, and where the stamps of a leadership go on from. The rule is
-//! in [`agreed`]. Never trusts a single clock, its own neither, and never reads one in apply: a stamp is data.
+//! in [`mod@agreed`]. Never trusts a single clock, its own neither, and never reads one in apply: a stamp is data.
 
 mod agreed;
 

@@ -47,7 +47,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     matches_all(pattern, text)
 }
 
-/// Whether all of a name matches, as [`matches`] says of one that is a text.
+/// Whether all of a name matches, as [`matches()`] says of one that is a text.
 pub(super) fn matches_name(pattern: &str, name: &[u8]) -> bool {
     match std::str::from_utf8(name) {
         Ok(text) => matches_all(pattern, text),

@@ -140,7 +140,7 @@ pub struct QuotaRow {
 
 /// What a principal has. Encode and decode with [`crate::codec`].
 ///
-/// Invariant: of its sessions that are [counted](QuotaState::counts); there exactly while one of the numbers is not 0.
+/// Invariant: of its sessions that live; there exactly while one of the numbers is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct PrincipalUse {
     /// Sessions that live.
