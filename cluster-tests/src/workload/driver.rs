@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::client::{Manner, Nodes, Process};
 use super::crossing::ApiClients;
+use super::large::LargeClients;
 use super::nemesis::Nemesis;
 use super::progress::Progress;
 use super::watcher::{self, Last};
@@ -55,6 +56,8 @@ pub struct Plan {
     pub staff: Vec<Staff>,
     /// How many ask everything there is to ask, beside them.
     pub api_clients: usize,
+    /// How many write much, beside them.
+    pub large_clients: usize,
     /// What is watched, by prefix.
     pub watches: Vec<&'static str>,
     /// How long nothing is wrong at first, at least.
@@ -113,6 +116,8 @@ impl Plan {
         let clients = employ(&self.staff, &shift, &nodes, &mut dice);
         let api_clients = ApiClients::default();
         let visiting = api_clients.start(self.api_clients, &nodes, &mut dice, VISITORS_REST);
+        let large_clients = LargeClients::default();
+        let writing = large_clients.start(self.large_clients, &nodes, &mut dice);
         let progress = &shift.progress;
         self.rest(progress, self.before).await;
         self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
@@ -120,14 +125,15 @@ impl Plan {
         self.rest(progress, self.after).await;
         shift.end();
         api_clients.end();
+        large_clients.end();
         clients.join_all().await;
         visiting.join_all().await;
-        assert!(
-            api_clients.wrong().is_empty(),
-            "{}; the history is {}",
-            api_clients.wrong().join("\n"),
-            path.display()
-        );
+        writing.join_all().await;
+        let mut wrong = api_clients.wrong();
+        if self.large_clients > 0 {
+            wrong.extend(large_clients.wrong());
+        }
+        assert!(wrong.is_empty(), "{}; the history is {}", wrong.join("\n"), path.display());
 
         resolve_unknown(&recorder, &mut hand).await;
         let reads: Vec<_> = self.staff.iter().flat_map(|staff| staff.workload.last_reads()).collect();

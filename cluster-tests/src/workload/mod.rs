@@ -15,6 +15,7 @@ pub mod etcd_registers;
 pub mod etcd_wire;
 mod fault_targets;
 pub mod fleeting;
+pub mod large;
 pub mod locks;
 pub mod member_faults;
 pub mod nemesis;

@@ -30,6 +30,8 @@ pub struct Scenario {
     faults: &'static [Kind],
     /// Whether slow disks and links are combined with the faults.
     has_backdrops: bool,
+    /// How many clients write much, beside those whose operations are judged.
+    large_clients: usize,
     /// Flags of all nodes.
     flags: &'static [(&'static str, u64)],
 }
@@ -117,6 +119,7 @@ impl Scenario {
             staff: (self.staff)(),
             // A disk that fails is answered `internal`, as it should.
             api_clients: if self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
+            large_clients: self.large_clients,
             watches: self.watches.to_vec(),
             before,
             during,

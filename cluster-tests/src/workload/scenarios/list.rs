@@ -35,6 +35,7 @@ const QUIET: Scenario = Scenario {
     requirements: &[],
     faults: &[],
     has_backdrops: false,
+    large_clients: 0,
     flags: &[],
 };
 
@@ -129,7 +130,7 @@ pub const SLICES: [Scenario; 3] = [
 ];
 
 /// All of the soak.
-pub const SCENARIOS: [Scenario; 15] = [
+pub const SCENARIOS: [Scenario; 16] = [
     Scenario {
         name: "registers",
         staff: || {
@@ -283,6 +284,25 @@ pub const SCENARIOS: [Scenario; 15] = [
         faults: WRONG_CLOCK,
         ..QUIET
     },
+    Scenario {
+        // Those that write much have names below `b/`, `c/`, `q/` and `w/`, so nobody watches everything.
+        name: "groupings",
+        staff: || {
+            let registers = staff(Registers { name: "registers" }, 2, Persistent);
+            vec![registers, staff(Accounts, 2, Persistent), staff(Tasks, 2, Persistent)]
+        },
+        watches: &["registers/", "accounts/"],
+        requirements: &[("put", 3), ("txn", 3), ("claim", 2)],
+        faults: &[
+            Process(KillLeader),
+            Process(KillFollower),
+            Process(KillAll),
+            Process(PauseFollower),
+            Process(HandOver),
+        ],
+        large_clients: 2,
+        ..QUIET
+    },
     MEMBERS,
     Scenario {
         name: "snapshots",
@@ -341,5 +361,6 @@ pub const SCENARIOS: [Scenario; 15] = [
         ],
         has_backdrops: true,
         flags: SNAPSHOTS_OFTEN,
+        ..QUIET
     },
 ];
