@@ -7,10 +7,10 @@ use std::borrow::{Borrow, Cow};
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::value::BytesDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Impossible, SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
@@ -152,7 +152,7 @@ impl Name {
         }
     }
 
-    fn base64(&self) -> String {
+    pub(crate) fn base64(&self) -> String {
         STANDARD.encode(self.as_bytes())
     }
 }
@@ -168,12 +168,22 @@ fn escaped(text: &str) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
+/// Whether a character leaves nothing to see by itself: control, width of zero, direction of what is around it.
+fn is_unseen(character: char) -> bool {
+    let ranges = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{feff}')
+        || ranges.iter().any(|range| range.contains(&character))
+}
+
 /// For people, and such that no two names look alike: a byte that is no part of a character is `\xff`, and so is a backslash that would
-/// be read as the start of one. All else is itself, control characters too.
+/// be read as the start of one. Control characters, and others that nobody sees or that turn what is around them, are their bytes in the
+/// same form. All else is itself.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Form::Text(text) = &self.0
             && !text.contains("\\x")
+            && !text.contains(is_unseen)
         {
             return f.pad(text);
         }
@@ -183,6 +193,10 @@ impl fmt::Display for Name {
             for (at, character) in text.char_indices() {
                 match escaped(&text[at..]) {
                     Some(_) => shown.push_str("\\x5c"),
+                    None if is_unseen(character) => {
+                        let bytes = &text.as_bytes()[at..at + character.len_utf8()];
+                        bytes.iter().try_for_each(|byte| write!(shown, "\\x{byte:02x}"))?;
+                    }
                     None => shown.push(character),
                 }
             }
@@ -521,7 +535,27 @@ impl<'de, V: DeserializeSeed<'de>> Visitor<'de> for InBase64<V> {
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<V::Value, E> {
         let bytes = STANDARD.decode(text).map_err(|error| E::custom(format!("not base64: {error}")))?;
-        self.0.deserialize(BytesDeserializer::new(&bytes))
+        self.0.deserialize(Decoded(&bytes, PhantomData))
+    }
+}
+
+/// The bytes of a name, as a field takes them that has to be there, and as one does that need not.
+struct Decoded<'b, E>(&'b [u8], PhantomData<E>);
+
+impl<'de, E: serde::de::Error> Deserializer<'de> for Decoded<'_, E> {
+    type Error = E;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_bytes(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
+        visitor.visit_some(self)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct seq tuple
+        tuple_struct map struct enum identifier ignored_any
     }
 }
 
@@ -659,7 +693,10 @@ impl<S: SerializeStruct> SerializeStruct for WrittenFields<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ExportLine, FindRequest, Op, OpKind, WatchEvent};
+    use crate::{
+        AccessCheckAnswer, ExportLine, FindRequest, Op, OpKind, Problem, QuotaAnswer, QuotaExceeded, QuotaRemoved,
+        WatchEvent,
+    };
 
     /// Short words of bytes, in order: parts of characters, escapes and what looks like them.
     fn names() -> Vec<Vec<u8>> {
@@ -728,6 +765,21 @@ mod tests {
             let request: FindRequest = serde_json::from_str(text).expect(text);
             assert_eq!(serde_json::to_string(&request).expect("JSON"), text);
         }
+        // A name that need not be there, in an answer and within a refusal.
+        fn as_written<T: serde::de::DeserializeOwned + Serialize>(text: &str) {
+            let read: T = serde_json::from_str(text).expect(text);
+            assert_eq!(serde_json::to_string(&read).expect("JSON"), text);
+        }
+        as_written::<QuotaAnswer>(r#"{"prefix_base64":"/w==","bounds":{"entries":1}}"#);
+        as_written::<QuotaRemoved>(r#"{"prefix_base64":"/w==","revision":"22","index":34}"#);
+        as_written::<QuotaExceeded>(r#"{"prefix_base64":"/w==","counts":"entries","bound":1,"used":1}"#);
+        for field in ["name", "prefix"] {
+            let start = format!(r#"{{"user":"app","permission":"write","{field}_base64":"/w==","#);
+            as_written::<AccessCheckAnswer>(&format!(r#"{start}"allowed":true,"access_revision":"18"}}"#));
+        }
+        let refusal = r#"{"type":"/errors/quota_exceeded","title":"Beyond a quota","status":507,"detail":"full","code":"quota_exceeded","applied":"no","retry":"never","quota":{"prefix_base64":"/w==","counts":"entries","bound":1,"used":1}}"#;
+        let problem: Problem = serde_json::from_str(refusal).expect(refusal);
+        assert_eq!(problem.quota.and_then(|quota| quota.prefix), Some(Name::from(b"\xff")));
         let line: ExportLine<'_> = serde_json::from_str(r#"{"key_base64":"/w==","value":[1]}"#).expect("a line");
         assert_eq!(line.text(), r#"{"key_base64":"/w==","value":[1]}"#);
         // What a newer server says more is passed over beside a name, too.

@@ -4,7 +4,7 @@
 
 use serde_json::value::RawValue;
 
-use super::Operator;
+use super::{Name, Operator};
 
 /// What was typed, as JSON as the API takes it: one criterion or several.
 ///
@@ -57,12 +57,15 @@ fn short(text: &str) -> Result<String, String> {
     let (name, rest) = word(rest)
         .ok_or_else(|| format!("`{field}` alone says nothing; expected FIELD OP VALUE, like `{field} eq 1`"))?;
     let operator = Operator::parse(name).ok_or_else(|| format!("`{name}` is no operator; there are: {}", names()))?;
+    let is_key = field == KEY_FIELD;
     let field = serde_json::Value::from(field);
     match (operator.takes_no_value(), rest.is_empty()) {
         (true, true) => Ok(format!(r#"{{"field":{field},"op":"{name}"}}"#)),
         (true, false) => Err(format!("`{name}` takes no value, here is `{rest}`")),
         (false, true) => Err(format!("`{name}` takes a value; `\"\"` is the empty string")),
-        (false, false) => Ok(format!(r#"{{"field":{field},"op":"{name}","value":{}}}"#, value(operator, rest)?)),
+        (false, false) => {
+            Ok(format!(r#"{{"field":{field},"op":"{name}","value":{}}}"#, value(operator, rest, is_key)?))
+        }
     }
 }
 
@@ -73,8 +76,11 @@ fn word(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| (&text[..end], text[end..].trim_start()))
 }
 
-/// A value as JSON: JSON as it is, a word as a string.
-fn value(operator: Operator, text: &str) -> Result<String, String> {
+/// The field that stands for the key of an entry.
+const KEY_FIELD: &str = "$key";
+
+/// A value as JSON: JSON as it is, a word as a string; of a key, a word is what the key is shown as.
+fn value(operator: Operator, text: &str, is_key: bool) -> Result<String, String> {
     let wants_list = matches!(operator, Operator::In | Operator::Nin | Operator::Between);
     if wants_list && !text.starts_with('[') {
         return Err(format!("takes a list, like `[\"a\",\"b\"]` or `[1,2]`; `{text}` is none"));
@@ -87,7 +93,16 @@ fn value(operator: Operator, text: &str) -> Result<String, String> {
         Err(_) if text.contains(char::is_whitespace) => {
             Err(format!("the value `{text}` is several words and no JSON; write a text in quotes: `\"{text}\"`"))
         }
+        Err(_) if is_key => Ok(shown_key(text)),
         Err(_) => Ok(serde_json::Value::from(text).to_string()),
+    }
+}
+
+fn shown_key(shown: &str) -> String {
+    let name = Name::from_shown(shown);
+    match name.text() {
+        Some(text) => serde_json::Value::from(text).to_string(),
+        None => serde_json::json!({ "base64": name.base64() }).to_string(),
     }
 }
 
@@ -107,6 +122,10 @@ mod tests {
     fn the_short_form_takes_json_or_a_word() {
         let one = |field: &str, op, value: serde_json::Value| vec![Criterion::new(field, op, value)];
         assert_eq!(parsed("status eq pending"), one("status", Operator::Eq, "pending".into()));
+        assert_eq!(parsed("$key eq ll/a"), one("$key", Operator::Eq, "ll/a".into()));
+        assert_eq!(parsed(r"$key eq ll/\xff"), one("$key", Operator::Eq, serde_json::json!({"base64": "bGwv/w=="})));
+        assert_eq!(parsed(r"$key eq ll/\x5cxff"), one("$key", Operator::Eq, r"ll/\xff".into()));
+        assert_eq!(parsed(r"path eq ll/\xff"), one("path", Operator::Eq, r"ll/\xff".into()));
         assert_eq!(parsed(" status  eq \"two words\" "), one("status", Operator::Eq, "two words".into()));
         assert_eq!(parsed("a.b gte 1.5"), one("a.b", Operator::Gte, serde_json::json!(1.5)));
         assert_eq!(parsed("a eq true"), one("a", Operator::Eq, true.into()));
