@@ -10,7 +10,7 @@ use super::{OfflineError, staging};
 use crate::identity::{self, Identity};
 use crate::log::{self, LogFacts};
 use crate::meta::AppliedRecord;
-use crate::raft::start::{self, LogPositions, Part, Unfit};
+use crate::raft::start::{self, LogPositions, Unfit};
 use crate::raft::wire::{LogIdRecord, SnapshotMetaRecord};
 use crate::state::{Home, SnapshotHandle, UNFINISHED_PREFIX, file_checksum, newest_snapshot};
 
@@ -117,11 +117,8 @@ fn check_positions(
     state: &AppliedRecord,
     snapshot: Option<&SnapshotMetaRecord>,
 ) {
-    let parts = [(Part::State, Some(&state.membership)), (Part::Snapshot, snapshot.map(|meta| &meta.last_membership))];
-    for (part, membership) in parts {
-        let checked = membership.map_or(Ok(()), |membership| start::check_disk(part, membership, identity));
-        report.faults.extend(checked.err().map(|unfit| unfit.to_string()));
-    }
+    let of_disk = start::check_disk(state.log_id, snapshot, identity);
+    report.faults.extend(of_disk.err().map(|unfit| unfit.to_string()));
     let Some(log) = log else { return };
     match start::judge(log, state.log_id, snapshot.and_then(|meta| meta.last_log_id)) {
         Ok(start) if start > state.log_id => {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 
 use super::state_machine::StateMachine;
-use super::wire::{LogIdRecord, StoredMembershipRecord};
+use super::wire::{LogIdRecord, SnapshotMetaRecord};
 use crate::identity::Identity;
 use crate::log::LogStore;
 
@@ -38,15 +38,13 @@ pub enum Unfit {
         /// Another one.
         other: End,
     },
-    /// Made by a node of the same number on another disk.
+    /// A snapshot ahead of the state that knows the node of this number by another disk.
     #[error(
-        "{part} knows node {node} with another data directory than this one (incarnation {found:032x}, here {own:032x}): \
-         it is from another cluster, or from an earlier one of this name. Take it away, or remove this node and join again under \
-         a new node id"
+        "the snapshot in state/snap is newer than the state and knows node {node} with another data directory than this one \
+         (incarnation {found:032x}, here {own:032x}): it is from another cluster, from an earlier one of this name, or came from the \
+         leader and was not taken in to its end. Take it away: the leader sends what is missing"
     )]
     OtherDisk {
-        /// Which part.
-        part: Part,
         /// This node.
         node: u64,
         /// What it is known by there.
@@ -159,12 +157,17 @@ fn in_order(one: End, other: End) -> Result<(), Unfit> {
     }
 }
 
-/// Makes sure that a part was not made while this node had another disk. One that does not know this node says nothing.
-pub fn check_disk(part: Part, membership: &StoredMembershipRecord, own: &Identity) -> Result<(), Unfit> {
-    match membership.membership.nodes.get(&own.node_id) {
+/// Makes sure that a snapshot which would take the place of the state was not made for a node of this number on another disk. What is not
+/// ahead of the state replaces nothing: a node that was removed, and came back under its number, begins with a snapshot from before.
+pub fn check_disk(
+    state: Option<LogIdRecord>,
+    snapshot: Option<&SnapshotMetaRecord>,
+    own: &Identity,
+) -> Result<(), Unfit> {
+    let Some(snapshot) = snapshot.filter(|snapshot| snapshot.last_log_id > state) else { return Ok(()) };
+    match snapshot.last_membership.membership.nodes.get(&own.node_id) {
         Some(member) if member.incarnation != own.incarnation => {
-            let (node, found, own) = (own.node_id, member.incarnation, own.incarnation);
-            Err(Unfit::OtherDisk { part, node, found, own })
+            Err(Unfit::OtherDisk { node: own.node_id, found: member.incarnation, own: own.incarnation })
         }
         Some(_) | None => Ok(()),
     }
@@ -174,10 +177,7 @@ pub fn check_disk(part: Part, membership: &StoredMembershipRecord, own: &Identit
 pub fn reconcile(log: &LogStore, machine: &StateMachine, own: &Identity) -> Result<(), Unfit> {
     let state = machine.reader().applied();
     let snapshot = machine.snapshot_meta();
-    check_disk(Part::State, &state.membership, own)?;
-    if let Some(snapshot) = &snapshot {
-        check_disk(Part::Snapshot, &snapshot.last_membership, own)?;
-    }
+    check_disk(state.log_id, snapshot.as_ref(), own)?;
     let covered = snapshot.and_then(|snapshot| snapshot.last_log_id);
     let start = judge(log, state.log_id, covered)?.map_or(0, |id| id.index);
     let (applied, purged) = (state.at.index, log.purged_index().unwrap_or(0));

@@ -146,6 +146,23 @@ fn a_snapshot_of_a_node_of_this_number_on_another_disk_is_named() {
     is_refused(&disk, "knows node 1 with another data directory");
 }
 
+/// It was removed, came back under its number with an empty disk, and was sent a snapshot from before that.
+#[test]
+fn a_node_that_came_back_under_its_number_starts_from_what_knows_its_former_disk() {
+    let disk = Disk::new();
+    let mut membership = disk.membership();
+    membership.nodes.get_mut(&1).unwrap().incarnation = 6;
+    disk.plant(membership, 1, 150);
+    disk.reconcile().unwrap();
+    assert_eq!(disk.faults(), [""; 0]);
+    // So does its state, until it applied what took it in again.
+    let (log, (machine, _reader)) = (disk.log(), open(&disk.dir()));
+    let own = Identity { incarnation: 7, ..disk.identity() };
+    start::reconcile(&log, &machine, &own).unwrap();
+    drop(machine);
+    log.close();
+}
+
 #[test]
 fn a_state_of_an_earlier_cluster_is_named_as_well() {
     let (disk, other) = (Disk::new(), Disk::new());
