@@ -617,6 +617,14 @@ async fn rights_hold_whatever_the_protocol() {
     assert_eq!(refused(etcd.range(range("secret/1", "")).await), denied);
     assert_eq!(refused(etcd.range(range("a", "z")).await), denied);
     assert_eq!(keys(&etcd.range(range("app/", "app0")).await.expect("its own")), ["app/1"]);
+    // A lease that nobody has is told of where a put with it is carried out, and there alone.
+    let unmet =
+        compare("app/2", CompareCompareTarget::Version, CompareCompareResult::Equal, CompareTargetUnion::Version(7));
+    let leased = op(RequestOpRequest::RequestPut(PutRequest { lease: 5, ..put("app/2", "x") }));
+    let not_taken = TxnRequest { compare: vec![unmet], success: vec![leased.clone()], ..TxnRequest::default() };
+    assert!(!etcd.txn(not_taken).await.expect("nothing is put").succeeded);
+    let taken = TxnRequest { success: vec![leased], ..TxnRequest::default() };
+    assert_eq!(refused(etcd.txn(taken).await).1, "etcdserver: requested lease not found");
     // What a transaction compares, removes or reads, however deep, is asked for as well.
     let of_secret = RequestOpRequest::RequestRange(range("secret/1", ""));
     let inner = TxnRequest { failure: vec![op(of_secret)], ..TxnRequest::default() };
@@ -740,6 +748,20 @@ async fn a_cluster_that_was_never_compacted_has_compacted_nothing() {
     let _: CompactionResponse = etcd.call(COMPACT, compacted).await.expect("it is compacted");
     let gone = etcd.call::<_, CompactionResponse>(COMPACT, CompactionRequest { revision: 1, physical: true }).await;
     assert_eq!(refused(gone).1, "etcdserver: mvcc: required revision has been compacted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_transaction_reads_of_the_past_has_the_bound_of_all_that_it_reads() {
+    let cluster = Cluster::start().await;
+    let mut etcd = Etcd::of(cluster.client_address(1)).await;
+    let revision = at(etcd.put("large", &"x".repeat(1 << 20)).await.header);
+    let reads = |count: usize| {
+        let read = op(RequestOpRequest::RequestRange(RangeRequest { revision, ..range("large", "") }));
+        TxnRequest { success: vec![read; count], ..TxnRequest::default() }
+    };
+    assert_eq!(etcd.txn(reads(2)).await.expect("it is little").responses.len(), 2);
+    let much = etcd.txn(reads(20)).await;
+    assert_eq!(refused(much), (Code::InvalidArgument, "etcdserver: request is too large".to_owned()));
 }
 
 /// On the leader, too: an answer is given a moment before readers see what it is about.

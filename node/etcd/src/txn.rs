@@ -5,7 +5,6 @@
 //! the first becomes a write that expects the entry it read, the second is read beside the transaction, since the past does not change;
 //! whether it could be read is decided with the transaction.
 
-use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{
@@ -13,14 +12,16 @@ use quorate_etcd_api::kv::{
     PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
     TxnRequest, TxnResponse,
 };
+use quorate_etcd_api::{Error, Message};
 use quorate_store::document::Criteria;
-use quorate_store::limits::TXN_STEPS_MAX;
+use quorate_store::limits::{TXN_EFFECT_BYTES_MAX, TXN_STEPS_MAX};
 use quorate_store::types::{
-    Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListStep, Listed, RemoveStep,
-    Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
+    Action, Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListStep, Listed,
+    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
 };
 
 use crate::backend::Node;
+use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
@@ -170,28 +171,39 @@ impl Planned {
         if !self.looks_back {
             return Ok(false);
         }
+        // Nobody makes a node read what they have no right to.
+        let action = Action::Txn(self.txn.clone());
+        call.admit_read(&requirement::on_action(&action)).await?;
         freshness::refresh(&call.api.backend, call.deadline).await?;
-        let mut expects = false;
+        let mut found = Found { expects: false, room: TXN_EFFECT_BYTES_MAX };
         if let [Step::Branch(branch)] = self.txn.then.as_mut_slice() {
-            look(call, branch, &mut self.shape, &mut expects).await?;
+            look(call, branch, &mut self.shape, &mut found).await?;
         }
-        Ok(expects)
+        Ok(found.expects)
     }
 }
 
-async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, expects: &mut bool) -> Result<(), Status> {
+/// What came of looking at what a transaction keeps and reads of the past.
+struct Found {
+    /// Whether a write of it expects an entry that was read.
+    expects: bool,
+    /// How many bytes it may still read.
+    room: usize,
+}
+
+async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, found: &mut Found) -> Result<(), Status> {
     for (steps, parts) in [(&mut branch.then, &mut shape.then), (&mut branch.otherwise, &mut shape.otherwise)] {
         for (step, part) in steps.iter_mut().zip(parts) {
             match (step, part) {
                 (Step::Write(op), Part::Put { keeps, .. }) if keeps.any() => {
-                    *expects = true;
+                    found.expects = true;
                     // That there is no entry is told first here, and beside a transaction that there is no such lease.
                     if !take_over(&call.api.backend, op, *keeps)? {
                         op.session = None;
                     }
                 }
-                (Step::List(names), Part::Past(past)) => look_at_past(call, names, past).await?,
-                (Step::Branch(branch), Part::Txn(shape)) => Box::pin(look(call, branch, shape, expects)).await?,
+                (Step::List(names), Part::Past(past)) => look_at_past(call, names, past, &mut found.room).await?,
+                (Step::Branch(branch), Part::Txn(shape)) => Box::pin(look(call, branch, shape, found)).await?,
                 _ => {}
             }
         }
@@ -199,13 +211,17 @@ async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, expects: &mut
     Ok(())
 }
 
-async fn look_at_past(call: &Call, names: &mut ListStep, past: &mut Past) -> Result<(), Status> {
+async fn look_at_past(call: &Call, names: &mut ListStep, past: &mut Past, room: &mut usize) -> Result<(), Status> {
     let Past::At(step, at) = past else { return Ok(()) };
     let (at, seen) = match past::revision_of(*at) {
         // Below all that there ever was.
         None => (0, Past::Not),
         Some(revision) => match past::look(call, ListStep::clone(step), Some(revision)).await? {
-            Ok(read) => (revision, Past::Read(RangeResponse { header: None, ..read })),
+            Ok(read) => {
+                let left = room.checked_sub(read.encoded_len());
+                *room = left.ok_or_else(|| known(Error::RequestTooLarge))?;
+                (revision, Past::Read(RangeResponse { header: None, ..read }))
+            }
             Err(Error::Compacted) => (revision, Past::Not),
             // It may have come by the time the transaction is carried out, and was not read.
             Err(_) => (NEVER, Past::Not),

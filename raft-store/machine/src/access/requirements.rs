@@ -18,6 +18,8 @@ pub enum Requirement<'a> {
     /// The session is their own, or they may administer everything. Ids of sessions can be guessed: who knows one must not end
     /// what hangs on it.
     Session(SessionId),
+    /// The same, where the session lives: whether the branch that names it is taken is decided later.
+    SessionOfBranch(SessionId),
     /// Any right at all: for what has no name yet.
     Something,
 }
@@ -122,7 +124,11 @@ fn of_step(step: &Step, visit: &mut Visit<'_>) {
         Step::Remove(step) => range(Write, &step.range, visit),
         Step::Branch(branch) => {
             branch.comparisons.iter().for_each(|comparison| range(Read, &comparison.range, visit));
-            branch.then.iter().chain(&branch.otherwise).for_each(|step| of_step(step, visit));
+            let mut in_branch = |requirement: Requirement<'_>| match requirement {
+                Requirement::Session(session) => visit(Requirement::SessionOfBranch(session)),
+                other => visit(other),
+            };
+            branch.then.iter().chain(&branch.otherwise).for_each(|step| of_step(step, &mut in_branch));
         }
     }
 }
@@ -224,6 +230,7 @@ mod tests {
                 }
                 Requirement::Permission(RequiredPermission::Range(permission, ..)) => format!("{permission:?} ?"),
                 Requirement::Session(session) => format!("session {session}"),
+                Requirement::SessionOfBranch(session) => format!("session {session}, if it lives"),
                 Requirement::Something => "something".to_owned(),
             });
         });

@@ -169,7 +169,7 @@ impl Names {
             Requirement::Permission(RequiredPermission::Range(permission, start, end)) => {
                 format!("{permission:?} {}..{}", text(start), end.map(text).unwrap_or_default())
             }
-            Requirement::Session(session) => format!("Session {session}"),
+            Requirement::Session(session) | Requirement::SessionOfBranch(session) => format!("Session {session}"),
             Requirement::Something => return,
         };
         match self.shown.len() < NAMES_MAX {

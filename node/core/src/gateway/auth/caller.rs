@@ -203,8 +203,9 @@ impl Caller<'_> {
                 Requirement::Permission(need) => refusal.missing = Some(shown(&need)),
                 Requirement::Something if !person.rights.grants().is_empty() => {}
                 Requirement::Something => refusal.missing = Some("it needs any grant at all".to_owned()),
-                Requirement::Session(id) => match self.owner(id) {
+                Requirement::Session(id) | Requirement::SessionOfBranch(id) => match self.owner(id) {
                     Err(error) => fault = Some(error),
+                    Ok(None) if matches!(requirement, Requirement::SessionOfBranch(_)) => {}
                     Ok(None) => refusal.session = refusal.session.or(Some(id)),
                     Ok(Some(owner)) if *owner == *person.name || may_do_all(person) => {}
                     Ok(Some(_)) => refusal.missing = Some(format!("session {id} is somebody else's")),
