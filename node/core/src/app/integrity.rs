@@ -163,6 +163,16 @@ impl Integrity {
         }
     }
 
+    /// A split that waited for a leader has one: this node, whose state counts.
+    fn goes_on_as_leader(&self) {
+        let waits = self.split.load_full().filter(|split| split.is_unclear && !self.is_quarantined());
+        if let Some(split) = waits {
+            let (index, others) = (split.index, split.others.clone());
+            tracing::warn!(index, ?others, "this node leads: what it holds counts, until a majority says otherwise");
+            self.split.store(Some(Arc::new(Split { index, others, is_unclear: false })));
+        }
+    }
+
     /// Stops trusting the state: at once in this process, and then durably.
     async fn quarantine_for(&self, found: Quarantine) {
         let marking = (self.data_dir.clone(), found.clone());
@@ -278,8 +288,12 @@ async fn digests_of(app: &App, id: NodeId) -> Option<Said> {
 async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
     let integrity = app.integrity();
     match verdict {
-        // Whoever differed may only be silent: what was found of a split stays.
-        Verdict::Unknown => {}
+        // Whoever differed may only be silent: what was found of a split stays, but a leader is known where this node became it.
+        Verdict::Unknown => {
+            if app.inner.view.now().leader == Some(app.node_id()) {
+                integrity.goes_on_as_leader();
+            }
+        }
         Verdict::Agrees { index, diverged } => {
             integrity.compared.store(*index, Ordering::Relaxed);
             integrity.diverged.store(diverged.len() as u64, Ordering::Relaxed);

@@ -18,6 +18,7 @@
 //! - Two nodes of three are left and differ: the leader goes on, the other stops. The third decides when it comes back.
 //! - All differ: the leader goes on alone.
 //! - A leader that does not trust its own state, or none at all: nobody knows what counts, and all that are in the split wait for one.
+//! - Only nodes without a vote differ from a voter: it goes on, and they wait until a majority says who is right.
 //! - A node that is repaired has no digests of what it held before, so it is compared by what it was given.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +66,7 @@ pub enum Verdict {
 /// On which side of a split a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It leads, or is seen to hold what the leader holds: it goes on.
+    /// It leads, is seen to hold what the leader holds, or has a vote where nobody else in the split does: it goes on.
     Leader,
     /// The leader holds something else, or what it holds there is not seen: it does not serve until a majority agrees with it.
     Other,
@@ -106,6 +107,8 @@ pub fn judge(
                 Some(leader) if !diverged.contains(&leader) && compared.hold_the_same(self_id, leader, *index) => {
                     Side::Leader
                 }
+                // Anybody may add a learner, and one that is wrong takes no voter away.
+                Some(_) if voters.contains(&self_id) && those.is_disjoint(voters) => Side::Leader,
                 Some(_) => Side::Other,
             };
             return Verdict::Split { index: *index, others: those, side };
@@ -248,6 +251,14 @@ mod tests {
         assert_eq!(learner(1), Verdict::Agrees { index: 5, diverged: BTreeSet::new() });
         assert_eq!(judged(&[(5, 1)], &[(9, &[(5, 1)])]), Verdict::Unknown);
         assert_eq!(judged(&[(5, 1)], &[(9, &[(5, 2)])]), split(5, &[9], Side::Leader));
+        // A voter goes on whose leader is not at this index yet, a learner does not, nor does a voter that differs from another one, too.
+        let learner_differs = judged_under(Some(2), &[(5, 1)], &[(2, &[(4, 1)]), (9, &[(5, 2)])]);
+        assert_eq!(learner_differs, split(5, &[9], Side::Leader));
+        let others = BTreeMap::from([(2, at(&[(4, 1)])), (3, at(&[(5, 1)]))]);
+        let of_learner = judge(9, Some(2), &BTreeSet::from(VOTERS), &at(&[(5, 2)]), &others);
+        assert_eq!(of_learner, split(5, &[3], Side::Other));
+        let both_differ = judged_under(Some(2), &[(5, 1)], &[(3, &[(5, 3)]), (9, &[(5, 2)])]);
+        assert_eq!(both_differ, split(5, &[3, 9], Side::Other));
     }
 
     /// Of all ways in which three or five nodes can hold one of three digests: nobody is called diverged who holds what a
