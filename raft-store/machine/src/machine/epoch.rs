@@ -180,7 +180,10 @@ impl<V: View> Applier<'_, V> {
                 self.forget_work(&timer::row_key(armed_at, TimerKind::Session, &id.0.to_be_bytes()))?;
             }
             let (start, end) = session::attached_to(id);
-            for (attached, _) in self.overlay.scan(&start, &end, usize::MAX)? {
+            let attached = self.overlay.scan(&start, &end, usize::MAX)?;
+            // Nobody knows whose a damaged one was, and a damaged count is found when the counts are looked at.
+            let _counted = self.at_savepoint(|applier| applier.uncount_session(id, row, &attached))?;
+            for (attached, _) in attached {
                 self.park(&attached, fault.clone())?;
             }
         }

@@ -258,7 +258,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A session that ends counts for its principal no more, nor do its places in locks.
-    fn uncount_session(&mut self, id: SessionId, row: &[u8], attached: &[Row]) -> Result<(), Fault> {
+    pub(super) fn uncount_session(&mut self, id: SessionId, row: &[u8], attached: &[Row]) -> Result<(), Fault> {
         let row: SessionRow = codec::decode(row).map_err(|error| Fault::row(&session::row_key(id), error))?;
         let locks = locks_among(attached.iter().map(|(row_key, _)| row_key.as_slice()));
         let had = PrincipalUse { sessions: 1, locks };
