@@ -32,6 +32,7 @@ mod guide;
 mod handles;
 mod library;
 mod locks;
+mod names;
 mod package;
 mod quotas;
 mod reads;

@@ -1,0 +1,72 @@
+//! Keys that are no text, written as clients of etcd do: whatever reads or changes many takes each for itself, on every node.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cluster_tests::{Cluster, PATIENCE, Request, eventually};
+use serde_json::{Value, json};
+
+/// Four keys that look alike to whoever makes texts of them as best they can; one of them is what the others would become.
+const KEYS: [&[u8]; 4] = [b"e/\xef\xbf\xbd", b"e/\xfd", b"e/\xfe", b"e/\xff"];
+
+async fn post(cluster: &Cluster, id: u64, route: &str, body: Value) -> Value {
+    let request = Request::post(route, body.to_string());
+    request.send(cluster.client_address(id)).await.expect("the node answers").expect_success().json()
+}
+
+fn shown(key: &[u8]) -> Value {
+    match std::str::from_utf8(key) {
+        Ok(text) => json!({"key": text}),
+        Err(_) => json!({"key_base64": STANDARD.encode(key)}),
+    }
+}
+
+/// The keys of entries as they are shown.
+fn keys(entries: &Value) -> Vec<Value> {
+    let of = |entry: &Value| {
+        let fields = entry.as_object().expect("an entry").iter().filter(|(name, _)| name.starts_with("key"));
+        fields.map(|(name, key)| json!({name: key})).collect::<Vec<_>>()
+    };
+    entries.as_array().expect("a list").iter().flat_map(of).collect()
+}
+
+async fn filled() -> Cluster {
+    let cluster = Cluster::start().await;
+    for key in KEYS {
+        let put = json!({"key": STANDARD.encode(key), "value": STANDARD.encode(br#"{"a":1}"#)});
+        post(&cluster, 1, "/v3/kv/put", put).await;
+    }
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_many_takes_each_key_for_itself() {
+    let cluster = filled().await;
+    let quota = Request::new("PUT", "/v1/quotas/prefixes/e%2F%FE").json(r#"{"entries":1}"#);
+    quota.send(cluster.client_address(2)).await.expect("the node answers").expect_success();
+    eventually("the quota is about the one entry below its bytes", PATIENCE, async || {
+        let asked = Request::get("/v1/quotas/prefixes/e%2F%FE").send(cluster.client_address(3)).await;
+        let quota: Value = asked.expect("the node answers").expect_success().json();
+        if quota["used"]["entries"] == 1 && quota["prefix_base64"] == "ZS/+" { Ok(()) } else { Err(quota.to_string()) }
+    })
+    .await;
+
+    let updated = json!({"prefix": "e/", "where": [], "patch": {"seen": true}, "limit": 10});
+    let updated = post(&cluster, 2, "/v1/update_where", updated).await;
+    assert_eq!((&updated["matched"], &updated["applied"]), (&json!(4), &json!(4)), "{updated}");
+
+    let criteria = json!([{"field": "$key", "op": "eq", "value": {"base64": STANDARD.encode(KEYS[2])}}]);
+    let removed = post(&cluster, 3, "/v1/delete_where", json!({"prefix": "e/", "where": criteria})).await;
+    assert_eq!((&removed["matched"], &removed["applied"]), (&json!(1), &json!(1)), "{removed}");
+
+    let left: Vec<_> = [KEYS[0], KEYS[1], KEYS[3]].map(shown).into();
+    let claim = json!({"prefix": "e/", "order_by": ["a"], "limit": 10, "lock_ms": 60_000});
+    let claimed = post(&cluster, 2, "/v1/claim", claim.clone()).await;
+    assert_eq!(keys(&claimed["entries"]), left, "{claimed}");
+    let again = post(&cluster, 1, "/v1/claim", claim).await;
+    assert_eq!(again["entries"], json!([]), "each is locked: {again}");
+    for id in cluster.ids() {
+        let found = post(&cluster, id, "/v1/find", json!({"prefix": "e/", "limit": 10})).await;
+        assert_eq!(keys(&found["entries"]), left, "{found}");
+    }
+    cluster.assert_agreement().await;
+}
