@@ -82,6 +82,11 @@ pub fn decode_due(row_key: &[u8]) -> Result<(WallMillis, u64), CodecError> {
     split_timed(row_key, family::TASK_DUE)
 }
 
+/// The queue of such a row, or of a place among such rows.
+pub fn queue_of_due(place: &[u8]) -> Result<QueueName, CodecError> {
+    queue_of(named::split(place, family::TASK_DUE)?.0)
+}
+
 /// The bounds `[start, end)` of the rows of a queue from a place on; of those only that are due at `wall`, if given.
 pub fn due_range(queue: &QueueName, from: (WallMillis, u64), wall: Option<WallMillis>) -> (Vec<u8>, Vec<u8>) {
     let (_, queue_end) = named::bounds(family::TASK_DUE, queue.as_str().as_bytes());
@@ -184,6 +189,7 @@ mod tests {
             assert_eq!(decode_id(id.as_str().as_bytes()), Ok(id));
         }
         assert_eq!(decode_due(&due_key(&queue, 7, u64::MAX)), Ok((7, u64::MAX)));
+        assert_eq!(queue_of_due(&[due_key(&queue, 7, 1), vec![0]].concat()), Ok(queue.clone()));
         assert_eq!(decode_dead(&dead_key(&queue, u64::MAX, 0)), Ok((u64::MAX, 0)));
         assert_eq!(decode_queue(&queue_key(&queue)), Ok(queue));
     }

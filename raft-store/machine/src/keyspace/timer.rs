@@ -5,7 +5,7 @@
 
 use super::{family, split_u64, strip_family, timed_key, timed_range};
 use crate::codec::CodecError;
-use crate::types::ClusterMillis;
+use crate::types::{ClusterMillis, WallMillis};
 
 /// What a timer is about. The numbers are on disk and never change their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +25,14 @@ pub enum TimerKind {
     Grant = 6,
     /// Tasks were claimed with a session that ended, and are not given back yet. Its subject is the session's id.
     SessionTasks = 7,
+    /// The wall clock was walked back, and tasks that wait are not all looked at yet. Its subject is an [`ahead_subject`].
+    TasksAhead = 8,
 }
 
 impl TimerKind {
     fn of(byte: u8) -> Option<Self> {
         use TimerKind::*;
-        let kinds = [Session, LockDelay, Place, TaskLease, TaskKept, Grant, SessionTasks];
+        let kinds = [Session, LockDelay, Place, TaskLease, TaskKept, Grant, SessionTasks, TasksAhead];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
@@ -65,6 +67,16 @@ pub fn decode_key(row_key: &[u8]) -> Result<(ClusterMillis, TimerKind, &[u8]), C
 /// The moment of a timer, of whatever kind.
 pub fn time_of(row_key: &[u8]) -> Result<ClusterMillis, CodecError> {
     Ok(split_u64(strip_family(row_key, family::TIMER)?)?.0)
+}
+
+/// The subject of a wall clock that was walked back: where it was before, and the row key from which on queues or tasks are to be looked at.
+pub fn ahead_subject(before: WallMillis, place: &[u8]) -> Vec<u8> {
+    [before.to_be_bytes().as_slice(), place].concat()
+}
+
+/// Reverses [`ahead_subject`].
+pub fn decode_ahead(subject: &[u8]) -> Result<(WallMillis, &[u8]), CodecError> {
+    split_u64(subject)
 }
 
 /// The bounds `[start, end)` of what is due at `clock`.

@@ -36,6 +36,7 @@ mod sessions;
 mod task_check;
 mod task_rows;
 mod tasks;
+mod tasks_ahead;
 mod timers;
 mod txn;
 mod vars;
@@ -181,7 +182,7 @@ impl<'v, V: View> Applier<'v, V> {
         if is_first || !mutants::is("the clock stands in a call") {
             self.vars.clock = clock_before.max(batch.clock);
         }
-        self.vars.wall = wall_after(self.vars.wall, batch.wall);
+        self.move_wall(batch.wall)?;
         self.drop_old_buckets(clock_before);
         if is_first || !mutants::is("timers fire once a call") {
             self.batch.fired = self.fire_due()?;

@@ -5,6 +5,7 @@
 
 use super::quota_counts::Amount;
 use super::task_rows::Queue;
+use super::tasks_ahead::{first_after, reckon_anew};
 use super::view::{Fault, View};
 use super::{Applier, Caller, is_of_before};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
@@ -472,6 +473,9 @@ fn after_failure(queue: &mut Queue, head: &mut TaskHead, error: String, then: Af
     head.state = TaskState::Scheduled;
     if then == AfterFailure::GiveBack {
         head.attempts -= 1;
+        // It may have been taken before the wall clock was walked back.
+        let due = head.due;
+        reckon_anew(head, due, wall);
         return;
     }
     queue.row.failed += 1;
@@ -499,7 +503,7 @@ fn recur(head: &mut TaskHead, wall: WallMillis) {
     match &head.recurrence {
         Some(Recurrence::Every(ms)) => {
             head.planned = if is_of_before(head.planned, wall.saturating_add(*ms)) {
-                head.planned - (head.planned - wall - 1) / ms * ms
+                first_after(wall, head.planned, *ms)
             } else {
                 let missed = wall.saturating_sub(head.planned) / ms;
                 head.planned.saturating_add((missed + 1).saturating_mul(*ms))

@@ -85,6 +85,7 @@ impl<V: View> Applier<'_, V> {
             TimerKind::TaskKept => self.task_kept_over(subject),
             TimerKind::Grant => self.fire_grant(subject),
             TimerKind::SessionTasks => self.fire_session_tasks(subject),
+            TimerKind::TasksAhead => self.fire_tasks_ahead(subject),
         }
     }
 }

@@ -83,6 +83,7 @@ struct Known {
     stage: Stage,
     due: u64,
     planned: u64,
+    wait: Wait,
     /// Its place among those with the same time.
     turn: u64,
     /// When it died last.
@@ -91,6 +92,19 @@ struct Known {
     max: u32,
     every: Option<u64>,
     keep: u64,
+}
+
+/// What a task waits for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wait {
+    /// The time that was asked for.
+    Asked,
+    /// The next occurrence.
+    Occurrence,
+    /// Another attempt.
+    Attempt,
+    /// Nothing: it was put back.
+    Nothing,
 }
 
 /// One queue as it should be.
@@ -128,8 +142,38 @@ impl Model {
                 task.planned += every;
             }
         }
+        task.wait = Wait::Occurrence;
         let due = task.planned;
         self.wait(id, due);
+    }
+
+    /// What waits by a clock that was ahead, `before` at most, waits by the right one.
+    fn walk_back(&mut self, before: u64, wall: u64) {
+        let waits = self.tasks.iter().filter(|(_, task)| task.stage == Stage::Waits && task.due > wall);
+        let mut waiting: Vec<_> = waits.map(|(id, task)| (task.due, task.turn, id.clone())).collect();
+        waiting.sort();
+        for (.., id) in waiting {
+            self.reckon_anew(&id, before, wall);
+        }
+    }
+
+    fn reckon_anew(&mut self, id: &str, before: u64, wall: u64) {
+        let task = self.tasks.get_mut(id).expect("a task");
+        match (task.wait, task.every) {
+            (Wait::Occurrence, Some(every)) if task.due > wall + every => {
+                while task.planned > wall + every {
+                    task.planned -= every;
+                }
+                let due = task.planned;
+                self.wait(id, due);
+            }
+            (Wait::Attempt, _) if task.due > wall + PAUSE && task.due <= before + PAUSE => self.wait(id, wall + PAUSE),
+            (Wait::Nothing, _) if task.due > wall && task.due <= before => {
+                task.planned = wall;
+                self.wait(id, wall);
+            }
+            _ => {}
+        }
     }
 
     fn fail(&mut self, id: &str, then: AfterFailure, wall: u64) {
@@ -137,7 +181,8 @@ impl Model {
         if then == AfterFailure::GiveBack {
             task.attempts -= 1;
             let due = task.due;
-            return self.wait(id, due);
+            self.wait(id, due);
+            return self.reckon_anew(id, due, wall);
         }
         if then == AfterFailure::Die || task.attempts >= task.max {
             return match task.every {
@@ -149,6 +194,7 @@ impl Model {
             AfterFailure::RetryIn(ms) => ms,
             _ => PAUSE,
         };
+        self.tasks.get_mut(id).expect("a task").wait = Wait::Attempt;
         self.wait(id, wall + pause);
     }
 
@@ -255,11 +301,15 @@ impl Run {
     fn step(&mut self, ask: &Request, pass: u64, jump: i64) {
         self.clock += pass;
         self.stamped = (self.stamped + pass).saturating_add_signed(jump);
+        let before = self.wall;
         if self.stamped > self.wall || self.wall - self.stamped > WAITS_MS {
             self.wall = self.stamped;
         }
         let wall = self.wall;
         self.model.pass(self.clock, wall);
+        if wall < before {
+            self.model.walk_back(before, wall);
+        }
         let verb = self.verb(ask);
         self.claim_ids += 1;
         let id = matches!(ask, Request::Claim { .. }).then(|| format!("claim-{}", self.claim_ids));
@@ -293,8 +343,9 @@ impl Run {
                 let Some(TaskReply::Scheduled(list)) = done else { panic!("{outcome:?}") };
                 assert_eq!(list[0].created, free, "{ask:?}");
                 if free {
-                    let (stage, planned, every, max, keep) = (Stage::Waits, due, *every, *max, *keep);
-                    let task = Known { stage, due, planned, turn: 0, died: 0, attempts: 0, max, every, keep };
+                    let (stage, planned, wait) = (Stage::Waits, due, Wait::Asked);
+                    let (every, max, keep) = (*every, *max, *keep);
+                    let task = Known { stage, due, planned, wait, turn: 0, died: 0, attempts: 0, max, every, keep };
                     model.tasks.insert(name.clone(), task);
                     model.wait(&name, due);
                 }
@@ -335,7 +386,7 @@ impl Run {
             },
             TaskVerb::Requeue(Requeue::One(id)) => match model.tasks.get_mut(id.as_str()) {
                 Some(task) if task.stage == Stage::Dead => {
-                    (task.attempts, task.planned) = (0, wall);
+                    (task.attempts, task.planned, task.wait) = (0, wall, Wait::Nothing);
                     model.wait(id.as_str(), wall);
                 }
                 _ => refused(Rejection::NotFound),
@@ -347,7 +398,7 @@ impl Run {
                 let taken = dead.len().min(*limit as usize);
                 for (.., id) in &dead[..taken] {
                     let task = model.tasks.get_mut(id).expect("a task");
-                    (task.attempts, task.planned) = (0, wall);
+                    (task.attempts, task.planned, task.wait) = (0, wall, Wait::Nothing);
                     model.wait(id, wall);
                 }
                 let expected = TaskReply::Requeued { count: taken as u32, more: dead.len() > taken };

@@ -22,7 +22,10 @@ pub fn check(store: &Store) {
         |key: &[u8]| matches!(timer::decode_key(key).unwrap().1, TimerKind::TaskLease | TimerKind::TaskKept);
     let rows = store.rows(family::TIMER).into_iter().map(|(key, _)| key);
     let rows: BTreeSet<_> = rows.filter(|key| !is_of_task(key)).collect();
-    let is_rest = |key: &[u8]| matches!(timer::decode_key(key).unwrap().1, TimerKind::Grant | TimerKind::SessionTasks);
+    let is_rest = |key: &[u8]| {
+        let kind = timer::decode_key(key).unwrap().1;
+        matches!(kind, TimerKind::Grant | TimerKind::SessionTasks | TimerKind::TasksAhead)
+    };
     let for_moments: BTreeSet<_> = rows.iter().filter(|key| !is_rest(key)).cloned().collect();
     assert_eq!(for_moments, timers, "timers on the left, what is to come on the right");
     let first = rows.first().map(|key| timer::decode_key(key).unwrap().0);
