@@ -135,15 +135,11 @@ impl Source {
         let mut replay = replay?;
         let noted = (wanted.manifest.revision, wanted.manifest.digest.as_str());
         check_noted(&base, &replay, noted)?;
-        let until = match wanted.target {
-            Target::Latest => Until::End,
-            Target::Time(wall) => Until::Wall(wall),
-            Target::Revision(revision) => Until::Revision(revision),
-        };
-        let count = wanted.plan.segments.len();
-        for (done, name) in wanted.plan.segments.iter().enumerate() {
+        let segments = &wanted.plan.segments;
+        let count = segments.len();
+        for (done, name) in segments.iter().enumerate() {
             watcher.on_segment(done, count).map_err(RebuildError::GivenUp)?;
-            self.apply(&mut replay, name, until)?;
+            self.apply(&mut replay, name, until(wanted.target, &segments[done + 1..]))?;
         }
         watcher.on_segment(count, count).map_err(RebuildError::GivenUp)?;
         Ok(replay)
@@ -157,13 +153,37 @@ impl Source {
         }
         let applied = replay.apply(head.before.map(log_id), &entries, until);
         applied.map_err(|source| RebuildError::Broken { object: name.to_string(), source })?;
-        match head.after {
-            Some(after) if replay.at().log_id == log_id(head.last) && !replay.at().is_reached => {
-                check_noted(&name.to_string(), replay, (after.revision, &after.digest))
-            }
-            _ => Ok(()),
+        if replay.at().log_id != log_id(head.last) || replay.at().is_reached {
+            return Ok(());
         }
+        if matches!(until, Until::Index(_) | Until::Wall(_)) {
+            check_clock(name, replay)?;
+        }
+        head.after.map_or(Ok(()), |after| check_noted(&name.to_string(), replay, (after.revision, &after.digest)))
     }
+}
+
+/// How far to go in a piece of a plan that has these behind it.
+fn until(target: Target, behind: &[SegmentName]) -> Until {
+    match (target, behind.last()) {
+        (Target::Latest, _) => Until::End,
+        (Target::Revision(revision), _) => Until::Revision(revision),
+        // The last one holds a moment up to the time: all before it is needed, wherever the clock was meanwhile. Of what is in both,
+        // only the last one shows whether it is.
+        (Target::Time(_), Some(last)) => Until::Index(last.first.saturating_sub(1)),
+        (Target::Time(wall), None) => Until::Wall(wall),
+    }
+}
+
+/// By the clocks in their names pieces were chosen for a time: where one is wrong, the time may not be reached.
+fn check_clock(name: &SegmentName, replay: &Replay) -> Result<(), RebuildError> {
+    let wall = replay.at().wall;
+    if wall == name.wall {
+        return Ok(());
+    }
+    let (noted, found) = (time(name.wall), time(wall));
+    let what = format!("by its name the clock of the log is at {noted} behind it, and it is at {found}");
+    Err(RebuildError::Broken { object: name.to_string(), source: ReplayError::Broken(what) })
 }
 
 /// Reads the rows of a base for as long as whoever watches wants it.

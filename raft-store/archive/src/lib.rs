@@ -7,13 +7,16 @@
 //! <prefix>/quorate-<cluster id>/
 //!   base/<index>-<term>-<revision>-<wall>-<node>/manifest.json   written last: without it the base is not there
 //!   base/<index>-<term>-<revision>-<wall>-<node>/state[.age]     the whole state after that entry
-//!   log/<first>-<last>-<revision>-<wall>-<checksum>.log[.age]    entries, one object each
+//!   log/<first>-<last>-<revision>-<least>-<wall>-<checksum>.log[.age]   entries, one object each
 //!   verified.json                                                the last restore that was tried
 //! ```
 //!
 //! An object is there whole or not at all, and never changes: two nodes that both believe to lead write objects of other names, or
 //! the same bytes. What was archived was committed, so all of them tell one history; [`Position`]s show it, by Raft's log matching:
 //! equal term and index mean equal entries, and equal ones before them.
+//!
+//! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
+//! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]

@@ -71,6 +71,9 @@ pub struct SegmentName {
     pub last: u64,
     /// The revision of the state after the last entry, where whoever wrote it knew.
     pub revision: Option<u64>,
+    /// The least that the wall clock of the log shows after any of its entries. The clock may be walked back, so this is not that after
+    /// the first.
+    pub wall_min: WallMillis,
     /// Wall clock of the log after the last entry.
     pub wall: WallMillis,
     /// The first 8 bytes of the SHA-256 of the object.
@@ -81,10 +84,10 @@ pub struct SegmentName {
 
 impl fmt::Display for SegmentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first, last, revision, wall, checksum, is_encrypted } = self;
+        let Self { first, last, revision, wall_min, wall, checksum, is_encrypted } = self;
         let revision = revision.map_or(UNKNOWN.to_owned(), |revision| revision.to_string());
         let encrypted = if *is_encrypted { ENCRYPTED } else { "" };
-        write!(f, "{first:020}-{last:020}-{revision}-{wall}-{checksum:016x}{SEGMENT}{encrypted}")
+        write!(f, "{first:020}-{last:020}-{revision}-{wall_min}-{wall}-{checksum:016x}{SEGMENT}{encrypted}")
     }
 }
 
@@ -94,17 +97,19 @@ impl FromStr for SegmentName {
     fn from_str(name: &str) -> Result<Self, ()> {
         let (rest, is_encrypted) = name.strip_suffix(ENCRYPTED).map_or((name, false), |rest| (rest, true));
         let parts: Vec<&str> = rest.strip_suffix(SEGMENT).ok_or(())?.split('-').collect();
-        let [first, last, revision, wall, checksum] = parts[..] else { return Err(()) };
+        let [first, last, revision, wall_min, wall, checksum] = parts[..] else { return Err(()) };
         let number = |part| number(part).ok_or(());
         let read = Self {
             first: number(first)?,
             last: number(last)?,
             revision: if revision == UNKNOWN { None } else { Some(number(revision)?) },
+            wall_min: number(wall_min)?,
             wall: number(wall)?,
             checksum: u64::from_str_radix(checksum, 16).map_err(drop)?,
             is_encrypted,
         };
-        if read.first <= read.last && read.to_string() == name { Ok(read) } else { Err(()) }
+        let is_sound = read.first <= read.last && read.wall_min <= read.wall;
+        if is_sound && read.to_string() == name { Ok(read) } else { Err(()) }
     }
 }
 
@@ -121,14 +126,14 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_read_as_they_were_written(
-            numbers in any::<(u64, u64, u64, u64, u64)>(), known in any::<bool>(), is_encrypted in any::<bool>(),
+            numbers in any::<(u64, u64, u64, u64, u64, u64)>(), known in any::<bool>(), is_encrypted in any::<bool>(),
         ) {
-            let (index, term, revision, wall, node) = numbers;
+            let (index, term, revision, wall, node, other) = numbers;
             let base = BaseName { index, term, revision, wall, node };
             prop_assert_eq!(base.to_string().parse(), Ok(base));
             let (first, last) = (index.min(term), index.max(term));
-            let segment =
-                SegmentName { first, last, revision: known.then_some(revision), wall, checksum: node, is_encrypted };
+            let (revision, wall_min, wall) = (known.then_some(revision), wall.min(other), wall.max(other));
+            let segment = SegmentName { first, last, revision, wall_min, wall, checksum: node, is_encrypted };
             prop_assert_eq!(segment.to_string().parse(), Ok(segment));
         }
 
@@ -141,20 +146,24 @@ mod tests {
 
     #[test]
     fn a_name_in_another_form_is_none() {
-        let sound = SegmentName { first: 3, last: 9, revision: None, wall: 7, checksum: 5, is_encrypted: false };
+        let sound =
+            SegmentName { first: 3, last: 9, revision: None, wall_min: 6, wall: 7, checksum: 5, is_encrypted: false };
         let text = sound.to_string();
-        assert_eq!(text, "00000000000000000003-00000000000000000009-x-7-0000000000000005.log");
+        assert_eq!(text, "00000000000000000003-00000000000000000009-x-6-7-0000000000000005.log");
         for wrong in [text.replace("-7-", "-07-"), text.replace("-7-", "-+7-"), text.replace(".log", ".log.tmp")] {
             assert!(wrong.parse::<SegmentName>().is_err(), "{wrong}");
         }
-        let backwards = SegmentName { first: 9, last: 3, ..sound };
+        let backwards = SegmentName { first: 9, last: 3, ..sound.clone() };
         assert!(backwards.to_string().parse::<SegmentName>().is_err());
+        let above_its_end = SegmentName { wall_min: 8, ..sound };
+        assert!(above_its_end.to_string().parse::<SegmentName>().is_err());
     }
 
     #[test]
     fn names_sort_by_entry() {
         let name = |first, last| {
-            SegmentName { first, last, revision: None, wall: 0, checksum: 0, is_encrypted: false }.to_string()
+            SegmentName { first, last, revision: None, wall_min: 0, wall: 0, checksum: 0, is_encrypted: false }
+                .to_string()
         };
         assert!(name(9, 10) < name(10, 11) && name(999, 1_000) < name(1_000, 1_001));
     }

@@ -24,7 +24,8 @@ pub struct Catalogue {
 pub enum Target {
     /// As far as the archive goes.
     Latest,
-    /// All that was written up to then, by the wall clock of the log, Unix milliseconds.
+    /// All up to the last entry at which the wall clock of the log is not beyond this, Unix milliseconds. The clock may be walked back,
+    /// so entries before that one may be beyond it.
     Time(WallMillis),
     /// All changes up to this revision.
     Revision(u64),
@@ -98,7 +99,7 @@ impl Catalogue {
             let Some(next) = next.filter(|segment| segment.last > reach.index) else { break };
             reach.index = next.last;
             reach.revision = reach.revision.max(next.revision.unwrap_or(0));
-            reach.wall = reach.wall.max(next.wall);
+            reach.wall = next.wall;
             chain.push(next.clone());
         }
         reach.segments = chain.len();
@@ -167,18 +168,17 @@ impl Catalogue {
         if let (Target::Latest, Some(stray)) = (target, self.stray()) {
             return Err(Unreachable::Gap { before: reach, to: stray - 1, after: None });
         }
-        // Entries of the very millisecond may go on in the next piece.
-        let is_beyond = |segment: &SegmentName| match target {
-            Target::Latest => false,
-            Target::Time(wanted) => wanted < segment.wall,
-            Target::Revision(wanted) => segment.revision.is_some_and(|revision| wanted <= revision),
+        let last_needed = match target {
+            Target::Latest => chain.len().checked_sub(1),
+            // The clock may have been beyond it for a while, so that one that is beyond it says nothing of those behind.
+            Target::Time(wanted) => chain.iter().rposition(|segment| segment.wall_min <= wanted),
+            Target::Revision(wanted) if wanted == base.revision => None,
+            Target::Revision(wanted) => {
+                let goes_there = |segment: &SegmentName| segment.revision.is_some_and(|revision| wanted <= revision);
+                chain.iter().position(goes_there).or(chain.len().checked_sub(1))
+            }
         };
-        if let Some(place) = chain.iter().position(is_beyond) {
-            chain.truncate(place + 1);
-        }
-        if matches!(target, Target::Revision(revision) if revision == base.revision) {
-            chain.clear();
-        }
+        chain.truncate(last_needed.map_or(0, |place| place + 1));
         Ok(Plan { base, segments: chain })
     }
 }
@@ -192,8 +192,8 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn segment(first: u64, last: u64) -> SegmentName {
-        let (revision, wall) = (Some(10 * last), 1_000 * last);
-        SegmentName { first, last, revision, wall, checksum: last, is_encrypted: false }
+        let (revision, wall_min, wall) = (Some(10 * last), 1_000 * first, 1_000 * last);
+        SegmentName { first, last, revision, wall_min, wall, checksum: last, is_encrypted: false }
     }
 
     pub(crate) fn catalogue(bases: &[u64], segments: &[(u64, u64)]) -> Catalogue {
@@ -215,9 +215,70 @@ pub(crate) mod tests {
         assert_eq!(needs(&all, Target::Revision(50)), Ok((5, vec![])));
         assert_eq!(needs(&all, Target::Revision(51)), Ok((5, vec![(6, 9)])));
         assert_eq!(needs(&all, Target::Revision(199)), Ok((5, vec![(6, 9), (10, 15), (16, 30)])));
-        assert_eq!(needs(&all, Target::Time(9_500)), Ok((5, vec![(6, 9), (10, 15)])));
-        assert_eq!(needs(&all, Target::Time(9_000)), Ok((5, vec![(6, 9), (10, 15)])), "more of that millisecond");
+        assert_eq!(needs(&all, Target::Time(9_999)), Ok((5, vec![(6, 9)])));
+        assert_eq!(needs(&all, Target::Time(10_000)), Ok((5, vec![(6, 9), (10, 15)])));
         assert_eq!(needs(&all, Target::Time(20_000)), Ok((20, vec![(16, 30)])));
+        let mut goes_on = all;
+        goes_on.segments[1].wall_min = 9_000;
+        assert_eq!(needs(&goes_on, Target::Time(9_000)), Ok((5, vec![(6, 9), (10, 15)])), "more of that millisecond");
+    }
+
+    const DAY: WallMillis = 86_400_000;
+
+    /// Pieces of five entries, one a second, of a log whose clock is a day ahead from entry 13 to entry 22.
+    fn jumped(bases: &[u64]) -> Catalogue {
+        let mut all = catalogue(bases, &[(1, 5), (6, 10), (11, 15), (16, 20), (21, 25), (26, 30)]);
+        all.segments[2].wall += DAY;
+        all.segments[3].wall_min += DAY;
+        all.segments[3].wall += DAY;
+        all.segments[4].wall_min = 23_000;
+        for base in all.bases.iter_mut().filter(|base| (13..=22).contains(&base.index)) {
+            base.wall += DAY;
+        }
+        all
+    }
+
+    #[test]
+    fn a_time_after_the_clock_came_back_needs_what_was_written_while_it_was_ahead() {
+        // Also where a base was made meanwhile.
+        for all in [jumped(&[0]), jumped(&[0, 18])] {
+            let up_to = |last: usize| {
+                let pieces = [(1, 5), (6, 10), (11, 15), (16, 20), (21, 25), (26, 30)];
+                Ok((0, pieces[..last].to_vec()))
+            };
+            assert_eq!(needs(&all, Target::Time(10_500)), up_to(2));
+            assert_eq!(
+                needs(&all, Target::Time(17_000)),
+                up_to(3),
+                "what was written then says that it was a day later"
+            );
+            assert_eq!(needs(&all, Target::Time(23_000)), up_to(5));
+            assert_eq!(needs(&all, Target::Time(30_000)), up_to(6));
+        }
+        let all = jumped(&[0, 27]);
+        assert_eq!(needs(&all, Target::Time(29_000)), Ok((27, vec![(26, 30)])));
+        assert_eq!(needs(&all, Target::Time(12_000)), Ok((0, vec![(1, 5), (6, 10), (11, 15)])));
+    }
+
+    #[test]
+    fn a_piece_that_is_back_only_within_is_not_cut_off() {
+        // Ahead at its beginning, back for two entries, and ahead again.
+        let mut all = catalogue(&[0], &[(1, 5), (6, 10), (11, 15)]);
+        all.segments[0].wall = 5_000 + DAY;
+        all.segments[1].wall = 10_000 + DAY;
+        all.segments[2].wall_min += DAY;
+        all.segments[2].wall += DAY;
+        assert_eq!(needs(&all, Target::Time(9_000)), Ok((0, vec![(1, 5), (6, 10)])));
+    }
+
+    #[test]
+    fn a_time_that_only_a_clock_that_was_ahead_has_shown_is_too_new() {
+        let all = jumped(&[0]);
+        let reach = all.reaches()[0];
+        assert_eq!((reach.index, reach.wall), (30, 30_000));
+        for wanted in [30_001, DAY, DAY + 15_000] {
+            assert_eq!(needs(&all, Target::Time(wanted)), Err(Unreachable::TooNew(reach)));
+        }
     }
 
     #[test]

@@ -25,10 +25,9 @@ pub struct Superfluous {
 impl Retention {
     /// What goes at `now`. `good` is the last entry of the last restore that was tried and succeeded: the newest base before it stays.
     pub fn superfluous(&self, catalogue: &Catalogue, now: WallMillis, good: Option<u64>) -> Superfluous {
-        let since = now.saturating_sub(self.keep_ms);
         let bases = &catalogue.bases;
-        // The first base that stays: the newest at the beginning of what is promised, so that all after it can be reached.
-        let by_time = bases.iter().rposition(|base| base.wall <= since).unwrap_or(0);
+        // The first base that stays.
+        let by_time = self.first_promised(catalogue, now);
         let by_count = bases.len().saturating_sub(self.bases_min.max(1));
         let by_good = good.and_then(|good| bases.iter().rposition(|base| base.index <= good)).unwrap_or(usize::MAX);
         let Some(first) = bases.get(by_time.min(by_count).min(by_good)) else { return Superfluous::default() };
@@ -37,6 +36,18 @@ impl Retention {
         gone.extend(catalogue.unfinished.iter().filter(|begun| begun.index < first.index));
         let segments = catalogue.segments.iter().filter(|segment| segment.last <= first.index);
         Superfluous { bases: gone, segments: segments.cloned().collect() }
+    }
+
+    /// The base from which on all that is promised can be reached.
+    fn first_promised(&self, catalogue: &Catalogue, now: WallMillis) -> usize {
+        let bases = &catalogue.bases;
+        // What one clock says alone removes nothing: one that is a year ahead would leave nearly nothing.
+        let now = catalogue.reaches().last().map_or(now, |newest| now.min(newest.wall));
+        let since = now.saturating_sub(self.keep_ms);
+        let by_clock = bases.iter().rposition(|base| base.wall <= since).unwrap_or(0);
+        // A base that was made while the log's clock was behind is newer than it says: those before it may be promised.
+        let within = bases.iter().position(|base| base.wall > since && base.wall <= now);
+        within.map_or(by_clock, |within| by_clock.min(within.saturating_sub(1)))
     }
 }
 
@@ -66,6 +77,20 @@ mod tests {
             assert_eq!(left.plan(crate::Target::Time(oldest)).map(|plan| plan.base.wall <= oldest), Ok(true));
             assert_eq!(left.plan(crate::Target::Latest), all.plan(crate::Target::Latest));
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_removes_nothing_that_is_promised() {
+        let pieces = [(1, 10), (11, 20), (21, 30), (31, 40)];
+        let all = catalogue(&[0, 10, 20, 30], &pieces);
+        assert_eq!(gone(&all, 15_000, 1, u64::MAX, None), (vec![0, 10], 2), "that of who removes, which is ahead");
+        let mut behind = catalogue(&[10, 20, 30], &pieces);
+        behind.bases[2].wall = 1_000;
+        assert_eq!(gone(&behind, 25_000, 1, 40_000, None), (vec![], 1), "that of the log, when the last base was made");
+        let mut ahead = catalogue(&[0, 10, 20, 30], &pieces);
+        ahead.bases[2].wall = 9_000_000;
+        assert_eq!(gone(&ahead, 15_000, 1, 40_000, None), (vec![0], 1));
+        assert_eq!(gone(&ahead, 5_000, 1, 40_000, None), (vec![0, 10, 20], 3), "it does not stay for so long");
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct SegmentHead {
     pub first: u64,
     /// The last one.
     pub last: Position,
+    /// The least that the wall clock of the log shows after any of its entries.
+    pub wall_min: WallMillis,
     /// Wall clock of the log after the last entry.
     pub wall: WallMillis,
     /// Version of the form of entries.
@@ -106,6 +108,7 @@ pub(crate) fn seal(
         first: head.first,
         last: head.last.index,
         revision: head.after.as_ref().map(|after| after.revision),
+        wall_min: head.wall_min,
         wall: head.wall,
         checksum: checksum_of(&object),
         is_encrypted: !recipients.is_none(),
@@ -156,7 +159,8 @@ pub(crate) fn open(name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Seg
     let (json, packed) = rest.split_at_checked(number(12) as usize).ok_or_else(|| damaged("its head is cut short"))?;
     let head: SegmentHead =
         serde_json::from_slice(json).map_err(|error| damaged(&format!("its head cannot be read: {error}")))?;
-    let is_its_own = (head.first, head.last.index, head.wall) == (name.first, name.last, name.wall)
+    let is_its_own = (head.first, head.last.index) == (name.first, name.last)
+        && (head.wall_min, head.wall) == (name.wall_min, name.wall)
         && head.after.as_ref().map(|after| after.revision) == name.revision
         && head.before.map_or(0, |before| before.index + 1) == head.first;
     if !is_its_own {
@@ -205,6 +209,7 @@ mod tests {
             before: first.checked_sub(1).map(position),
             first,
             last: position(last),
+            wall_min: 1_000 + first,
             wall: 1_000 + last,
             entry_format: 1,
             node: 1,
@@ -246,6 +251,7 @@ mod tests {
         for wrong in [
             SegmentName { first: 7, ..name.clone() },
             SegmentName { wall: 1, ..name.clone() },
+            SegmentName { wall_min: 1, ..name.clone() },
             SegmentName { revision: Some(1), ..name },
         ] {
             let refused = open(&wrong, &object, &Keys::default()).unwrap_err().to_string();

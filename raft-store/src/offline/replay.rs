@@ -16,7 +16,7 @@ use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader, Content,
 use crate::codec::CodecError;
 use crate::command_codec;
 use crate::level;
-use crate::machine::{self, Applied};
+use crate::machine::Applied;
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{self, LogIdRecord};
 use crate::raft::{EncodedBatch, LogEntry};
@@ -31,7 +31,10 @@ const READ_BYTES: usize = 1 << 20;
 pub enum Until {
     /// Through all entries.
     End,
-    /// Through what came up to this wall clock of the log.
+    /// Through the entry with this index.
+    Index(u64),
+    /// Through the last of the entries at hand at which the wall clock of the log is not beyond this. The clock may go back, so these
+    /// have to be all among which that entry may be: those before them go by [`Until::Index`].
     Wall(WallMillis),
     /// Through all changes up to this revision.
     Revision(Revision),
@@ -138,7 +141,7 @@ impl Replay {
     /// that are in the state already.
     ///
     /// # Errors
-    /// They do not follow what is there or one another, or cannot be read.
+    /// They do not follow what is there or one another, cannot be read, or hold no moment up to the wall clock asked for.
     pub fn apply(&mut self, before: Option<LogIdRecord>, entries: &[Bytes], until: Until) -> Result<(), ReplayError> {
         // What follows the point does not follow the state at it.
         if self.is_reached {
@@ -146,11 +149,12 @@ impl Replay {
         }
         let decoded: Vec<LogEntry> = entries.iter().map(wire::decode_entry).collect::<Result<_, _>>()?;
         let new = self.following(before, &decoded)?;
-        if new.is_empty() {
-            return Ok(());
-        }
         match until {
             Until::End => self.apply_all(new),
+            Until::Index(last) => {
+                let count = new.partition_point(|entry| entry.log_id.index <= last);
+                self.apply_all(&new[..count])
+            }
             Until::Wall(wall) => {
                 let count = self.count_until(wall, new)?;
                 self.is_reached = count < new.len();
@@ -207,18 +211,21 @@ impl Replay {
         Ok(())
     }
 
-    /// How many of the entries came before the wall clock of the log went beyond this.
+    /// How many of the entries there are up to the last at which the wall clock of the log is not beyond this. One that is beyond it
+    /// says nothing of those behind it: the clock may have been walked back.
     fn count_until(&self, wanted: WallMillis, entries: &[LogEntry]) -> Result<usize, ReplayError> {
         let mut wall = self.committer.record().vars.wall;
-        for (count, entry) in entries.iter().enumerate() {
-            if let EntryPayload::Normal(EncodedBatch(bytes)) = &entry.payload {
-                wall = machine::wall_after(wall, command_codec::decode_batch(bytes)?.wall);
-            }
-            if wall > wanted {
-                return Ok(count);
+        let mut found = (wall <= wanted).then_some(0);
+        for (count, entry) in (1..).zip(entries) {
+            wall = state::wall_after(wall, entry)?;
+            if wall <= wanted {
+                found = Some(count);
             }
         }
-        Ok(entries.len())
+        found.ok_or_else(|| {
+            let beyond = format!("the wall clock of the log is beyond {wanted} ms there, and at all entries behind it");
+            ReplayError::Broken(beyond)
+        })
     }
 
     /// Applies all that stays at or below a revision: of the entry that goes beyond it, as many of its commands as do.

@@ -16,13 +16,14 @@ use super::digests;
 use super::feed::ChangeSet;
 use super::shared::{Shared, position_of};
 use super::types::StateFault;
+use crate::codec::CodecError;
 use crate::command_codec;
 use crate::limits;
 use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
-use crate::types::{NodeDisk, Revision};
+use crate::types::{NodeDisk, Revision, WallMillis};
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: about a thousand small writes, or some ten
 /// milliseconds. The thread is the one that tells of this node and hears the leader: a node that applied much at once, as after
@@ -257,6 +258,19 @@ fn check_group<'e, 'a>(
                 "up to {last:?}, entries one by one leave another row {row_key} than together"
             )))
         }
+    }
+}
+
+/// Wall clock of the log after an entry, as applying it has it, for whoever does not apply it.
+///
+/// # Errors
+/// Its batch cannot be decoded.
+pub fn wall_after(before: WallMillis, entry: &LogEntry) -> Result<WallMillis, CodecError> {
+    match &entry.payload {
+        EntryPayload::Normal(EncodedBatch(bytes)) => {
+            Ok(machine::wall_after(before, command_codec::decode_batch(bytes)?.wall))
+        }
+        EntryPayload::Blank | EntryPayload::Membership(_) => Ok(before),
     }
 }
 

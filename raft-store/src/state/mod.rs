@@ -53,6 +53,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
+pub use apply::wall_after;
 pub use audit::{AuditFound, AuditPage, AuditPlace, AuditQuery};
 pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FullChange};
 pub use coordination::{

@@ -61,15 +61,19 @@ struct Original {
 }
 
 fn original(dir: &Path) -> Original {
+    original_of(dir, entry, BASE, LAST)
+}
+
+fn original_of(dir: &Path, entry: impl Fn(u64) -> LogEntry, base_at: u64, last: u64) -> Original {
     let (mut state, reader) = open(dir);
     let mut after = Vec::new();
     let mut base = Vec::new();
     runtime().block_on(async {
-        for index in 0..=LAST {
+        for index in 0..=last {
             apply(&mut state, vec![entry(index)]).await;
             let applied = reader.applied();
             after.push((applied.at.revision, applied.wall, applied.digest));
-            if index == BASE {
+            if index == base_at {
                 base = whole(&reader);
             }
         }
@@ -121,6 +125,68 @@ fn a_time_takes_what_was_written_until_then() {
         replay.apply(before(LAST + 1), &encoded(&entries(LAST + 1, LAST + 9)), Until::Wall(wanted)).unwrap();
         assert_eq!(state_at(&replay), after[expected]);
     }
+}
+
+const DAY: u64 = 86_400_000;
+/// The last entry of a log whose clock goes ahead, and its base.
+const AHEAD_LAST: u64 = 30;
+const AHEAD_BASE: u64 = 5;
+
+/// One a second, the clock of which is a day ahead from the 11th to the 18th.
+fn ahead_entry(index: u64) -> LogEntry {
+    let ahead = if (11..=18).contains(&index) { DAY } else { 0 };
+    match index {
+        0 => blank(0),
+        _ => batch(index, 1_000 * index + ahead, &[put(format!("key/{index}"), "value")]),
+    }
+}
+
+fn ahead_entries(first: u64, last: u64) -> Vec<Bytes> {
+    encoded(&(first..=last).map(ahead_entry).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_time_goes_on_behind_a_clock_that_was_a_day_ahead_and_came_back() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Original { base, after, .. } = original_of(old.path(), ahead_entry, AHEAD_BASE, AHEAD_LAST);
+    let wall_of = |index: usize| after[index].1;
+    assert!(wall_of(11) > wall_of(10) + DAY && wall_of(19) < wall_of(11), "it is walked back");
+    let cases = [
+        (wall_of(10), 10),
+        (wall_of(10) + 4_000, 10),
+        (wall_of(19), 19),
+        (wall_of(25) + 500, 25),
+        (wall_of(30), 30),
+        // Once that time had come again it would be all that came until then.
+        (wall_of(14), 30),
+    ];
+    for (wanted, expected) in cases {
+        for pieces in [&[(6, 30)][..], &[(6, 9), (10, 30)][..], &[(6, 20), (10, 30)][..]] {
+            let dir = tempfile::tempdir_in(new.path()).unwrap();
+            let mut replay = begun(dir.path(), &base);
+            let (last, earlier) = pieces.split_last().unwrap();
+            for (first, end) in earlier {
+                let until = Until::Index(last.0 - 1);
+                replay.apply(before(*first), &ahead_entries(*first, *end), until).unwrap();
+                assert!(!replay.at().is_reached && replay.at().log_id.index == last.0 - 1);
+            }
+            replay.apply(before(last.0), &ahead_entries(last.0, last.1), Until::Wall(wanted)).unwrap();
+            assert_eq!(state_at(&replay), after[expected], "{wanted}, {pieces:?}");
+            assert_eq!(replay.at().is_reached, expected < 30);
+        }
+    }
+}
+
+#[test]
+fn entries_that_hold_no_moment_up_to_a_time_are_refused() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Original { base, after, .. } = original_of(old.path(), ahead_entry, AHEAD_BASE, AHEAD_LAST);
+    let mut replay = begun(new.path(), &base);
+    replay.apply(before(6), &ahead_entries(6, 12), Until::End).unwrap();
+    let refused = replay.apply(before(13), &ahead_entries(13, 16), Until::Wall(after[10].1));
+    assert!(matches!(refused, Err(ReplayError::Broken(_))), "{refused:?}");
+    assert_eq!(state_at(&replay), after[12]);
+    assert!(!replay.at().is_reached);
 }
 
 #[test]

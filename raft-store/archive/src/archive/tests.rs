@@ -18,6 +18,7 @@ fn head(first: u64, last: u64) -> SegmentHead {
         before: first.checked_sub(1).map(position),
         first,
         last: position(last),
+        wall_min: 1_000 * first,
         wall: 1_000 * last,
         entry_format: 1,
         node: 2,

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use openraft::EntryPayload;
+use bytes::{Bytes, BytesMut};
 use quorate_archive::{
     After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, SEGMENT_BYTES, SegmentHead, SegmentName,
 };
+use quorate_store::background;
 use quorate_store::backup::BackupHeader;
 use quorate_store::log::LogReader;
+use quorate_store::machine::is_of_before;
+use quorate_store::raft::LogEntry;
 use quorate_store::raft::wire::{LogIdRecord, encode_entry};
-use quorate_store::raft::{EncodedBatch, LogEntry};
-use quorate_store::state::AppliedState;
+use quorate_store::state::{AppliedState, wall_after};
 use quorate_store::types::WallMillis;
-use quorate_store::{background, command_codec};
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;
@@ -185,7 +185,7 @@ impl Archiver {
                         return self.learn().await.map(drop);
                     }
                     if next.last > known.index {
-                        (known.index, known.wall) = (next.last, known.wall.max(next.wall));
+                        (known.index, known.wall) = (next.last, next.wall);
                         known.last = Some(next);
                     }
                 }
@@ -245,7 +245,7 @@ impl Archiver {
             self.ledger.note_archived(known.index, if is_of_use { begun } else { 0 });
         }
         self.ledger.note_good();
-        self.base_where_due(begun, applied.at.index);
+        self.base_where_due(&applied);
         self.prune_where_due();
         if self.written.elapsed() >= MARK_EVERY {
             self.written = Instant::now();
@@ -277,7 +277,7 @@ impl Archiver {
             let (first, wall) = (known.index + 1, known.wall);
             let Some((before, entries)) = self.read(first, applied.at.index).await? else { return Ok(false) };
             let Some(last) = entries.last().map(|entry| LogIdRecord::from(&entry.log_id)) else { return Ok(false) };
-            let wall = wall_after(wall, &entries);
+            let (wall_min, wall) = walls(wall, &entries);
             let is_all = Some(last) == applied.log_id;
             let after =
                 is_all.then(|| After { revision: applied.at.revision, digest: format!("{:032x}", applied.digest) });
@@ -286,18 +286,15 @@ impl Archiver {
                 before: before.map(position),
                 first,
                 last: position(last),
+                wall_min,
                 wall,
                 entry_format: ENTRY_FORMAT,
                 node: self.parts.self_id,
                 after,
                 bytes: 0,
             };
-            let encoded = entries.iter().map(|entry| {
-                let mut bytes = BytesMut::new();
-                encode_entry(entry, &mut bytes);
-                bytes.freeze()
-            });
-            let (name, bytes) = self.archive.put_segment(head, encoded.collect(), &self.settings.recipients).await?;
+            let put = self.archive.put_segment(head, encoded(&entries), &self.settings.recipients);
+            let (name, bytes) = put.await?;
             self.written = Instant::now();
             self.ledger.segments.fetch_add(1, Relaxed);
             self.ledger.bytes.fetch_add(bytes, Relaxed);
@@ -325,12 +322,14 @@ impl Archiver {
         Ok(Some((before, entries)))
     }
 
-    fn base_where_due(&mut self, now: WallMillis, applied: u64) {
+    fn base_where_due(&mut self, applied: &AppliedState) {
         let Some(known) = &self.known else { return };
-        let age = known.base.map(|base| now.saturating_sub(base.wall));
+        let every = millis(self.settings.base_every);
+        // By the log's clock, which a base is of. One that was made while it was ahead would put the next one off for as long.
+        let is_old =
+            |base: BaseName| is_of_before(base.wall, applied.wall) || applied.wall.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
-        let is_new = known.base.is_none_or(|base| base.index < applied);
-        let is_due = is_new && age.is_none_or(|age| age >= millis(self.settings.base_every));
+        let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
         if !is_due || failed_lately || self.base.is_some() {
             return;
@@ -404,15 +403,25 @@ async fn prune(archive: Archive, settings: ArchiveSettings) -> Result<u64, Archi
     Ok((gone.bases.len() + gone.segments.len()) as u64)
 }
 
-/// Wall clock of the log after these entries.
-fn wall_after(wall: WallMillis, entries: &[LogEntry]) -> WallMillis {
-    entries.iter().fold(wall, |wall, entry| match &entry.payload {
+/// The least that the wall clock of the log shows after any of these entries, and what it shows after the last.
+fn walls(before: WallMillis, entries: &[LogEntry]) -> (WallMillis, WallMillis) {
+    let mut wall = before;
+    let shown = entries.iter().map(|entry| {
         // One that cannot be read stops the node when it is applied, and these are.
-        EntryPayload::Normal(EncodedBatch(bytes)) => {
-            command_codec::decode_batch(bytes).map_or(wall, |batch| wall.max(batch.wall))
-        }
-        EntryPayload::Blank | EntryPayload::Membership(_) => wall,
-    })
+        wall = wall_after(wall, entry).unwrap_or(wall);
+        wall
+    });
+    let least = shown.min().unwrap_or(before);
+    (least, wall)
+}
+
+fn encoded(entries: &[LogEntry]) -> Vec<Bytes> {
+    let encode = |entry: &LogEntry| {
+        let mut bytes = BytesMut::new();
+        encode_entry(entry, &mut bytes);
+        bytes.freeze()
+    };
+    entries.iter().map(encode).collect()
 }
 
 fn entry_bytes(entry: &LogEntry) -> usize {
@@ -473,3 +482,6 @@ impl<W: Write> Write for Stopping<'_, W> {
         self.sink.flush()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,10 +77,13 @@ impl ArchiveLedger {
         self.archived.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// All entries up to this one are there.
+    /// All entries up to this one are there. It is whole until then; 0 where that is not known.
     pub(super) fn note_archived(&self, index: u64, whole_until: WallMillis) {
         self.archived.fetch_max(index + 1, Ordering::Relaxed);
-        self.whole_until.fetch_max(whole_until, Ordering::Relaxed);
+        // Not the latest of all: one of a clock that was ahead would hide for as long that the archive is late.
+        if whole_until > 0 {
+            self.whole_until.store(whole_until, Ordering::Relaxed);
+        }
     }
 
     /// Something worked again.
@@ -183,6 +186,12 @@ mod tests {
         assert_eq!(ledger.warnings(2_300_000), [late]);
         ledger.note_archived(3, 1_900_000);
         assert_eq!(ledger.archived(), Some(7), "it never goes back");
+        let hour = 3_600_000;
+        ledger.note_archived(8, 24 * hour);
+        ledger.note_archived(9, 2_300_000);
+        ledger.note_archived(10, 0);
+        let late = "the archive lacks what was written in the last 3600 s: no route";
+        assert_eq!(ledger.warnings(2_300_000 + hour), [late], "a clock that was ahead hides nothing");
     }
 
     #[test]

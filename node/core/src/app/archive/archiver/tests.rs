@@ -1,0 +1,177 @@
+//! Times of an archive whose log had a clock that was a day ahead for a while: what a restore gives is all that was written until then.
+
+use std::path::Path;
+
+use futures::stream;
+use openraft::EntryPayload;
+use openraft::storage::RaftStateMachine;
+use quorate_archive::{Keys, Place, Recipients, Target};
+use quorate_store::backup::Taker;
+use quorate_store::command_codec;
+use quorate_store::document::Criteria;
+use quorate_store::offline::Replayed;
+use quorate_store::raft::EncodedBatch;
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::{StateOptions, StateReader};
+use quorate_store::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+use tokio::runtime::{Handle, Runtime};
+
+use super::*;
+use crate::rebuild::{RebuildError, Source, Watcher};
+
+const CLUSTER: u128 = 7;
+const DAY: WallMillis = 86_400_000;
+/// The wall clock of the first entry.
+const BEGAN: WallMillis = 20_000 * DAY;
+const LAST: u64 = 30;
+/// Entries for which the clock is ahead.
+const AHEAD: std::ops::RangeInclusive<u64> = 11..=18;
+
+/// One entry a second.
+fn true_wall(index: u64) -> WallMillis {
+    BEGAN + 1_000 * index
+}
+
+fn id(index: u64) -> LogIdRecord {
+    LogIdRecord { term: 1, node: 1, index }
+}
+
+fn entry(index: u64) -> LogEntry {
+    let key = Key::new(format!("key/{index}")).unwrap();
+    let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7] });
+    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
+    let commands = vec![command_codec::encode_command(&Command::unnamed(Action::Write(op)))];
+    let wall = true_wall(index) + if AHEAD.contains(&index) { DAY } else { 0 };
+    let batch = Batch { clock: index, wall, seed: [7; 16], commands };
+    let payload = match index {
+        0 => EntryPayload::Blank,
+        _ => EntryPayload::Normal(EncodedBatch(command_codec::encode_batch(&batch))),
+    };
+    LogEntry { log_id: id(index).into(), payload }
+}
+
+struct Patient;
+
+impl Watcher for Patient {
+    fn on_base(&mut self, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn on_segment(&mut self, _done: usize, _of: usize) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn put_base(handle: &Handle, archive: &Archive, reader: &StateReader) {
+    let taker = Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 };
+    let put = reader.take_whole(taker, |header, whole| {
+        archive.put_base(handle, &manifest(header), &Recipients::default(), |sink| {
+            whole.write(sink).map(drop).map_err(io::Error::other)
+        })
+    });
+    put.unwrap().unwrap();
+}
+
+fn head(first: u64, last: u64, (wall_min, wall): (WallMillis, WallMillis)) -> SegmentHead {
+    SegmentHead {
+        cluster: String::new(),
+        before: Some(position(id(first - 1))),
+        first,
+        last: position(id(last)),
+        wall_min,
+        wall,
+        entry_format: ENTRY_FORMAT,
+        node: 1,
+        after: None,
+        bytes: 0,
+    }
+}
+
+/// Archives a log in pieces, as a leader does, with bases after some entries.
+fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -> Source {
+    let archive = Archive::of(Place::in_memory(), CLUSTER);
+    let options = StateOptions { snapshot_free_bytes_min: 0, ..StateOptions::new(1) };
+    let (mut state, reader) = StateMachine::open(dir, options).unwrap();
+    let mut shown = Vec::new();
+    for index in 0..=LAST {
+        let one = stream::iter([Ok((entry(index), None))]);
+        handle.block_on(state.apply(one)).unwrap();
+        shown.push(reader.applied().wall);
+        if bases.contains(&index) {
+            put_base(handle, &archive, &reader);
+        }
+    }
+    let shown_after = |index: u64| shown[index as usize];
+    for &(first, last) in pieces {
+        let entries: Vec<_> = (first..=last).map(entry).collect();
+        let (wall_min, wall) = walls(shown_after(first - 1), &entries);
+        let least = (first..=last).map(shown_after).min();
+        assert_eq!((Some(wall_min), wall), (least, shown_after(last)), "{first} to {last}");
+        let head = head(first, last, (wall_min, wall));
+        handle.block_on(archive.put_segment(head, encoded(&entries), &Recipients::default())).unwrap();
+    }
+    Source { archive, keys: Keys::default(), handle: handle.clone() }
+}
+
+fn restored(source: &Source, target: Target) -> Result<Replayed, RebuildError> {
+    let wanted = source.want(target)?;
+    let dir = tempfile::tempdir().unwrap();
+    let replay = source.rebuild(&wanted, dir.path(), &mut Patient)?;
+    Ok(replay.at())
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// The last entry up to a time.
+fn expected(time: WallMillis) -> u64 {
+    let is_up_to = |index: &u64| !AHEAD.contains(index) && true_wall(*index) <= time;
+    (0..=LAST).rev().find(is_up_to).unwrap()
+}
+
+/// One behind the other, with pieces of the wrong time alone.
+const PIECES: [(u64, u64); 7] = [(3, 6), (7, 10), (11, 14), (15, 18), (19, 22), (23, 26), (27, LAST)];
+/// As after a failover, with both ends of the wrong time within two pieces each.
+const OVERLAPPING: [(u64, u64); 5] = [(3, 12), (9, 16), (15, 20), (18, 24), (23, LAST)];
+
+#[test]
+fn a_time_after_the_clock_came_back_is_reached_through_the_time_that_it_was_ahead() {
+    let runtime = runtime();
+    for pieces in [&PIECES[..], &OVERLAPPING[..]] {
+        // Also with a base of the wrong time, which is of no use for any before it has come.
+        for bases in [&[2][..], &[2, 15][..]] {
+            let dir = tempfile::tempdir().unwrap();
+            let source = archived(runtime.handle(), dir.path(), pieces, bases);
+            for ms in [3_000, 10_000, 10_999, 14_500, 18_000, 19_000, 22_400, 25_500, 30_000] {
+                let time = BEGAN + ms;
+                let at = restored(&source, Target::Time(time)).unwrap();
+                assert_eq!(at.log_id.index, expected(time), "{ms} ms, {bases:?}, {pieces:?}");
+                assert_eq!(at.wall, true_wall(expected(time)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_after_the_clock_came_back_is_reached_from_a_base_that_was_made_then() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
+    for index in [20, 22, 25, 29] {
+        let time = true_wall(index) + 400;
+        let wanted = source.want(Target::Time(time)).unwrap();
+        assert_eq!(wanted.plan.base.index, 20);
+        assert_eq!(restored(&source, Target::Time(time)).unwrap().log_id.index, index);
+    }
+}
+
+#[test]
+fn a_time_that_has_not_come_is_refused_though_the_clock_has_shown_it() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2]);
+    for time in [true_wall(LAST) + 1, true_wall(12) + DAY, true_wall(LAST) + DAY] {
+        assert!(matches!(restored(&source, Target::Time(time)), Err(RebuildError::Unreachable(_))), "{time}");
+    }
+    assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
+}
