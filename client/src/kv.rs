@@ -804,6 +804,22 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
+    /// The entry expires when it would have without this write: of puts, replacements and patches.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// // Another value, and gone when the one before would have been.
+    /// client.put_json("codes/4711", "ben").keep_ttl().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_ttl(mut self) -> Self {
+        self.op = self.op.keep_ttl();
+        self
+    }
+
     /// The entry goes with this session from now on: it is removed when that ends. A [`crate::Session`] or its id.
     ///
     /// # Examples
@@ -984,6 +1000,8 @@ mod tests {
             ),
             (client.insert("k", value()).if_present(), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
             (client.touch("k", Duration::ZERO), r#"{"op":"touch","key":"k","ttl_ms":0,"request_id":"id"}"#),
+            // Little time is not none, which would be for ever.
+            (client.touch("k", Duration::from_nanos(1)), r#"{"op":"touch","key":"k","ttl_ms":1,"request_id":"id"}"#),
         ] {
             assert_eq!(wire(write), text);
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::api::{Cas, Guard, JsonText, Name, OpKind};
+use crate::api::{Cas, Guard, JsonText, Name, OpKind, TtlRule};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -32,6 +32,8 @@ pub(crate) struct OpText<'a> {
     pub condition: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<TtlRule>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,6 +66,7 @@ impl<'a> OpText<'a> {
             cas: None,
             condition: None,
             ttl_ms: None,
+            ttl: None,
             lock_ms: None,
             wait_ms: None,
             session: None,
@@ -113,6 +116,7 @@ mod tests {
         let guard = Guard::election("cron", 17);
         (op.session, op.guard) = (Some("3"), Some(&guard));
         op.condition = Some(checked_json(b"[1]").expect("JSON"));
+        op.ttl = Some(TtlRule::Keep);
         (op.cas, op.ttl_ms, op.prev, op.dry_run, op.request_id) = (Some(Cas::new(7)), Some(5), true, true, Some("id"));
         let read: Op =
             serde_json::from_slice(&op.write(0).expect("has JSON")).expect("no field that nodes do not know");
@@ -129,6 +133,7 @@ mod tests {
         assert_eq!((read.lock_ms, read.wait_ms), (Some(9), Some(8)));
         assert_eq!((read.session.as_deref(), read.guard.as_ref()), (op.session, op.guard));
         assert_eq!(read.condition.expect("is there").0.get(), "[1]");
+        assert_eq!(read.ttl, Some(TtlRule::Keep));
         assert_eq!(
             (read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()),
             (Some("7"), op.ttl_ms, op.request_id)

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Cas, Criterion, Guard, Name, OpKind};
+use crate::api::{Cas, Criterion, Guard, Name, OpKind, TtlRule};
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
@@ -43,7 +43,7 @@ pub struct Op {
     value: Option<Value>,
     cas: Option<Cas>,
     criteria: Criteria,
-    ttl: Option<Duration>,
+    ttl: Option<Ttl>,
     lock_time: Option<Duration>,
     wait: Option<Duration>,
     session: Option<String>,
@@ -449,7 +449,25 @@ impl Op {
     /// # }
     /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+        self.ttl = Some(Ttl::For(ttl));
+        self
+    }
+
+    /// The entry expires when it would have without this write: of puts, replacements and patches. What changes an entry that it has read
+    /// keeps the time that it has, and gives it no more.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// use quorate_client::{Op, Value};
+    ///
+    /// client.txn().then(Op::put("codes/4711", Value::json("ben")?).keep_ttl()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keep_ttl(mut self) -> Self {
+        self.ttl = Some(Ttl::Keep);
         self
     }
 
@@ -539,7 +557,11 @@ impl Op {
             None => {}
         }
         op.cas = self.cas;
-        op.ttl_ms = self.ttl.map(milliseconds);
+        match self.ttl {
+            Some(Ttl::For(ttl)) => op.ttl_ms = Some(milliseconds(ttl)),
+            Some(Ttl::Keep) => op.ttl = Some(TtlRule::Keep),
+            None => {}
+        }
         (op.lock_ms, op.wait_ms) = (self.lock_time.map(milliseconds), self.wait.map(milliseconds));
         (op.session, op.guard) = (self.session.as_deref(), self.guard.as_ref());
         (op.prev, op.dry_run, op.request_id) = (self.prev, dry_run, request_id);
@@ -554,7 +576,14 @@ impl Op {
     }
 }
 
-/// As the API takes times.
+/// What a write says of the time to live.
+#[derive(Debug, Clone, Copy)]
+enum Ttl {
+    For(Duration),
+    Keep,
+}
+
+/// As the API takes times. Rounded up: where 0 stands for ever, little time must not become that.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

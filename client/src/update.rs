@@ -277,9 +277,8 @@ impl<'a> Terms<'a> {
         let mut write = self.client.put(&self.key, value);
         if let Some(entry) = current {
             let Some(cas) = entry.cas else { return Err(self.locked(entry.lock_ms)) };
-            // Without a time of its own it would get that of its collection.
-            let left = entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1)));
-            write = write.cas(cas).ttl(left);
+            // The time that was left when it was read would be given anew by each update.
+            write = write.cas(cas).keep_ttl();
             write = entry.session.iter().fold(write, Write::session);
         } else {
             write = write.if_absent();

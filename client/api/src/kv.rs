@@ -330,6 +330,25 @@ pub enum OpKind {
     Unlock,
 }
 
+/// What becomes of the time to live of an entry that is written.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{Op, TtlRule};
+///
+/// let op: Op = serde_json::from_str(r#"{"op":"replace","key":"hits","value":8,"cas":"17","ttl":"keep"}"#)?;
+/// assert_eq!((op.ttl, op.ttl_ms), (Some(TtlRule::Keep), None));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum TtlRule {
+    /// It stays as it is.
+    Keep,
+}
+
 /// A single operation: the body of `POST /v1/ops`.
 ///
 /// # Examples
@@ -379,6 +398,11 @@ pub struct Op {
     /// make an entry that never expires, and update leaves the expiry as it is.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// `keep`: the entry expires when it would have without this write, and never where there is none (upsert, replace, update). Not
+    /// beside `ttl_ms`.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub ttl: Option<TtlRule>,
     /// How long the lock holds (lock, get_and_lock, extend): at most 30000. 15000 without it, with 0 and with more; `lock_ms` of
     /// the answer is the time that was given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]

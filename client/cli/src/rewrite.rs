@@ -2,8 +2,6 @@
 //!
 //! Owns what `edit`, `update` and `revert` have in common.
 
-use std::time::Duration;
-
 use quorate_client::api::{EntryView, ErrorCode, Name, Problem, WriteAnswer};
 use quorate_client::{Error, Value, Write};
 
@@ -25,9 +23,8 @@ pub fn on<'a>(
     let Some(cas) = entry.cas else {
         return Err(Failed::condition(format!("`{key}` is locked by another client; wait until the lock ends")));
     };
-    // Without a time of its own it would get that of its collection.
-    let left = entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1)));
-    let write = write.cas(cas).ttl(left);
+    // The time that was left when it was read would be given anew: an editor may be open for long.
+    let write = write.cas(cas).keep_ttl();
     fence.on(match &entry.session {
         Some(session) => write.session(session),
         None => write,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use cluster_tests::{Answer, Cluster, Request};
+use quorate_client::Updated;
 use serde_json::{Value, json};
 
 async fn op(to: SocketAddr, op: Value) -> Answer {
@@ -14,6 +15,39 @@ async fn op(to: SocketAddr, op: Value) -> Answer {
 
 fn body(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).expect("JSON")
+}
+
+/// Each update that gives the time back that it took itself keeps an entry alive for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_expires_in_its_time_however_often_it_is_changed() {
+    const TTL: Duration = Duration::from_millis(1_500);
+    let cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    client.put_json("hits/1", &json!(0)).ttl(TTL).await.expect("it is written");
+    let begun = Instant::now();
+    let mut updates = 0;
+    loop {
+        let slow = |hits: Option<u64>| {
+            std::thread::sleep(Duration::from_millis(100));
+            hits.map(|hits| hits + 1)
+        };
+        match client.update("hits/1", slow).await.expect("nobody else writes it") {
+            Updated::Written { .. } => updates += 1,
+            Updated::Unchanged => break,
+        }
+        assert!(begun.elapsed() < 4 * TTL, "it lives on, after {updates} updates");
+    }
+    assert!(updates > 3 && begun.elapsed() >= TTL, "{updates} updates in {:?}", begun.elapsed());
+
+    // Of the API itself: a time that was kept is that of before, where there is none there is none.
+    let to = cluster.client_address(1);
+    for (ttl_ms, left) in [(json!(60_000), true), (json!(0), false)] {
+        op(to, json!({"op": "upsert", "key": "kept", "value": 1, "ttl_ms": ttl_ms})).await.expect_success();
+        op(to, json!({"op": "replace", "key": "kept", "value": 2, "ttl": "keep"})).await.expect_success();
+        Request::put("kept?ttl=keep", "3").send(to).await.expect("the node answers").expect_success();
+        let entry = body(&op(to, json!({"op": "get", "key": "kept"})).await);
+        assert_eq!((entry["value"].as_u64(), entry["ttl_ms"].as_u64().is_some()), (Some(3), left), "{entry}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -130,6 +130,8 @@ fn cases() -> Vec<Case<'static>> {
         case("unknown parameter", ("PUT", "/v1/kv/k?ttl=1"), &[JSON], "1", (UnknownField, "query:ttl")),
         case("parameter twice", ("PUT", "/v1/kv/k?prev&prev"), &[JSON], "1", bad("query:prev")),
         case("ttl is no number", ("PUT", "/v1/kv/k?ttl_ms=-1"), &[JSON], "1", bad("query:ttl_ms")),
+        case("ttl kept and given", ("PUT", "/v1/kv/k?ttl_ms=5&ttl=keep"), &[JSON], "1", bad("query:ttl")),
+        case("ttl of another rule", ("PUT", "/v1/kv/k?ttl=60s"), &[JSON], "1", bad("query:ttl")),
         case("ttl of ages", ("PUT", "/v1/kv/k?ttl_ms=18446744073709551615"), &[JSON], "1", bad("query:ttl_ms")),
         case("switch is neither", ("PUT", "/v1/kv/k?dry_run=yes"), &[JSON], "1", bad("query:dry_run")),
         case(
@@ -202,6 +204,15 @@ fn cases() -> Vec<Case<'static>> {
         op("no patch", r#"{"op":"update","key":"k"}"#, InvalidArgument, "/patch"),
         op("touch without ttl", r#"{"op":"touch","key":"k"}"#, InvalidArgument, "/ttl_ms"),
         op("ttl is a fraction", r#"{"op":"touch","key":"k","ttl_ms":1.5}"#, InvalidArgument, "/ttl_ms"),
+        op(
+            "ttl kept and given",
+            r#"{"op":"upsert","key":"k","value":1,"ttl":"keep","ttl_ms":5}"#,
+            InvalidArgument,
+            "/ttl",
+        ),
+        op("ttl kept by an insert", r#"{"op":"insert","key":"k","value":1,"ttl":"keep"}"#, InvalidArgument, "/ttl"),
+        op("ttl of another rule", r#"{"op":"upsert","key":"k","value":1,"ttl":"double"}"#, InvalidArgument, "/ttl"),
+        op("ttl is null", r#"{"op":"upsert","key":"k","value":1,"ttl":null}"#, InvalidArgument, "/ttl"),
         op("get with a request id", r#"{"op":"get","key":"k","request_id":"r"}"#, InvalidArgument, "/request_id"),
         op("field given twice", r#"{"op":"remove","key":"k","key":"l"}"#, InvalidArgument, "/key"),
         case(

@@ -140,6 +140,7 @@ async fn headers_and_parameters_become_the_right_command() {
         ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, usual),
         ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),
         ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Upsert(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k?ttl=keep", None, Change::Upsert(value()), Expect::Any, Expiry::Keep),
         ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Absent, usual),
         ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Present, usual),
         ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), usual),

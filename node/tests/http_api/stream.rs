@@ -92,6 +92,7 @@ fn upsert(n: u64, key: &str) -> String {
         session: None,
         guard: None,
         ttl_ms: None,
+        ttl: None,
         prev: false,
         dry_run: false,
         request_id: None,

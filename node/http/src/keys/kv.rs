@@ -80,6 +80,7 @@ pub async fn get(context: Context) -> Outcome {
     params(
         KeyPath,
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live; 0 or nothing for ever.", example = 60000),
+        ("ttl" = Option<String>, Query, description = "`keep`: the entry expires when it would have without this write. Not beside `ttl_ms`.", example = "keep"),
         ("session" = Option<String>, Query, description = "The id of the session that the entry goes with: it is removed when that ends. Without it the entry goes with none.", example = "42"),
         Write,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
@@ -186,7 +187,7 @@ async fn submit(
     default_expiry: Expiry,
     parsed: WriteParams,
 ) -> Outcome {
-    let expiry = parsed.ttl_ms.map_or(default_expiry, expiry_of);
+    let expiry = parsed.expiry.unwrap_or(default_expiry);
     let preferred = Preferred::of(&context.head, &key, parsed.prev || parsed.dry_run);
     let (condition, return_previous) = (parsed.condition, parsed.prev);
     let (session, guard) = (parsed.session, parsed.guard);
@@ -202,6 +203,27 @@ async fn submit(
     Ok(prefer::answer(context, done, preferred).await)
 }
 
+/// What a query says of it.
+fn expiry(query: &mut Query) -> Option<Expiry> {
+    let ttl_ms = query.number("ttl_ms");
+    if ttl_ms.is_some_and(|ttl| ttl > TTL_MS_MAX) {
+        query.faults.add("query:ttl_ms", format!("more than the limit of {TTL_MS_MAX} milliseconds, 100 years"));
+    }
+    let rule = query.text("ttl");
+    match rule.as_deref() {
+        None => ttl_ms.map(expiry_of),
+        Some("keep") if ttl_ms.is_none() => Some(Expiry::Keep),
+        Some("keep") => {
+            query.faults.add("query:ttl", "given beside ttl_ms; choose one");
+            None
+        }
+        Some(_) => {
+            query.faults.add("query:ttl", "`keep` is the only one; a time is given as ttl_ms");
+            None
+        }
+    }
+}
+
 /// 0 stands for ever.
 pub fn expiry_of(ttl_ms: u64) -> Expiry {
     if ttl_ms == 0 { Expiry::Never } else { Expiry::After(ttl_ms) }
@@ -210,7 +232,7 @@ pub fn expiry_of(ttl_ms: u64) -> Expiry {
 /// Query parameters of a write.
 #[derive(Default)]
 struct WriteParams {
-    ttl_ms: Option<u64>,
+    expiry: Option<Expiry>,
     prev: bool,
     dry_run: bool,
     session: Option<SessionId>,
@@ -222,15 +244,12 @@ impl WriteParams {
     fn of(context: &RequestContext, leaves_entry: bool) -> Result<Self, Failure> {
         let Some(text) = context.head.uri.query() else { return Ok(Self::default()) };
         let mut query = Query::parse(Some(text));
-        let ttl_ms = if leaves_entry { query.number("ttl_ms") } else { None };
-        if ttl_ms.is_some_and(|ttl| ttl > TTL_MS_MAX) {
-            query.faults.add("query:ttl_ms", format!("more than the limit of {TTL_MS_MAX} milliseconds, 100 years"));
-        }
+        let expiry = if leaves_entry { expiry(&mut query) } else { None };
         let (session, guard) = coordinate::of_query(&mut query, leaves_entry);
         let conditions = query.conditions();
         let condition = criteria::typed(&conditions, "query:if", &mut query.faults).unwrap_or_default();
         let (prev, dry_run) = (query.flag("prev"), query.flag("dry_run"));
-        let parsed = Self { ttl_ms, prev, dry_run, session, guard, condition };
+        let parsed = Self { expiry, prev, dry_run, session, guard, condition };
         query.finish()?;
         Ok(parsed)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_api::{JsonText, Op, OpKind};
+use quorate_api::{JsonText, Op, OpKind, TtlRule};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Step, Value, WriteOp};
@@ -143,6 +143,7 @@ fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -
     }
     let writes_value = takes_value(kind);
     let usual = if writes_value { Expiry::Usual } else { Expiry::Keep };
+    let usual = op.ttl.map_or(usual, |TtlRule::Keep| Expiry::Keep);
     let expiry = faults.within("/ttl_ms", op.ttl_ms, 0..=TTL_MS_MAX).map_or(usual, kv::expiry_of);
     let lock_ms = lock_time(op.lock_ms);
     let value = if writes_value { Some(value(op.value, op.value_base64, faults)?) } else { None };
@@ -194,11 +195,12 @@ fn takes_value(kind: OpKind) -> bool {
 
 /// Notes every field that the kind of the operation does not take.
 fn refuse_strangers(op: &Op, faults: &mut Faults) {
-    use OpKind::{Extend, Get, GetAndLock, GetAndTouch, Insert, Lock, Remove, Touch, Unlock, Update};
+    use OpKind::{Extend, Get, GetAndLock, GetAndTouch, Insert, Lock, Remove, Replace, Touch, Unlock, Update, Upsert};
     let kind = op.op;
     let (is_get, writes_value) = (kind == Get, takes_value(kind));
     let takes_session = writes_value || matches!(kind, Update | Touch | GetAndTouch);
     let takes_ttl = !matches!(kind, Get | Remove | Lock | GetAndLock | Extend | Unlock);
+    let keeps_ttl = matches!(kind, Upsert | Replace | Update);
     let locks = matches!(kind, Lock | GetAndLock);
     let takes_lock_time = locks || kind == Extend;
     let takes_cas = !matches!(kind, Get | Insert);
@@ -208,6 +210,8 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
         (op.value_base64.is_some(), writes_value, "/value_base64", "only insert, upsert and replace take a value"),
         (op.patch.is_some(), kind == Update, "/patch", "only update takes a patch"),
         (op.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get, remove and locks take no ttl_ms"),
+        (op.ttl.is_some(), keeps_ttl, "/ttl", "only upsert, replace and update keep what there is"),
+        (op.ttl.is_some() && op.ttl_ms.is_some(), false, "/ttl", "given beside ttl_ms; choose one"),
         (op.lock_ms.is_some(), takes_lock_time, "/lock_ms", "only lock, get_and_lock and extend take it"),
         (op.wait_ms.is_some(), locks, "/wait_ms", "only lock and get_and_lock take it"),
         (op.session.is_some(), takes_session, "/session", "only insert, upsert, replace, update and touch take it"),
