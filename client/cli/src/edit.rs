@@ -72,7 +72,8 @@ async fn save(context: &Context, args: &Args, mut read: Option<EntryView>, draft
             draft.discard();
             return output::line(format!("unchanged: {}", args.key));
         }
-        let ours = without_notes(&saved);
+        // At first there are none, and what looks like one is of the value.
+        let ours = if round > 0 { without_notes(&saved) } else { &saved };
         let value = value(read.as_ref(), ours)?;
         let write = rewrite::on(context, &args.key, read.as_ref(), value, &args.fence)?;
         let refused = match write.await {

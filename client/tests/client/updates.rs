@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_client::api::{Applied, ErrorCode, Guard, OpKind, Problem};
+use quorate_client::api::{Applied, ErrorCode, Guard, OpKind, Problem, TtlRule};
 use quorate_client::{Error, Updated};
 use serde_json::json;
 
@@ -97,12 +97,13 @@ async fn an_update_keeps_the_session_and_the_time_to_live_of_the_entry() {
     fake.script([Act::Answer(200, lives.to_string())]);
     client.update("k", bump).await.expect("it is written");
     let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
-    assert_eq!((op.ttl_ms, op.session.as_deref()), (Some(4_000), Some("17")), "{op:?}");
+    let kept = Some(TtlRule::Keep);
+    assert_eq!((op.ttl, op.ttl_ms, op.session.as_deref()), (kept, None, Some("17")), "no time is given back: {op:?}");
 
     fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
     client.update("k", bump).await.expect("it is written");
     let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
-    assert_eq!((op.ttl_ms, op.session), (Some(0), None), "it gets none from its collection");
+    assert_eq!((op.ttl, op.ttl_ms, op.session), (kept, None, None), "it gets none from its collection");
 }
 
 #[tokio::test]
@@ -127,6 +128,7 @@ async fn an_update_takes_a_guard_a_session_and_a_time_of_its_own() {
     let update = client.update("k", bump).guarded_by(Guard::lock("l", 9)).session("3").ttl(Duration::from_secs(2));
     update.await.expect("it is written");
     let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
+    assert_eq!(op.ttl, None, "{op:?}");
     assert_eq!((op.ttl_ms, op.session.as_deref(), op.guard), (Some(2_000), Some("3"), Some(Guard::lock("l", 9))));
 }
 

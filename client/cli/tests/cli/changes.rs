@@ -2,7 +2,9 @@
 
 use std::process::{Output, Stdio};
 
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_client::api::{Applied, ErrorCode, Problem, TtlRule};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -45,12 +47,34 @@ async fn an_edit_is_saved_on_the_cas_that_was_read() {
     let output = edit(&fake, home.path(), "sed -i 's/1/2.50/' \"$1\"").await;
     assert!(output.status.success(), "{output:?}");
     let op = fake.seen()[1].op.clone().expect("a write");
-    assert_eq!((op.cas.as_deref(), op.ttl_ms, op.session.as_deref()), (Some("7"), Some(5_000), Some("17")));
+    assert_eq!((op.cas.as_deref(), op.session.as_deref()), (Some("7"), Some("17")));
+    assert_eq!((op.ttl, op.ttl_ms), (Some(TtlRule::Keep), None), "no time is given back: {op:?}");
     assert_eq!(op.value.expect("a value").0.get().split_whitespace().collect::<String>(), "{\"n\":2.50}");
     assert!(drafts(home.path()).is_empty());
     let output = edit(&fake, home.path(), "true").await;
     assert_eq!(String::from_utf8_lossy(&output.stdout), "unchanged: k\n");
     assert!(drafts(home.path()).is_empty() && fake.seen().len() == 3);
+}
+
+/// Only what this command wrote above a value is taken away again.
+#[tokio::test]
+async fn lines_of_a_value_that_begin_like_notes_stay() {
+    for (before, after) in [
+        ("#!/bin/sh\n# greets\necho hi\n", "#!/bin/sh\n# greets\necho ho\n"),
+        ("# hi, and nothing else\n", "# ho, and nothing else\n"),
+    ] {
+        let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+        let mut script = entry("k", &Value::Null, "7");
+        let fields = script.as_object_mut().expect("an object");
+        fields.remove("value");
+        fields.insert("value_base64".into(), json!(STANDARD.encode(before)));
+        fields.insert("content_type".into(), json!("bytes"));
+        fake.script([answer(&script)]);
+        let output = edit(&fake, home.path(), "sed -i 's/hi/ho/' \"$1\"").await;
+        assert!(output.status.success(), "{output:?}");
+        let op = fake.seen()[1].op.clone().expect("a write");
+        assert_eq!(op.value_base64, Some(STANDARD.encode(after)));
+    }
 }
 
 #[tokio::test]
