@@ -120,7 +120,7 @@ impl Args {
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let client = client(context, &args)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
-    eprintln!("seed {seed}");
+    say!("seed {seed}");
     // Fails early and clearly where there is no cluster, and lets the client learn who leads.
     client.get(format!("{}0", args.prefix)).await?;
     let tally = Arc::new(Tally::new(args.ops));

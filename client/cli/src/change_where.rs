@@ -158,7 +158,7 @@ fn show(sum: &WhereAnswer, shared: &Shared, verb: &str) -> Result<(), Failed> {
     let facts = format!("matched {matched}, {verb} {applied}, skipped {skipped}, failed {failed}  revision {revision}");
     output::line(output::told(facts, sum.dry_run, sum.replayed))?;
     if sum.cursor.is_some() && !shared.all {
-        eprintln!("(there may be more, after {} entries looked at; --all goes on to the end)", sum.examined);
+        say!("(there may be more, after {} entries looked at; --all goes on to the end)", sum.examined);
     }
     Ok(())
 }

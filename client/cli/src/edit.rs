@@ -52,7 +52,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     match save(context, &args, entry, &draft).await {
         Ok(()) => Ok(()),
         Err(failed) if draft.is_kept() => {
-            eprintln!("your text is in {}", draft.path.display());
+            say!("your text is in {}", draft.path.display());
             Err(failed)
         }
         Err(failed) => Err(failed),

@@ -64,7 +64,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         let end = round(context, &args, &mut signals).await?;
         match end {
             End::Signal(failed) => return Err(failed),
-            End::Lost(failed) if args.forever && !signals.was_told_to_end() => eprintln!("{failed}; standing again"),
+            End::Lost(failed) if args.forever && !signals.was_told_to_end() => say!("{failed}; standing again"),
             End::Lost(failed) => return Err(failed),
             End::Code(_) if args.forever && !signals.was_told_to_end() => {}
             End::Code(0) => return Ok(()),

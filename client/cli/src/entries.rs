@@ -430,9 +430,7 @@ pub fn told_of_less(asked: Duration, given: Option<u64>) {
     let asked = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
     if let Some(given) = given.filter(|given| *given < asked) {
         let [asked, most, given] = [asked, LOCK_MS_MAX, given].map(output::millis);
-        eprintln!(
-            "warning: asked for {asked}, and a lock holds for {most} at most: locked for {given}; extend it in time"
-        );
+        say!("warning: asked for {asked}, and a lock holds for {most} at most: locked for {given}; extend it in time");
     }
 }
 

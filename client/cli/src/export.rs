@@ -42,7 +42,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     if args.file == "-" {
         let done = export(context, &args, std::io::stdout().lock()).await?;
         // Standard output is taken.
-        eprintln!("exported {} entries of revision {}{}", done.entries, done.revision, done.left_out());
+        say!("exported {} entries of revision {}{}", done.entries, done.revision, done.left_out());
         return Ok(());
     }
     let path = PathBuf::from(&args.file);

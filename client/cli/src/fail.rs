@@ -118,11 +118,11 @@ impl Failed {
     pub fn report(self, form: Form) -> ExitCode {
         if !matches!(self, Self::OutputClosed | Self::Ended(_)) {
             match form {
-                Form::Text | Form::Table => eprintln!("{}", self.text()),
-                Form::Json => eprintln!("{}", self.json()),
+                Form::Text | Form::Table => say!("{}", self.text()),
+                Form::Json => say!("{}", self.json()),
                 Form::Yaml => match Node::of(&self.json()) {
-                    Ok(node) => eprint!("---\n{}", yaml::document(&node)),
-                    Err(_) => eprintln!("{}", self.text()),
+                    Ok(node) => crate::said::raw(format!("---\n{}", yaml::document(&node)).as_bytes()),
+                    Err(_) => say!("{}", self.text()),
                 },
             }
         }

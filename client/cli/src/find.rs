@@ -142,7 +142,7 @@ fn show(page: &FindAnswer, keys: bool) -> Result<(), Failed> {
 /// The end of a page need not be the end.
 fn tell_rest(page: &FindAnswer) {
     if page.cursor.is_some() {
-        eprintln!("(there may be more, after {} entries looked at; --all shows everything)", page.examined);
+        say!("(there may be more, after {} entries looked at; --all shows everything)", page.examined);
     }
 }
 

@@ -185,6 +185,6 @@ pub async fn end_session(session: &Session) {
         return;
     }
     if let Err(error) = session.end().await {
-        eprintln!("warning: session {} was not ended, others wait until it expires: {error}", session.id());
+        say!("warning: session {} was not ended, others wait until it expires: {error}", session.id());
     }
 }

@@ -104,7 +104,7 @@ fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {
         output::line(row(entry, keys))?;
     }
     if page.cursor.is_some() {
-        eprintln!("(more; --all shows everything, --limit up to 1000)");
+        say!("(more; --all shows everything, --limit up to 1000)");
     }
     Ok(())
 }

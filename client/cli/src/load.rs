@@ -301,10 +301,10 @@ impl Load {
     fn finish(self, left: u64) -> Result<(), Failed> {
         self.progress.clear();
         if left > 0 {
-            eprintln!("(the last {left} bytes are no whole line and were left; the same command goes on there)");
+            say!("(the last {left} bytes are no whole line and were left; the same command goes on there)");
         }
         if self.unreported > 0 {
-            eprintln!("(and {} more lines failed)", self.unreported);
+            say!("(and {} more lines failed)", self.unreported);
         }
         let (State { at, counts, load, .. }, elapsed) = (&self.state, self.started.elapsed());
         match self.form.data() {

@@ -3,6 +3,12 @@
 //! Owns the table of commands and what they share: endpoints, deadline, output form, exit code. Each group of commands has
 //! a file of its own.
 
+#![warn(clippy::print_stderr)]
+
+// What it defines, the others use.
+#[macro_use]
+mod said;
+
 mod audit;
 mod backup;
 mod barrier;

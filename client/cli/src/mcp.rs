@@ -86,7 +86,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         Some(address) => {
             let (token_file, hosts, origins) = (args.http_token_file, args.hosts, args.origins);
             let http = HttpSettings { address, token_file, hosts, origins, idle: args.idle };
-            serve_http(settings, http, |address| eprintln!("serving agents on http://{address}/"), stop).await
+            serve_http(settings, http, |address| say!("serving agents on http://{address}/"), stop).await
         }
     };
     served.map_err(|error| match error {

@@ -49,7 +49,7 @@ pub fn run(given: &[OsString], commands: Command) -> Result<(), Failed> {
     let Some(path) = history else { return Ok(()) };
     let kept = std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(ReadlineError::from);
     if let Err(error) = kept.and_then(|()| editor.save_history(&path)) {
-        eprintln!("warning: {} was not written: {error}", path.display());
+        say!("warning: {} was not written: {error}", path.display());
     }
     Ok(())
 }
@@ -61,14 +61,14 @@ fn is_end(line: &str) -> bool {
 fn execute(given: &[OsString], line: &str) {
     let words = match words::split(line) {
         Ok(Words { end: Some(end), .. }) => {
-            return eprintln!("error: `{end}` is for a shell of the system; this one has commands of quorate only");
+            return say!("error: `{end}` is for a shell of the system; this one has commands of quorate only");
         }
         Ok(Words { words, end: None }) => words,
-        Err(error) => return eprintln!("error: {error}"),
+        Err(error) => return say!("error: {error}"),
     };
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => return,
-        ["shell", ..] => return eprintln!("error: this is one"),
+        ["shell", ..] => return say!("error: this is one"),
         _ => {}
     }
     let words = words.iter().skip(usize::from(words[0] == "quorate"));
@@ -76,8 +76,8 @@ fn execute(given: &[OsString], line: &str) {
     match Program::new("/proc/self/exe").arg0("quorate").args(given).args(words).status() {
         Ok(status) if status.success() => {}
         // It said why.
-        Ok(status) => eprintln!("({status})"),
-        Err(error) => eprintln!("error: cannot run it: {error}"),
+        Ok(status) => say!("({status})"),
+        Err(error) => say!("error: cannot run it: {error}"),
     }
 }
 

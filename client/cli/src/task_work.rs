@@ -71,7 +71,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let Args { queue, concurrency, lease, worker, stop_within, grace, until_idle, command } = args;
     let patience = stop_within + grace + STOP_SLACK;
     let mut tasks = context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(patience);
-    tasks = tasks.on_trouble(|error| eprintln!("{error}"));
+    tasks = tasks.on_trouble(|error| say!("{error}"));
     if let Some(name) = worker {
         tasks = tasks.name(name);
     }
@@ -311,7 +311,7 @@ async fn pass_on(stderr: Option<tokio::process::ChildStderr>, kept: Arc<Mutex<Ve
     let Some(mut stderr) = stderr else { return };
     let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        eprint!("{}", String::from_utf8_lossy(&buffer[..count]));
+        crate::said::raw(&buffer[..count]);
         let mut kept = kept.lock();
         kept.extend_from_slice(&buffer[..count]);
         let over = kept.len().saturating_sub(ERROR_BYTES);

@@ -66,7 +66,7 @@ pub async fn run(context: &Context, command: &[OsString], event: &WatchEvent, ke
     }
     let told = format!("`{name}` failed for `{}` at revision {}: {status}", event.key, event.revision);
     if keep_going {
-        eprintln!("{told}");
+        say!("{told}");
         return Ok(());
     }
     Err(match status.code() {

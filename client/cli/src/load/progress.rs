@@ -35,7 +35,7 @@ impl Progress {
 
     /// Writes a line above the bar.
     pub fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| say!("{text}"));
     }
 
     /// Takes the bar away.

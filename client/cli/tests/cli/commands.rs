@@ -1,6 +1,6 @@
 //! The built `quorate`: output, messages, exit codes.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use quorate_client::api::{Applied, ErrorCode, OpKind, Problem};
 use serde_json::{Value, json};
@@ -28,6 +28,26 @@ pub async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
     let output = quorate(endpoints, arguments).await;
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code().expect("an exit code"), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// A logger that ended must not end a worker, nor anything else.
+#[tokio::test]
+async fn nobody_has_to_listen_to_what_is_said_beside_the_output() {
+    let down = nobody().await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    let mut started = command
+        .args(["--endpoints", &down, "--timeout", "200ms", "get", "k"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the binary runs");
+    drop(started.stderr.take());
+    let ended = started.wait().await.expect("it ends");
+    let heard = run(&down, &["--timeout", "200ms", "get", "k"]).await;
+    assert!(!heard.err.is_empty(), "{heard:?}");
+    assert_eq!(ended.code(), Some(heard.code));
 }
 
 #[tokio::test]

@@ -1,0 +1,21 @@
+//! What is said beside the output, on standard error.
+//!
+//! Owns that nobody has to listen: where the other end is closed, as that of a logger that ended, words are lost and nothing else. A command
+//! at work, a worker above all, goes on. Never writes output, whose reader is waited for.
+
+use std::io::Write;
+
+/// Says a line, for people.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::said::line(&format!($($text)*)) };
+}
+
+/// See `say!`.
+pub fn line(text: &str) {
+    raw(format!("{text}\n").as_bytes());
+}
+
+/// Passes bytes on as they are.
+pub fn raw(bytes: &[u8]) {
+    let _nobody_listens = std::io::stderr().write_all(bytes);
+}
