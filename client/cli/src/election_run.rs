@@ -117,9 +117,7 @@ async fn campaign(args: &Args, session: &Session) -> Result<Leadership, Failed> 
     if let Some(value) = &args.value {
         campaign = campaign.value(parse::value(value, Meaning { string: args.meaning.string, bytes: false })?);
     }
-    if let Some(delay) = args.guarded.delay {
-        campaign = campaign.delay(delay);
-    }
+    campaign = campaign.delay(args.guarded.delay());
     if let Some(wait) = args.guarded.wait {
         campaign = campaign.wait(wait);
     }

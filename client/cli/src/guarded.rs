@@ -28,6 +28,9 @@ pub const TERM_ENV: &str = "QUORATE_TERM";
 /// The session that it hangs on.
 pub const SESSION_ENV: &str = "QUORATE_SESSION";
 
+/// For what is left of a command to be gone once it is killed.
+const TO_KILL: Duration = Duration::from_millis(250);
+
 /// The command is not there.
 const NOT_FOUND: u8 = 127;
 /// The command cannot be run.
@@ -39,9 +42,9 @@ pub struct Guarded {
     /// How long others wait for us, at most, once we have died; like 2s. Longer than the cluster takes to elect a leader.
     #[arg(long, default_value = "10s", value_parser = parse::positive_duration, value_name = "TIME")]
     ttl: Duration,
-    /// How long nobody gets it after we have died.
+    /// How long nobody gets it after we have died. Without this, as long as CMD may still be at work then: --grace less a tenth of --ttl.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
-    pub delay: Option<Duration>,
+    delay: Option<Duration>,
     /// How long to wait for it; without this, for ever. 0s: not at all.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
     pub wait: Option<Duration>,
@@ -57,6 +60,13 @@ pub struct Guarded {
 }
 
 impl Guarded {
+    /// How long nobody gets what we held once our session is over, so that two commands are not at work at once: a loss is known a tenth of
+    /// the time to live before that, and the command may take its grace from then on. Where we are killed it has less of it left.
+    pub fn delay(&self) -> Duration {
+        let known_before = self.ttl / 10;
+        self.delay.unwrap_or_else(|| (self.grace + TO_KILL).saturating_sub(known_before))
+    }
+
     /// A session of our own.
     pub async fn session(&self, context: &crate::Context) -> Result<Session, Failed> {
         let owner = self.owner.clone().unwrap_or_else(owner);

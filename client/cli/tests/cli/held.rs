@@ -48,10 +48,20 @@ async fn the_command_is_told_the_lock_and_its_exit_code_is_passed_on() {
     assert_eq!(fake.seen_at("/sessions/17").len(), 1, "the session was ended: {:?}", fake.seen());
     let killed = run(&fake.address, &["lock", "l", "--", "sh", "-c", "kill -9 $$"]).await;
     assert_eq!(killed.code, 137);
+    // A loss is known a second before a session of ten is over, and the command has five from then on.
+    assert_eq!(
+        fake.seen_at("/acquire")[1].json()["delay_ms"],
+        4_250,
+        "nobody gets it while the command may be at work"
+    );
     let told = "echo $QUORATE_ELECTION $QUORATE_TERM $QUORATE_LOCK";
     let elect = run(&fake.address, &["elect", "e", "--value", "{\"at\":1}", "--", "sh", "-c", told]).await;
     assert_eq!((elect.code, elect.out.as_str()), (0, "e 18\n"), "{}", elect.err);
     assert_eq!(fake.seen_at("/campaign")[0].json()["value"], json!({"at": 1}));
+    assert_eq!(fake.seen_at("/campaign")[0].json()["delay_ms"], 4_250);
+    let own = ["lock", "l", "--ttl", "2s", "--delay", "1s", "--", "true"];
+    assert_eq!(run(&fake.address, &own).await.code, 0);
+    assert_eq!(fake.seen_at("/acquire")[2].json()["delay_ms"], 1_000);
 }
 
 #[tokio::test]
