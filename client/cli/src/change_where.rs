@@ -24,13 +24,13 @@ Examples:
   quorate update-where orders/ '{\"status\":\"late\"}' --where 'status eq pending' --where 'due lt {\"now\":true}' --all
   quorate update-where stock/ '[{\"op\":\"inc\",\"path\":\"price\",\"value\":1}]' --dry-run")]
 pub struct UpdateArgs {
-    /// Only keys that begin with this; `\"\"` for every key.
+    /// Only keys that begin with this; an empty word for every key.
     #[arg(value_parser = parse::name)]
     prefix: Name,
     /// The patch: JSON, `-` or @PATH.
     patch: String,
     /// New time to live, like 30s; 0s for ever. Without it the expiry stays.
-    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    #[arg(long, value_parser = parse::duration, value_name = "TIME", allow_hyphen_values = true)]
     ttl: Option<Duration>,
     #[command(flatten)]
     shared: Shared,
@@ -44,7 +44,7 @@ Examples:
   quorate delete-where sessions/ --where 'user eq ann' --dry-run
   quorate delete-where orders/ --where 'status eq void' --all")]
 pub struct DeleteArgs {
-    /// Only keys that begin with this; `\"\"` for every key.
+    /// Only keys that begin with this; an empty word for every key.
     #[arg(value_parser = parse::name)]
     prefix: Name,
     #[command(flatten)]
@@ -64,6 +64,9 @@ struct Shared {
     /// Everything, step by step: one changes at most 1000 entries and looks at 10000.
     #[arg(short, long)]
     all: bool,
+    /// With an empty prefix and no condition: every entry there is.
+    #[arg(long)]
+    everything: bool,
     /// Say what would happen, write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -71,8 +74,22 @@ struct Shared {
     fence: Fence,
 }
 
+impl Shared {
+    /// A variable that nobody set is an empty prefix.
+    fn check(&self, prefix: &Name) -> Result<(), Failed> {
+        let is_bounded = !prefix.is_empty() || self.criteria.iter().chain(self.only.iter()).next().is_some();
+        if is_bounded || self.dry_run || self.everything {
+            return Ok(());
+        }
+        Err(Failed::usage(
+            "without a prefix and a condition that is every entry there is: say --everything, or look first with --dry-run",
+        ))
+    }
+}
+
 /// Runs `quorate update-where`.
 pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
+    args.shared.check(&args.prefix)?;
     let mut change = context.client.patch_where(args.prefix, parse::patch(&args.patch)?);
     if let Some(ttl) = args.ttl {
         change = change.ttl(ttl);
@@ -82,6 +99,7 @@ pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
 
 /// Runs `quorate delete-where`.
 pub async fn delete(context: &Context, args: DeleteArgs) -> Result<(), Failed> {
+    args.shared.check(&args.prefix)?;
     run(context, context.client.delete_where(args.prefix), &args.shared, "deleted").await
 }
 

@@ -107,7 +107,7 @@ Examples:
         #[arg(value_parser = parse::name)]
         key: Name,
         /// Time to live from now, like 30s; 0s for ever.
-        #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+        #[arg(long, value_parser = parse::duration, value_name = "TIME", allow_hyphen_values = true)]
         ttl: Duration,
         #[command(flatten)]
         fence: Fence,
@@ -263,7 +263,7 @@ pub struct Plain {
 #[derive(Debug, Args)]
 pub struct Common {
     /// Time to live, like 30s; without it an overwritten entry lives for ever.
-    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    #[arg(long, value_parser = parse::ttl, value_name = "TIME", allow_hyphen_values = true)]
     ttl: Option<Duration>,
     /// Print the entry as it was before.
     #[arg(long)]

@@ -58,6 +58,14 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time to live of what is written. One that was reckoned and came to nothing must not become for ever.
+pub fn ttl(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be more than nothing; leave it out for an entry that never expires".into()),
+        duration => Ok(duration),
+    }
+}
+
 /// A moment: RFC 3339, which nodes check, or Unix milliseconds.
 pub fn moment(text: &str) -> Result<Moment, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

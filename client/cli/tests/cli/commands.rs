@@ -405,6 +405,16 @@ async fn changes_by_criteria_go_on_to_the_end_and_sum_up() {
     assert!(ran.code == 0 && ran.err.contains("--all goes on"), "{}", ran.err);
     assert_eq!(fake.seen()[2].json(), json!({"prefix": "o/", "where": [], "limit": 3, "dry_run": true}));
     assert_eq!(run(&fake.address, &["delete-where"]).await.code, 2, "never everything by mistake");
+    let asked = fake.seen().len();
+    for unset in [&["delete-where", ""][..], &["delete-where", "", "--all"], &["update-where", "", "{}"]] {
+        let ran = run(&fake.address, unset).await;
+        assert!(ran.code == 2 && ran.err.contains("--everything"), "{unset:?}: {ran:?}");
+    }
+    for ttl in ["0s", "-1s", "-5"] {
+        let ran = run(&fake.address, &["put", "k", "1", "--ttl", ttl]).await;
+        assert!(ran.code == 2 && ran.err.contains("--ttl"), "{ttl}: {ran:?}");
+    }
+    assert_eq!(fake.seen().len(), asked, "nothing was sent");
 }
 
 #[tokio::test]
