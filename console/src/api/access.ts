@@ -1,7 +1,8 @@
 /** Requests about users, roles and tokens. */
 
 import type { Camel, Grant, RoleInfo, TokenCreated, UserInfo, Wire } from "quorate";
-import { pythonOptions, text, typescriptOptions } from "./literals.js";
+import { shownName } from "../text/named.js";
+import { keyMember, keyWord, pythonOptions, text, typescriptOptions } from "./literals.js";
 import { type Request, target } from "./request.js";
 
 /** A page of users. */
@@ -56,7 +57,7 @@ export function listTokens(limit: number, cursor?: string): Request<TokenPage> {
 /** A user; `undefined` where there is none. */
 export function readUser(name: string): Request<UserInfo | undefined> {
   return {
-    title: `Read which roles the user \`${name}\` has`,
+    title: `Read which roles the user \`${shownName(name)}\` has`,
     writes: false,
     http: { method: "GET", target: nameTarget("users", name) },
     cli: ["user", "show", name],
@@ -70,7 +71,7 @@ export function readUser(name: string): Request<UserInfo | undefined> {
 export function setUser(name: string, roles: readonly string[]): Request<UserInfo> {
   const list = `[${roles.map(text).join(", ")}]`;
   return {
-    title: `Give the user \`${name}\` its roles`,
+    title: `Give the user \`${shownName(name)}\` its roles`,
     writes: true,
     http: { method: "PUT", target: nameTarget("users", name), body: JSON.stringify({ roles }) },
     cli: ["user", "set", name, ...roles],
@@ -88,11 +89,14 @@ export function setRole(name: string, grants: readonly Grant[]): Request<RoleInf
   const typescript = grants.map(
     ({ permission, prefix }) => `{ permission: ${text(permission)}, prefix: ${text(prefix)} }`,
   );
+  const said = grants.map(
+    ({ permission, prefix }) => `{"permission":"${permission}",${keyMember("prefix", prefix)}}`,
+  );
   return {
-    title: `Say what the role \`${name}\` allows`,
+    title: `Say what the role \`${shownName(name)}\` allows`,
     writes: true,
-    http: { method: "PUT", target: nameTarget("roles", name), body: JSON.stringify({ grants }) },
-    cli: ["role", "set", name, ...grants.map(({ permission, prefix }) => `${permission}:${prefix}`)],
+    http: { method: "PUT", target: nameTarget("roles", name), body: `{"grants":[${said.join(",")}]}` },
+    cli: ["role", "set", name, ...grants.map(({ permission, prefix }) => `${permission}:${keyWord(prefix)}`)],
     python: `client.access.set_role(${text(name)}, [${python.join(", ")}])`,
     typescript: `await client.access.setRole(${text(name)}, [${typescript.join(", ")}]);`,
     run: (client, signal) => client.access.setRole(name, grants, { signal }),
@@ -107,7 +111,7 @@ const VERBS = { user: "removeUser", role: "removeRole", token: "removeToken" } a
 /** Deletes a user and its tokens, a role that no user has, or a token by its id. */
 export function removeAccess(what: Removable, name: string): Request<unknown> {
   return {
-    title: `Delete the ${what} \`${name}\``,
+    title: `Delete the ${what} \`${shownName(name)}\``,
     writes: true,
     http: { method: "DELETE", target: nameTarget(`${what}s`, name) },
     cli: [what, "delete", name],
@@ -134,7 +138,7 @@ export function createToken({ user, note, expiresInMs }: NewToken): Request<Toke
     note: said && text(said),
   });
   return {
-    title: `Give the user \`${user}\` a token`,
+    title: `Give the user \`${shownName(user)}\` a token`,
     writes: true,
     http: {
       method: "POST",

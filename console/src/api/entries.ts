@@ -1,6 +1,7 @@
 /** Requests about one entry: read, written by the cas that was read, deleted, and what it was. */
 
 import type { AuditPage, Entry, WriteResult } from "quorate";
+import { shownName } from "../text/named.js";
 import { JsonText } from "./json-text.js";
 import {
   keyMember,
@@ -23,7 +24,7 @@ export function readEntry(key: string, revision?: string): Request<StoredEntry |
   const then = revision === undefined ? "" : ` as it was at revision ${revision}`;
   const options = typescriptOptions({ revision: revision && text(revision) });
   return {
-    title: `Read \`${key}\`${then}`,
+    title: `Read \`${shownName(key)}\`${then}`,
     writes: false,
     http: { method: "GET", target: keyTarget(key, { revision }) },
     cli: ["get", keyWord(key), ...(revision === undefined ? [] : ["--revision", revision])],
@@ -52,7 +53,9 @@ export function writeEntry(
   const { cas, ttlMs, session } = conditions;
   const isNew = cas === undefined;
   return {
-    title: isNew ? `Create \`${key}\`` : `Write \`${key}\` in place of the version with cas ${cas}`,
+    title: isNew
+      ? `Create \`${shownName(key)}\``
+      : `Write \`${shownName(key)}\` in place of the version with cas ${cas}`,
     writes: true,
     http: { method: "POST", target: "/v1/ops", body: bodyOf(key, value, conditions) },
     ...(value instanceof JsonText && { cli: cliOf(key, value, conditions) }),
@@ -111,7 +114,7 @@ function base64(bytes: Uint8Array): string {
 /** Deletes the version that was read. */
 export function removeEntry(key: string, cas: string): Request<WriteResult<Stored>> {
   return {
-    title: `Delete \`${key}\`, in the version with cas ${cas}`,
+    title: `Delete \`${shownName(key)}\`, in the version with cas ${cas}`,
     writes: true,
     http: {
       method: "POST",
@@ -128,7 +131,7 @@ export function removeEntry(key: string, cas: string): Request<WriteResult<Store
 /** A page of the decisions about an entry, refused ones too, oldest first. */
 export function readAudit(key: string, cursor?: string): Request<AuditPage> {
   return {
-    title: `Read who changed \`${key}\`, who tried to, and when`,
+    title: `Read who changed \`${shownName(key)}\`, who tried to, and when`,
     writes: false,
     http: { method: "GET", target: target("/v1/audit", { key, cursor }) },
     cli: ["audit", keyWord(key)],

@@ -1,6 +1,7 @@
 /** Requests about locks, elections, barriers and latches. Those that can be listed are: nodes list no barriers and no latches. */
 
 import type { BarrierInfo, ElectionInfo, ElectionPage, LatchInfo, LockInfo, LockPage } from "quorate";
+import { shownName } from "../text/named.js";
 import { pythonOptions, text } from "./literals.js";
 import { type Request, target } from "./request.js";
 
@@ -40,7 +41,7 @@ function listed(what: "locks" | "elections", cursor: string | undefined) {
 /** Who holds a lock, and who waits for it. */
 export function readLock(name: string): Request<LockInfo> {
   return {
-    title: `Look who holds the lock \`${name}\`, and who waits for it`,
+    title: `Look who holds the lock \`${shownName(name)}\`, and who waits for it`,
     writes: false,
     http: { method: "GET", target: nameTarget("locks", name) },
     cli: ["lock", "show", name],
@@ -53,7 +54,7 @@ export function readLock(name: string): Request<LockInfo> {
 /** Who leads in an election, and who stands. */
 export function readElection(name: string): Request<ElectionInfo> {
   return {
-    title: `Look who leads in the election \`${name}\`, and who stands`,
+    title: `Look who leads in the election \`${shownName(name)}\`, and who stands`,
     writes: false,
     http: { method: "GET", target: nameTarget("elections", name) },
     cli: ["election", "show", name],
@@ -66,7 +67,7 @@ export function readElection(name: string): Request<ElectionInfo> {
 /** How many are at a barrier. One that nobody is in is empty. */
 export function readBarrier(name: string): Request<BarrierInfo> {
   return {
-    title: `Look how many are at the barrier \`${name}\``,
+    title: `Look how many are at the barrier \`${shownName(name)}\``,
     writes: false,
     http: { method: "GET", target: nameTarget("barriers", name) },
     cli: ["barrier", "show", name],
@@ -79,7 +80,7 @@ export function readBarrier(name: string): Request<BarrierInfo> {
 /** How far a latch is counted down. */
 export function readLatch(name: string): Request<LatchInfo> {
   return {
-    title: `Look how far the latch \`${name}\` is counted down`,
+    title: `Look how far the latch \`${shownName(name)}\` is counted down`,
     writes: false,
     http: { method: "GET", target: nameTarget("latches", name) },
     cli: ["latch", "show", name],

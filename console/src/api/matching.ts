@@ -1,6 +1,7 @@
 /** Requests about all entries of which something holds: counted, changed, deleted; and the collections that there are. */
 
 import type { CollectionPage, Counted, Criterion, Patch, WhereAnswer } from "quorate";
+import { shownName } from "../text/named.js";
 import type { JsonText } from "./json-text.js";
 import { type Clause, clausesCli, clausesJson } from "./keys.js";
 import {
@@ -31,7 +32,7 @@ export interface Part {
 }
 
 function below(prefix: string): string {
-  return prefix === "" ? "" : ` below \`${prefix}\``;
+  return prefix === "" ? "" : ` below \`${shownName(prefix)}\``;
 }
 
 /** How many there are. */

@@ -10,6 +10,7 @@ import type {
   TaskState,
   TasksRequeued,
 } from "quorate";
+import { shownName } from "../text/named.js";
 import type { Stored } from "./entries.js";
 import type { JsonText } from "./json-text.js";
 import { pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
@@ -38,7 +39,7 @@ export function listQueues(limit: number, cursor?: string): Request<QueuePage> {
 /** A queue in numbers. */
 export function readQueue(queue: string): Request<QueueStats> {
   return {
-    title: `Read what the queue \`${queue}\` counts`,
+    title: `Read what the queue \`${shownName(queue)}\` counts`,
     writes: false,
     http: { method: "GET", target: queueTarget(queue, "/stats") },
     cli: ["task", "show", queue],
@@ -60,7 +61,7 @@ export interface TaskRange {
 export function listTasks({ queue, state, limit, cursor }: TaskRange): Request<TaskPage<Stored>> {
   const list = `client.tasks(${text(queue)}).list(${text(state)}`;
   return {
-    title: `List the tasks of \`${queue}\` that are ${state}`,
+    title: `List the tasks of \`${shownName(queue)}\` that are ${state}`,
     writes: false,
     http: { method: "GET", target: target(queueTarget(queue), { state, limit, cursor }) },
     cli: [
@@ -82,7 +83,7 @@ export function listTasks({ queue, state, limit, cursor }: TaskRange): Request<T
 /** One task; `undefined` where there is none. */
 export function readTask(queue: string, id: string): Request<StoredTask | undefined> {
   return {
-    title: `Read the task \`${id}\` of \`${queue}\``,
+    title: `Read the task \`${shownName(id)}\` of \`${shownName(queue)}\``,
     writes: false,
     http: { method: "GET", target: queueTarget(queue, `/task/${encodeURIComponent(id)}`) },
     cli: ["task", "show", queue, id],
@@ -95,7 +96,7 @@ export function readTask(queue: string, id: string): Request<StoredTask | undefi
 /** Gives a dead task new attempts. */
 export function requeueTask(queue: string, id: string): Request<TasksRequeued> {
   return {
-    title: `Give the dead task \`${id}\` of \`${queue}\` new attempts`,
+    title: `Give the dead task \`${shownName(id)}\` of \`${shownName(queue)}\` new attempts`,
     writes: true,
     http: { method: "POST", target: queueTarget(queue, "/requeue"), body: JSON.stringify({ id }) },
     cli: ["task", "requeue", queue, id],
@@ -108,7 +109,7 @@ export function requeueTask(queue: string, id: string): Request<TasksRequeued> {
 /** Gives those that died first new attempts. */
 export function requeueOldest(queue: string, limit: number): Request<TasksRequeued> {
   return {
-    title: `Give the ${limit} tasks of \`${queue}\` that died first new attempts`,
+    title: `Give the ${limit} tasks of \`${shownName(queue)}\` that died first new attempts`,
     writes: true,
     http: { method: "POST", target: queueTarget(queue, "/requeue"), body: JSON.stringify({ limit }) },
     cli: ["task", "requeue", queue, "--limit", String(limit)],
@@ -121,7 +122,7 @@ export function requeueOldest(queue: string, limit: number): Request<TasksRequeu
 /** Takes a task out of its queue. */
 export function cancelTask(queue: string, id: string): Request<TaskAnswer> {
   return {
-    title: `Take the task \`${id}\` out of \`${queue}\``,
+    title: `Take the task \`${shownName(id)}\` out of \`${shownName(queue)}\``,
     writes: true,
     http: { method: "POST", target: queueTarget(queue, "/cancel"), body: JSON.stringify({ id }) },
     cli: ["task", "cancel", queue, id],
@@ -134,7 +135,7 @@ export function cancelTask(queue: string, id: string): Request<TaskAnswer> {
 /** Says that a claimed task is done, by the token of its claim. */
 export function completeTask(queue: string, id: string, token: string): Request<TaskAnswer> {
   return {
-    title: `Say that the task \`${id}\` of \`${queue}\` is done`,
+    title: `Say that the task \`${shownName(id)}\` of \`${shownName(queue)}\` is done`,
     writes: true,
     http: { method: "POST", target: queueTarget(queue, "/complete"), body: JSON.stringify({ id, token }) },
     cli: ["task", "complete", queue, id, token],
@@ -185,7 +186,7 @@ export function scheduleTask({ queue, payload, id, timing, maxAttempts }: NewTas
   const said = JSON.stringify(wire).slice(1, -1);
   const typescript = typescriptOptions(literalsOf(options));
   return {
-    title: `Schedule a task in \`${queue}\``,
+    title: `Schedule a task in \`${shownName(queue)}\``,
     writes: true,
     http: {
       method: "POST",

@@ -1,6 +1,7 @@
 /** The request for changes of keys as they happen. */
 
 import type { ChangeEvent, Criterion, Part, Watch } from "quorate";
+import { shownName } from "../text/named.js";
 import type { Stored } from "./entries.js";
 import { type Condition, clausesCli, clausesJson } from "./keys.js";
 import { keyWord, pythonOptions, pythonValue, text, typescriptOptions, typescriptValue } from "./literals.js";
@@ -73,9 +74,11 @@ export function watchKeys(watched: Watched): Request<Watch<Stored, ChangeEvent<S
 
 function titleOf({ key, prefix }: Watched): string {
   if (key !== undefined) {
-    return `Watch \`${key}\``;
+    return `Watch \`${shownName(key)}\``;
   }
-  return (prefix ?? "") === "" ? "Watch all keys" : `Watch the keys that begin with \`${prefix}\``;
+  return prefix === undefined || prefix === ""
+    ? "Watch all keys"
+    : `Watch the keys that begin with \`${shownName(prefix)}\``;
 }
 
 function cliOf({ key, prefix, events, where, part, from }: Watched): string[] {

@@ -1,7 +1,9 @@
 /** The palette: everything that can be done, by typing a few letters of it. A key that is typed can be opened. Owns the search. */
 
 import { useState } from "preact/hooks";
+import { keyOfShown } from "quorate";
 import { addressOf, go } from "../state/route.js";
+import { shownName } from "../text/named.js";
 import { Dialog } from "../ui/dialog.js";
 import { type Action, actions, overlay } from "./actions.js";
 import { shownKeys } from "./keys.js";
@@ -17,17 +19,18 @@ export function matches(typed: string, text: string): boolean {
 }
 
 function ofKey(typed: string): Action[] {
-  const key = typed.trim();
+  const key = keyOfShown(typed.trim());
+  const shown = shownName(key);
   return key === ""
     ? []
     : [
-        { id: "entry", title: `Open the entry ${key}`, run: () => void go(addressOf("entry", { key })) },
+        { id: "entry", title: `Open the entry ${shown}`, run: () => void go(addressOf("entry", { key })) },
         {
           id: "below",
-          title: `Keys that begin with ${key}`,
+          title: `Keys that begin with ${shown}`,
           run: () => void go(addressOf("keys", { prefix: key })),
         },
-        { id: "past", title: `History of ${key}`, run: () => void go(addressOf("history", { key })) },
+        { id: "past", title: `History of ${shown}`, run: () => void go(addressOf("history", { key })) },
       ];
 }
 

@@ -7,7 +7,6 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { visible } from "../json/format.js";
 import { actions, overlay, toggleOverlay } from "../keyboard/actions.js";
 import { Help } from "../keyboard/help.js";
 import { type Shortcut, useShortcuts } from "../keyboard/keys.js";
@@ -19,6 +18,7 @@ import { dismiss, notices } from "../state/notices.js";
 import { clearRequests } from "../state/page.js";
 import { addressOf, BASE, route } from "../state/route.js";
 import { isReadOnly } from "../state/settings.js";
+import { shownText } from "../text/named.js";
 import { Confirming } from "../ui/confirm.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
@@ -124,7 +124,7 @@ function Notices() {
     <div class="notices" aria-live="polite">
       {notices.value.map(({ id, text }) => (
         <p key={id} class="notice">
-          <bdi>{visible(text)}</bdi>
+          <bdi>{shownText(text)}</bdi>
           <button type="button" class="button quiet square" aria-label="Dismiss" onClick={() => dismiss(id)}>
             <Icon name="close" />
           </button>

@@ -9,7 +9,7 @@ import { overlay } from "../keyboard/actions.js";
 import { requests } from "../state/page.js";
 import { CopyButton } from "../ui/copy-button.js";
 import { Dialog } from "../ui/dialog.js";
-import { KeyName } from "../ui/key-name.js";
+import { Said } from "../ui/key-name.js";
 import { Empty } from "../ui/states.js";
 
 const LANGUAGE_ITEM = "quorate.language";
@@ -64,7 +64,7 @@ function OneRequest({
     <section class="copied">
       <header>
         <h3>
-          <KeyName name={request.title} />
+          <Said text={request.title} />
         </h3>
         {code !== undefined && <CopyButton text={code} what={request.title} />}
       </header>

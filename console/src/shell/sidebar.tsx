@@ -7,6 +7,7 @@ import { health, status } from "../state/cluster.js";
 import { signOut, userName } from "../state/identity.js";
 import { addressOf, BASE, route } from "../state/route.js";
 import { isReadOnly, nextTheme, theme } from "../state/settings.js";
+import { shownName } from "../text/named.js";
 import { Icon } from "../ui/icon.js";
 import { Mark } from "./mark.js";
 
@@ -68,7 +69,9 @@ export function Sidebar() {
         </div>
         {userName() !== undefined && (
           <div class="sidebar-row user">
-            <span title="Signed in as">{userName()}</span>
+            <span title="Signed in as">
+              <bdi>{shownName(userName() ?? "")}</bdi>
+            </span>
             {hasToken() && (
               <button type="button" class="button quiet small" onClick={signOut}>
                 Sign out

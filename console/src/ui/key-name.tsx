@@ -1,9 +1,13 @@
-/** A key, or another text of somebody's, so that it cannot pose as something else. Owns that its direction stays within it. */
+/** A name of somebody's, and a text that has names in it, so that neither can pose as something else. Owns that its direction stays within it. */
 
-import { shownKey } from "quorate";
-import { visible } from "../json/format.js";
+import { shownName, shownText } from "../text/named.js";
 
-/** The text, with what cannot be seen in it escaped, and so that no two keys look alike. */
+/** The name, so that no two look alike. */
 export function KeyName({ name }: { readonly name: string }) {
-  return <bdi class="key-name">{visible(shownKey(name))}</bdi>;
+  return <bdi class="key-name">{shownName(name)}</bdi>;
+}
+
+/** The text, in which names are as they are shown. */
+export function Said({ text }: { readonly text: string }) {
+  return <bdi class="key-name">{shownText(text)}</bdi>;
 }

@@ -6,8 +6,9 @@
 
 import type { QuorateError } from "quorate";
 import { userName } from "../state/identity.js";
+import { shownName } from "../text/named.js";
 import { Icon } from "./icon.js";
-import { KeyName } from "./key-name.js";
+import { Said } from "./key-name.js";
 
 const ADVICE: Readonly<Record<string, string>> = {
   already_exists: "Somebody created it meanwhile. Open it, and decide by what is there.",
@@ -70,11 +71,11 @@ export function Problem({ error, onRetry }: ProblemProps) {
       <div class="problem-text">
         <p class="problem-title">
           {error.code === "permission_denied"
-            ? `${user === undefined ? "You" : `The user ${user}`} may not do this`
+            ? `${user === undefined ? "You" : `The user ${shownName(user)}`} may not do this`
             : (error.problem?.title ?? "That did not work")}
         </p>
         <p>
-          <KeyName name={error.detail} />
+          <Said text={error.detail} />
         </p>
         <ul class="problem-list">
           {error.errors.map((fault) => (

@@ -8,9 +8,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { QuorateError } from "quorate";
 import { asError } from "../api/errors.js";
 import { guardLeaving } from "../state/route.js";
+import { shownText } from "../text/named.js";
 import { counted, grouped } from "../text/words.js";
 import { confirm } from "./confirm.js";
-import { KeyName } from "./key-name.js";
+import { KeyName, Said } from "./key-name.js";
 import { Problem } from "./problem.js";
 
 /** So many failures are shown. */
@@ -116,7 +117,7 @@ export function Progress({ worker }: { readonly worker: Worker }) {
     <section class="work" aria-label={what}>
       <div class="work-head">
         <strong>
-          <KeyName name={what} />
+          <Said text={what} />
         </strong>
         <span class="work-count" role="status">
           {sentence(state, done, of, failures.length)}
@@ -140,7 +141,7 @@ export function Progress({ worker }: { readonly worker: Worker }) {
         <ul class="work-failures">
           {failures.slice(0, FAILURES_SHOWN).map(({ name, detail }) => (
             <li key={name}>
-              <KeyName name={name} /> <span class="hint">{detail}</span>
+              <KeyName name={name} /> <span class="hint">{shownText(detail)}</span>
             </li>
           ))}
           {failures.length > FAILURES_SHOWN && (

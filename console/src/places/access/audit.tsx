@@ -1,11 +1,11 @@
 /** Who changed a key, who tried to, and when. Owns which of the decisions are shown. */
 
 import { useRef, useState } from "preact/hooks";
-import type { AuditLine } from "quorate";
+import { type AuditLine, keyOfShown } from "quorate";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { addressOf, route, setQuery } from "../../state/route.js";
 import { isChange, useTrail } from "../../state/trail.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 import { counted, grouped } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -23,7 +23,7 @@ const SHOWN = [
 /** The view. */
 export function AuditView() {
   const key = nameIn(route.value.query, "key") ?? "";
-  const [typed, setTyped] = useState(key);
+  const [typed, setTyped] = useState(shownName(key));
   const field = useRef<HTMLInputElement>(null);
   useShortcuts([{ keys: "/", what: "Another key", group: "Access", run: () => field.current?.select() }]);
   return (
@@ -32,7 +32,7 @@ export function AuditView() {
         class="toolbar"
         onSubmit={(event) => {
           event.preventDefault();
-          setQuery({ view: "audit", key: typed }, "push");
+          setQuery({ view: "audit", key: keyOfShown(typed) }, "push");
         }}
       >
         <input

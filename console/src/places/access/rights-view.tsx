@@ -1,12 +1,14 @@
 /** Who we are and what we may, and whether somebody may do something. Owns the question; the rule is `rights`'. */
 
 import { useEffect, useState } from "preact/hooks";
+import { keyOfShown } from "quorate";
 import { listRoles, readUser } from "../../api/access.js";
 import { readSelf } from "../../api/cluster.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { useRequest } from "../../state/page.js";
 import { usePages } from "../../state/pages.js";
 import { route, setQuery } from "../../state/route.js";
+import { shownName, textOfShown } from "../../text/named.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
 import { Loading, Shown } from "../../ui/states.js";
@@ -57,15 +59,15 @@ interface Asked {
 
 function askedIn(query: URLSearchParams): Asked {
   const permission = PERMISSIONS.find(({ id }) => id === query.get("permission"))?.id ?? "write";
-  return { user: query.get("user") ?? "", permission, name: query.get("name") ?? "" };
+  return { user: query.get("user") ?? "", permission, name: keyOfShown(query.get("name") ?? "") };
 }
 
 function Question({ self }: { readonly self: string | undefined }) {
   const asked = askedIn(route.value.query);
-  const [draft, setDraft] = useState(asked);
+  const [draft, setDraft] = useState({ ...asked, user: shownName(asked.user), name: shownName(asked.name) });
   const [turn, setTurn] = useState(0);
   const set = (part: Partial<Asked>) => setDraft({ ...draft, ...part });
-  const user = draft.user || (self ?? "");
+  const user = textOfShown(draft.user) || (self ?? "");
   return (
     <section class="block">
       <h2>May somebody do something?</h2>
@@ -85,7 +87,7 @@ function Question({ self }: { readonly self: string | undefined }) {
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}
-            placeholder={self ?? "name of a user"}
+            placeholder={self === undefined ? "name of a user" : shownName(self)}
             value={draft.user}
             onInput={(event) => set({ user: event.currentTarget.value })}
           />

@@ -1,13 +1,14 @@
 /** The roles and what they allow: made, changed, deleted. */
 
 import { useState } from "preact/hooks";
-import type { Grant, RoleInfo } from "quorate";
+import { type Grant, keyOfShown, type RoleInfo } from "quorate";
 import { listRoles, removeAccess, setRole } from "../../api/access.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
 import { perform } from "../../state/page.js";
 import { usePages } from "../../state/pages.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName, textOfShown } from "../../text/named.js";
 import { Cell } from "../../ui/cell.js";
 import { confirm } from "../../ui/confirm.js";
 import { Icon } from "../../ui/icon.js";
@@ -125,7 +126,7 @@ async function remove({ role }: RoleInfo): Promise<void> {
   });
   if (isSure) {
     await perform(removeAccess("role", role));
-    notify(`Deleted: the role ${role}`);
+    notify(`Deleted: the role ${shownName(role)}`);
   }
 }
 
@@ -139,12 +140,12 @@ interface RoleFormProps {
 const NEW_GRANT: Grant = { permission: "read", prefix: "" };
 
 function RoleForm({ role, onClose, onDone }: RoleFormProps) {
-  const [name, setName] = useState(role?.role ?? "");
-  const [grants, setGrants] = useState<readonly Grant[]>(role?.grants ?? [NEW_GRANT]);
+  const [name, setName] = useState(shownName(role?.role ?? ""));
+  const [grants, setGrants] = useState<readonly Grant[]>(typed(role?.grants ?? [NEW_GRANT], shownName));
   const form = useAttempt(onDone);
   return (
     <AccessForm
-      title={role === undefined ? "New role" : `Grants of ${role.role}`}
+      title={role === undefined ? "New role" : `Grants of ${shownName(role.role)}`}
       action={role === undefined ? "Make the role" : "Set the grants"}
       missing={name === "" ? "Name the role." : undefined}
       error={form.error}
@@ -152,8 +153,9 @@ function RoleForm({ role, onClose, onDone }: RoleFormProps) {
       onClose={onClose}
       onSubmit={() =>
         void form.attempt(async () => {
-          await perform(setRole(name, grants));
-          notify(`Set: the role ${name}`);
+          const known = textOfShown(name);
+          await perform(setRole(known, typed(grants, keyOfShown)));
+          notify(`Set: the role ${shownName(known)}`);
         })
       }
     >
@@ -181,6 +183,11 @@ function RoleForm({ role, onClose, onDone }: RoleFormProps) {
       </p>
     </AccessForm>
   );
+}
+
+/** Grants with their prefixes as they are typed, or as they are meant. */
+function typed(grants: readonly Grant[], form: (prefix: string) => string): Grant[] {
+  return grants.map(({ permission, prefix }) => ({ permission, prefix: form(prefix) }));
 }
 
 interface GrantLineProps {

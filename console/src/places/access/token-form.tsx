@@ -5,6 +5,7 @@ import type { TokenCreated } from "quorate";
 import { createToken } from "../../api/access.js";
 import { perform } from "../../state/page.js";
 import { parseDuration } from "../../text/duration.js";
+import { shownName, textOfShown } from "../../text/named.js";
 import { moment } from "../../text/words.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { Dialog } from "../../ui/dialog.js";
@@ -22,7 +23,7 @@ export interface TokenFormProps {
 
 /** The form, and then the secret. */
 export function TokenForm({ user: known, onClose, onDone }: TokenFormProps) {
-  const [user, setUser] = useState(known);
+  const [user, setUser] = useState(shownName(known));
   const [note, setNote] = useState("");
   const [span, setSpan] = useState("90d");
   const [made, setMade] = useState<TokenCreated | undefined>(undefined);
@@ -32,7 +33,7 @@ export function TokenForm({ user: known, onClose, onDone }: TokenFormProps) {
   }
   return (
     <AccessForm
-      title={known === "" ? "New token" : `New token of ${known}`}
+      title={known === "" ? "New token" : `New token of ${shownName(known)}`}
       action="Make the token"
       missing={missingIn(user, span)}
       error={form.error}
@@ -40,7 +41,9 @@ export function TokenForm({ user: known, onClose, onDone }: TokenFormProps) {
       onClose={onClose}
       onSubmit={() =>
         void form.attempt(async () => {
-          setMade(await perform(createToken({ user, note, expiresInMs: parseDuration(span) })));
+          setMade(
+            await perform(createToken({ user: textOfShown(user), note, expiresInMs: parseDuration(span) })),
+          );
         })
       }
     >

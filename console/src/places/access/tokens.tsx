@@ -8,6 +8,7 @@ import { notify } from "../../state/notices.js";
 import { perform } from "../../state/page.js";
 import { usePages } from "../../state/pages.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName } from "../../text/named.js";
 import { moment } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { confirm } from "../../ui/confirm.js";
@@ -133,6 +134,6 @@ async function revoke({ id, user, note }: TokenInfo): Promise<void> {
   });
   if (isSure) {
     await perform(removeAccess("token", id));
-    notify(`Revoked: the token ${id} of ${user}`);
+    notify(`Revoked: the token ${id} of ${shownName(user)}`);
   }
 }

@@ -9,6 +9,7 @@ import { perform } from "../../state/page.js";
 import { usePages } from "../../state/pages.js";
 import { addressOf } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName, textOfShown } from "../../text/named.js";
 import { Cell } from "../../ui/cell.js";
 import { confirm } from "../../ui/confirm.js";
 import { Icon } from "../../ui/icon.js";
@@ -155,7 +156,7 @@ async function remove({ user }: UserInfo): Promise<void> {
   });
   if (isSure) {
     await perform(removeAccess("user", user));
-    notify(`Deleted: the user ${user}`);
+    notify(`Deleted: the user ${shownName(user)}`);
   }
 }
 
@@ -167,7 +168,7 @@ interface UserFormProps {
 }
 
 function UserForm({ user, onClose, onDone }: UserFormProps) {
-  const [name, setName] = useState(user?.user ?? "");
+  const [name, setName] = useState(shownName(user?.user ?? ""));
   const [chosen, setChosen] = useState<readonly string[]>(user?.roles ?? []);
   const roles = usePages("roles", {
     request: (cursor) => listRoles(PAGE_ITEMS, cursor),
@@ -179,7 +180,7 @@ function UserForm({ user, onClose, onDone }: UserFormProps) {
     setChosen(chosen.includes(role) ? chosen.filter((other) => other !== role) : [...chosen, role]);
   return (
     <AccessForm
-      title={user === undefined ? "New user" : `Roles of ${user.user}`}
+      title={user === undefined ? "New user" : `Roles of ${shownName(user.user)}`}
       action={user === undefined ? "Make the user" : "Set the roles"}
       missing={name === "" ? "Name the user." : undefined}
       error={form.error ?? roles.error}
@@ -187,8 +188,9 @@ function UserForm({ user, onClose, onDone }: UserFormProps) {
       onClose={onClose}
       onSubmit={() =>
         void form.attempt(async () => {
-          await perform(setUser(name, chosen));
-          notify(`Set: the user ${name}`);
+          const known = textOfShown(name);
+          await perform(setUser(known, chosen));
+          notify(`Set: the user ${shownName(known)}`);
         })
       }
     >

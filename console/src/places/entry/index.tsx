@@ -16,7 +16,7 @@ import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, guardLeaving, route } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 import { confirm } from "../../ui/confirm.js";
 import { Editor } from "../../ui/editor.js";
 import { KeyHeading, KeyTabs, NoKeyNamed } from "../../ui/key-heading.js";
@@ -40,7 +40,7 @@ export default function EntryPlace() {
   const key = nameIn(route.value.query, "key") ?? "";
   return (
     <Page
-      title={key === "" ? "Entry" : key}
+      title={key === "" ? "Entry" : shownName(key)}
       heading={key === "" ? "Entry" : <KeyHeading name={key} />}
       actions={key === "" ? undefined : <KeyTabs name={key} current="entry" />}
       isTall
@@ -183,7 +183,7 @@ function Editing({ name, entry, reload }: EditingProps) {
             <Bytes value={base.value} />
           ) : (
             <Editor
-              label={`Value of ${name}, as JSON`}
+              label={`Value of ${shownName(name)}, as JSON`}
               text={draft.text}
               onText={(text) => setDraft({ ...draft, text })}
               isReadOnly={isReadOnly.value}
@@ -282,7 +282,7 @@ function askToLeave(): Promise<boolean> {
 async function saved(name: string, draft: Draft, value: Json): Promise<Overtaken | undefined> {
   try {
     const result = await perform(saveOf(name, draft, value, performance.now()));
-    notify(`Saved: ${name}, version ${result.version ?? "?"}, revision ${result.revision}`);
+    notify(`Saved: ${shownName(name)}, version ${result.version ?? "?"}, revision ${result.revision}`);
     return undefined;
   } catch (error) {
     if (!isQuorateError(error, ...OVERTAKEN)) {
@@ -316,6 +316,6 @@ async function removed(name: string, base: StoredEntry | undefined): Promise<voi
   });
   if (isSure) {
     const result = await perform(removeEntry(name, base.cas));
-    notify(`Deleted: ${name}, revision ${result.revision}`);
+    notify(`Deleted: ${shownName(name)}, revision ${result.revision}`);
   }
 }

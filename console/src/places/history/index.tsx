@@ -15,7 +15,7 @@ import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
 import { isChange, useTrail } from "../../state/trail.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 import { counted, grouped } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { Difference } from "../../ui/difference.js";
@@ -33,7 +33,7 @@ export default function HistoryPlace() {
   const key = nameIn(route.value.query, "key") ?? "";
   return (
     <Page
-      title={key === "" ? "History" : `History of ${key}`}
+      title={key === "" ? "History" : `History of ${shownName(key)}`}
       heading={key === "" ? "History" : <KeyHeading name={key} />}
       actions={key === "" ? undefined : <KeyTabs name={key} current="history" />}
     >
@@ -170,7 +170,7 @@ async function restored(name: string, revision: string): Promise<void> {
   const now = await perform(readEntry(name));
   const readAt = performance.now();
   if (then === undefined) {
-    notify(`${name} was not there at revision ${revision}. To delete it, use its own page.`);
+    notify(`${shownName(name)} was not there at revision ${revision}. To delete it, use its own page.`);
     return;
   }
   const isSure = await confirm({
@@ -192,6 +192,6 @@ async function restored(name: string, revision: string): Promise<void> {
   });
   if (isSure) {
     const result = await perform(writeEntry(name, then.value, kept(now, performance.now() - readAt)));
-    notify(`Restored: ${name} is as at revision ${revision}, in version ${result.version ?? "?"}`);
+    notify(`Restored: ${shownName(name)} is as at revision ${revision}, in version ${result.version ?? "?"}`);
   }
 }

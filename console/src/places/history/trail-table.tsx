@@ -5,6 +5,7 @@ import type { AuditLine } from "quorate";
 import { isChange } from "../../state/trail.js";
 import { counted, grouped } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
+import { KeyName } from "../../ui/key-name.js";
 import { Time } from "../../ui/time.js";
 
 /** So many are shown at first, and more at each asking. */
@@ -145,9 +146,7 @@ function Who({ line }: { readonly line: AuditLine }) {
       <Cell label="When">
         <Time at={line.time} />
       </Cell>
-      <Cell label="Who">
-        <bdi>{line.principal ?? "–"}</bdi>
-      </Cell>
+      <Cell label="Who">{line.principal === undefined ? "–" : <KeyName name={line.principal} />}</Cell>
       <Cell label="Request id">
         <code>{line.requestId ?? "–"}</code>
       </Cell>

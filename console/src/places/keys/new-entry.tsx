@@ -1,15 +1,17 @@
 /** Asks for the key of a new entry. Owns the form; the entry itself is written in its own place. */
 
 import { useState } from "preact/hooks";
+import { keyOfShown } from "quorate";
 import { addressOf, go } from "../../state/route.js";
+import { shownName } from "../../text/named.js";
 import { Dialog } from "../../ui/dialog.js";
 
 /** The form. */
 export function NewEntry({ prefix, onClose }: { readonly prefix: string; readonly onClose: () => void }) {
-  const [key, setKey] = useState(prefix);
+  const [key, setKey] = useState(shownName(prefix));
   const submit = () => {
     onClose();
-    void go(addressOf("entry", { key }));
+    void go(addressOf("entry", { key: keyOfShown(key) }));
   };
   return (
     <Dialog

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { listKeys } from "../../api/keys.js";
 import { perform } from "../../state/page.js";
 import { addressOf, go } from "../../state/route.js";
+import { shownText } from "../../text/named.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
@@ -100,7 +101,7 @@ function TreeRow({ row }: { readonly row: Row | undefined }) {
   if (row.kind === "error") {
     return (
       <span class="field-error" style={indent}>
-        {row.error.detail} Enter tries again.
+        {shownText(row.error.detail)} Enter tries again.
       </span>
     );
   }

@@ -11,11 +11,12 @@ import { useShortcuts } from "../../keyboard/keys.js";
 import { useDetails } from "../../state/details.js";
 import { type Source, useRequest } from "../../state/page.js";
 import { addressOf, route, setQuery } from "../../state/route.js";
+import { isShownIn } from "../../text/named.js";
 import { counted, duration, grouped } from "../../text/words.js";
 import { useAge } from "../../ui/clock.js";
 import { Filter } from "../../ui/filter.js";
 import { Icon } from "../../ui/icon.js";
-import { KeyName } from "../../ui/key-name.js";
+import { KeyName, Said } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
 import { Rows } from "../../ui/rows.js";
 import { Empty, Shown } from "../../ui/states.js";
@@ -157,9 +158,7 @@ function Queues<Page extends { readonly cursor?: string }>({ kind, source, lines
             <div class={open === undefined ? "split" : "split open"}>
               <List
                 kind={kind}
-                lines={linesOf(page).filter(({ name }) =>
-                  name.toLowerCase().includes(text.trim().toLowerCase()),
-                )}
+                lines={linesOf(page).filter(({ name }) => isShownIn(name, text))}
                 isFiltered={text !== ""}
                 open={open}
                 onOpen={(name) => show({ name })}
@@ -223,7 +222,7 @@ function QueueRow({ kind, line, queue, ageMs }: QueueRowProps) {
         <KeyName name={line.name} />
       </span>
       <span class={queue === undefined ? "col who pending" : "col who"}>
-        {queue !== undefined && <KeyName name={whoOf(queue)} />}
+        {queue !== undefined && <Said text={whoOf(queue)} />}
       </span>
       <span class="col extra wide-only">
         {kind === "lock" ? queue?.mode : first?.value && <code>{first.value.preview(40)}</code>}

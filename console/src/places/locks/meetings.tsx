@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { BarrierInfo, LatchInfo } from "quorate";
 import { readBarrier, readLatch } from "../../api/locks.js";
 import { type Source, useRequest } from "../../state/page.js";
+import { shownName, textOfShown } from "../../text/named.js";
 import { grouped } from "../../text/words.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
@@ -20,14 +21,14 @@ export interface MeetingsProps {
 
 /** The form, and what has this name. */
 export function Meetings({ name, onName }: MeetingsProps) {
-  const [typed, setTyped] = useState(name ?? "");
+  const [typed, setTyped] = useState(shownName(name ?? ""));
   return (
     <>
       <form
         class="toolbar"
         onSubmit={(event) => {
           event.preventDefault();
-          onName(typed);
+          onName(textOfShown(typed));
         }}
       >
         <input
@@ -111,7 +112,7 @@ interface LookedProps<T> {
 function Looked<T>({ title, name, source, children }: LookedProps<T>) {
   const { data, error, isLoading, reload } = source;
   return (
-    <section class="panel" aria-label={`${title} ${name}`}>
+    <section class="panel" aria-label={`${title} ${shownName(name)}`}>
       <h2>
         {title} <KeyName name={name} />
       </h2>

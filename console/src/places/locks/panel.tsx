@@ -6,12 +6,12 @@ import type { QuorateError } from "quorate";
 import { asError } from "../../api/errors.js";
 import { readElection, readLock } from "../../api/locks.js";
 import type { Request } from "../../api/request.js";
-import { visible } from "../../json/format.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
 import { addressOf } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName } from "../../text/named.js";
 import { counted, duration } from "../../text/words.js";
 import { useAge } from "../../ui/clock.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -64,7 +64,7 @@ export function QueuePanel({ kind, name, onChanged }: QueuePanelProps) {
     },
   ]);
   return (
-    <section class="panel" aria-label={`${kind === "lock" ? "Lock" : "Election"} ${name}`}>
+    <section class="panel" aria-label={`${kind === "lock" ? "Lock" : "Election"} ${shownName(name)}`}>
       <header class="panel-head">
         <h2>
           <KeyName name={name} />
@@ -116,7 +116,7 @@ function Both({ queue, onEnd }: BothProps) {
                 type="button"
                 class="button small danger-text"
                 disabled={isReadOnly.value}
-                aria-label={`${isLock ? "Break the lock" : "End the leadership"} of ${visible(ownerOf(holder))}`}
+                aria-label={`${isLock ? "Break the lock" : "End the leadership"} of ${ownerOf(holder)}`}
                 onClick={() => onEnd(holder)}
               >
                 {isLock ? "Break" : "End"}
@@ -182,7 +182,7 @@ function Person(props: {
 
 /** Ends the session of a holder, as things are by now, once that was confirmed. */
 async function brokenOnceConfirmed(kind: Queue["kind"], name: string, { session }: Holder): Promise<void> {
-  const shown = visible(name);
+  const shown = shownName(name);
   const queue = await perform(readQueue(kind, name));
   const holder = queue.holders.find((other) => other.session === session);
   if (holder === undefined) {
@@ -197,7 +197,7 @@ async function brokenOnceConfirmed(kind: Queue["kind"], name: string, { session 
         <strong>
           <KeyName name={name} />
         </strong>
-        : <bdi>{visible(outcomeOf(queue, holder))}</bdi>
+        : <bdi>{outcomeOf(queue, holder)}</bdi>
       </p>
     ),
     action: `${isLock ? "Break the lock" : "End the leadership"}: end session ${session}`,

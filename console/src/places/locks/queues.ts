@@ -2,6 +2,7 @@
 
 import type { ElectionInfo, LockInfo } from "quorate";
 import type { JsonText } from "../../api/json-text.js";
+import { shownName } from "../../text/named.js";
 import { counted, duration } from "../../text/words.js";
 
 /** Somebody who holds a lock, or leads. */
@@ -86,9 +87,9 @@ export function whoOf({ holders, holderCount }: Queue): string {
   return `${ownerOf(first)}${more > 0 ? ` and ${counted(more, "other")}` : ""}`;
 }
 
-/** The owner of a session, or its number where it says nothing of itself. */
+/** The owner of a session as names are shown, or its number where it says nothing of itself. */
 export function ownerOf({ owner, session }: Pick<Holder, "owner" | "session">): string {
-  return owner === "" ? `session ${session}` : owner;
+  return owner === "" ? `session ${session}` : shownName(owner);
 }
 
 /** What happens to it when the session of this holder ends. */

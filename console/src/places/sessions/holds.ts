@@ -2,6 +2,7 @@
 
 import type { SessionInfo } from "quorate";
 import { JsonText } from "../../api/json-text.js";
+import { isShownIn } from "../../text/named.js";
 import { counted } from "../../text/words.js";
 
 /** What hangs on a session. */
@@ -42,7 +43,6 @@ function wordOf(value: unknown): string {
 
 /** Whether the text is in the id, the owner or a label. */
 export function isNamed(session: Pick<SessionInfo, "session" | "owner" | "labels">, text: string): boolean {
-  const wanted = text.trim().toLowerCase();
   const words = [session.session, session.owner, ...labelsOf(session)];
-  return words.some((word) => word.toLowerCase().includes(wanted));
+  return words.some((word) => isShownIn(word, text));
 }

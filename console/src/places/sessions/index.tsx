@@ -11,6 +11,7 @@ import { useShortcuts } from "../../keyboard/keys.js";
 import { useDetails } from "../../state/details.js";
 import { useRequest } from "../../state/page.js";
 import { route, setQuery } from "../../state/route.js";
+import { shownText } from "../../text/named.js";
 import { counted, duration } from "../../text/words.js";
 import { useAge } from "../../ui/clock.js";
 import { Filter } from "../../ui/filter.js";
@@ -109,7 +110,9 @@ function List({ page, text, open, onOpen }: ListProps) {
   const details = useDetails(ids, readSession, LOOK_EVERY_MS);
   if (sessions.length === 0) {
     return (
-      <Empty title={text === "" ? "There are no sessions" : `No session here has \`${text}\` in it`}>
+      <Empty
+        title={text === "" ? "There are no sessions" : `No session here has \`${shownText(text)}\` in it`}
+      >
         {text === "" && (
           <p>
             A session is a sign of life: entries, locks and leaderships hang on it.{" "}

@@ -5,6 +5,7 @@ import type { NewTask, TaskTiming } from "../../api/tasks.js";
 import { storedJson } from "../../json/format.js";
 import { scanJson } from "../../json/scan.js";
 import { parseDuration } from "../../text/duration.js";
+import { textOfShown } from "../../text/named.js";
 
 /** When a task is due, as it is offered. */
 export const TIMINGS = [
@@ -43,7 +44,8 @@ export const EMPTY: Draft = {
 
 /** The task, or what is wrong with it. */
 export function taskOf(draft: Draft): NewTask | string {
-  const { queue, id } = draft;
+  const queue = textOfShown(draft.queue);
+  const id = textOfShown(draft.id);
   if (queue === "") {
     return "Name the queue.";
   }

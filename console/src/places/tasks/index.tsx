@@ -8,6 +8,7 @@ import { useState } from "preact/hooks";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { addressOf, go, route } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName } from "../../text/named.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
@@ -27,7 +28,7 @@ export default function TasksPlace() {
   ]);
   return (
     <Page
-      title={queue === "" ? "Tasks" : `Tasks of ${queue}`}
+      title={queue === "" ? "Tasks" : `Tasks of ${shownName(queue)}`}
       heading={queue === "" ? "Tasks" : <QueueHeading queue={queue} />}
       actions={
         <button type="button" class="button" disabled={isReadOnly.value} onClick={() => setScheduling(true)}>

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { readablePrefixes } from "../../state/identity.js";
 import { addressOf, go } from "../../state/route.js";
+import { textOfShown } from "../../text/named.js";
 import { KeyName } from "../../ui/key-name.js";
 
 /** Asks for the name of a queue. */
@@ -14,7 +15,7 @@ export function NameOf() {
       class="block"
       onSubmit={(event) => {
         event.preventDefault();
-        void go(addressOf("tasks", { queue: name }));
+        void go(addressOf("tasks", { queue: textOfShown(name) }));
       }}
     >
       <p>

@@ -10,6 +10,7 @@ import { visible } from "../../json/format.js";
 import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
 import { isReadOnly } from "../../state/settings.js";
+import { shownName } from "../../text/named.js";
 import { bytes, duration, grouped, moment } from "../../text/words.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { Dialog } from "../../ui/dialog.js";
@@ -47,7 +48,7 @@ export function OneTask({ queue, id, onClose, onChanged }: OneTaskProps) {
   };
   return (
     <Dialog
-      title={`Task ${visible(id)}`}
+      title={`Task ${shownName(id)}`}
       at="right"
       onClose={onClose}
       footer={source.data && <Actions queue={queue} task={source.data} attempt={attempt} />}
@@ -189,7 +190,7 @@ function Complete({ queue, task, attempt }: PartProps) {
         event.preventDefault();
         void attempt(async () => {
           await perform(completeTask(queue, task.id, token));
-          notify(`Completed: ${task.id}`);
+          notify(`Completed: ${shownName(task.id)}`);
         });
       }}
     >

@@ -3,6 +3,7 @@
 import { cancelTask, requeueOldest, requeueTask, type StoredTask } from "../../api/tasks.js";
 import { notify } from "../../state/notices.js";
 import { perform } from "../../state/page.js";
+import { shownName } from "../../text/named.js";
 import { counted } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -17,7 +18,7 @@ const REQUEUE_STEP = 100;
 /** Gives one dead task new attempts. */
 export async function requeueOne(queue: string, id: string): Promise<void> {
   await perform(requeueTask(queue, id));
-  notify(`Requeued: ${id} is due now, with all its attempts`);
+  notify(`Requeued: ${shownName(id)} is due now, with all its attempts`);
 }
 
 /** Takes one task away, once that is confirmed. Says whether it was. */
@@ -46,7 +47,7 @@ export async function cancelOne(queue: string, task: StoredTask): Promise<boolea
   });
   if (isSure) {
     await perform(cancelTask(queue, task.id));
-    notify(`Cancelled: ${task.id}`);
+    notify(`Cancelled: ${shownName(task.id)}`);
   }
   return isSure;
 }

@@ -7,6 +7,7 @@ import { scheduleTask } from "../../api/tasks.js";
 import { notify } from "../../state/notices.js";
 import { perform } from "../../state/page.js";
 import { addressOf, go } from "../../state/route.js";
+import { shownName } from "../../text/named.js";
 import { Dialog } from "../../ui/dialog.js";
 import { Problem } from "../../ui/problem.js";
 import { type Draft, EMPTY, TIMINGS, taskOf } from "./draft.js";
@@ -21,7 +22,7 @@ export interface ScheduleProps {
 
 /** The form. */
 export function Schedule({ queue, onClose, onDone }: ScheduleProps) {
-  const [draft, setDraft] = useState<Draft>({ ...EMPTY, queue });
+  const [draft, setDraft] = useState<Draft>({ ...EMPTY, queue: shownName(queue) });
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const [isTried, setTried] = useState(false);
   const [isBusy, setBusy] = useState(false);
@@ -36,7 +37,9 @@ export function Schedule({ queue, onClose, onDone }: ScheduleProps) {
     setBusy(true);
     try {
       const { id, created } = await perform(scheduleTask(task));
-      notify(created ? `Scheduled: ${id}` : `Not scheduled: the id ${id} is in use already`);
+      notify(
+        created ? `Scheduled: ${shownName(id)}` : `Not scheduled: the id ${shownName(id)} is in use already`,
+      );
       onDone();
       void go(
         addressOf("tasks", { queue: task.queue, state: task.timing.kind === "now" ? "due" : "waiting" }),

@@ -6,6 +6,7 @@ import type { StoredTask } from "../../api/tasks.js";
 import { visible } from "../../json/format.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { addressOf } from "../../state/route.js";
+import { shownName } from "../../text/named.js";
 import { bytes } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { KeyName } from "../../ui/key-name.js";
@@ -77,7 +78,7 @@ export function TaskTable({ queue, view, tasks, chosen, onChoose }: TaskTablePro
               <Cell label="Chosen">
                 <input
                   type="checkbox"
-                  aria-label={`Choose ${visible(task.id)}`}
+                  aria-label={`Choose ${shownName(task.id)}`}
                   checked={chosen.has(task.id)}
                   onChange={() => choose(task.id)}
                 />

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { Stored } from "../../api/entries.js";
 import { JsonText } from "../../api/json-text.js";
 import { addressOf } from "../../state/route.js";
+import { shownName } from "../../text/named.js";
 import { grouped, moment } from "../../text/words.js";
 import { Difference } from "../../ui/difference.js";
 import { Icon } from "../../ui/icon.js";
@@ -42,7 +43,7 @@ export interface ChangePanelProps {
 export function ChangePanel({ line, onClose }: ChangePanelProps) {
   const { event, step, place } = line;
   return (
-    <section class="panel" aria-label={`Change of ${event.key}`}>
+    <section class="panel" aria-label={`Change of ${shownName(event.key)}`}>
       <header class="panel-head">
         <h2>
           <KeyName name={event.key} />
@@ -73,7 +74,7 @@ export function ChangePanel({ line, onClose }: ChangePanelProps) {
         )}
       </dl>
       <Difference
-        label={`What changed in ${event.key}`}
+        label={`What changed in ${shownName(event.key)}`}
         before={textOf(event.prev?.value)}
         after={event.type === "put" ? textOf(event.entry.value) : ""}
       />
