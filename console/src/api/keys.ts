@@ -6,14 +6,18 @@ import {
   type Criterion,
   type FindPage,
   keyOfBytes,
+  keyOfShown,
   type ListPage,
   type Operator,
 } from "quorate";
-import { compactJson } from "../json/format.js";
-import { scanJson } from "../json/scan.js";
+import { compactJson, escapedJson, quoted, visible } from "../json/format.js";
+import { type Json, scanJson } from "../json/scan.js";
+import { shownName } from "../text/named.js";
 import type { Stored } from "./entries.js";
 import { JsonText } from "./json-text.js";
 import {
+  isText,
+  keyBase64,
   keyMember,
   keyWord,
   pythonOptions,
@@ -43,7 +47,7 @@ export function listKeys({ prefix, from, limit }: Range): Request<ListPage> {
   const query = isWhole ? { prefix } : { start: from, end };
   const shown = { limit: String(limit), keys_only: "True" };
   return {
-    title: prefix === "" ? "List keys" : `List the keys that begin with \`${prefix}\``,
+    title: prefix === "" ? "List keys" : `List the keys that begin with \`${shownName(prefix)}\``,
     writes: false,
     http: { method: "GET", target: target("/v1/kv", { ...query, limit, keys_only: true }) },
     cli: ["list", ...(prefix === "" ? [] : [keyWord(prefix)]), "--keys", "--limit", String(limit)],
@@ -57,7 +61,7 @@ export function listKeys({ prefix, from, limit }: Range): Request<ListPage> {
 export function countKeys(prefix: string): Request<Counted> {
   const body = prefix === "" ? {} : { prefix };
   return {
-    title: prefix === "" ? "Count all keys" : `Count the keys that begin with \`${prefix}\``,
+    title: prefix === "" ? "Count all keys" : `Count the keys that begin with \`${shownName(prefix)}\``,
     writes: false,
     http: {
       method: "POST",
@@ -73,7 +77,7 @@ export function countKeys(prefix: string): Request<Counted> {
 
 /** The key behind all keys that begin so; `undefined` where there is none such. */
 export function endOfPrefix(prefix: string): string | undefined {
-  if (/\p{Surrogate}/u.test(prefix)) {
+  if (!isText(prefix)) {
     return endOfBytes(prefix);
   }
   const points = Array.from(prefix);
@@ -147,16 +151,75 @@ export function parseCondition(line: string): Condition | string {
   }
   return value === ""
     ? `\`${op}\` takes a value: ${field} ${op} …`
-    : { field, op: op as Operator, value: typedValue(value) };
+    : { field, op: op as Operator, value: typedValue(field, value) };
 }
 
-function typedValue(word: string): JsonText {
+function typedValue(field: string, word: string): JsonText {
   try {
     return new JsonText(compactJson(scanJson(word)));
   } catch {
     // Whoever types `pending` means the string.
-    return new JsonText(JSON.stringify(word));
+    return wordValue(field, word);
   }
+}
+
+/** The field that stands for the key of an entry. */
+const KEY_FIELD = "$key";
+
+/** A value that is no JSON, of this field: a string, and of a key what is shown like this. */
+export function wordValue(field: string, word: string): JsonText {
+  return new JsonText(field === KEY_FIELD ? keyJson(keyOfShown(word)) : quoted(word));
+}
+
+/** The word that means this value of this field; `undefined` where only JSON can say it. */
+export function wordOf(field: string, value: Json): string | undefined {
+  if (field !== KEY_FIELD) {
+    return value.kind === "string" ? value.value : undefined;
+  }
+  const key = keyIn(value);
+  return key === undefined ? undefined : shownName(key);
+}
+
+/** A key as conditions have it: in base64 where it is no text. */
+function keyJson(key: string): string {
+  return isText(key) ? quoted(key) : `{"base64":"${keyBase64(key)}"}`;
+}
+
+/** The key that a value of a condition is; `undefined` where it is none. */
+function keyIn(value: Json): string | undefined {
+  if (value.kind === "string") {
+    return value.value;
+  }
+  const [member, other] = value.kind === "object" ? value.members : [];
+  if (member?.name !== "base64" || member.value.kind !== "string" || other !== undefined) {
+    return undefined;
+  }
+  try {
+    return keyOfBytes(Uint8Array.from(atob(member.value.value), (byte) => byte.charCodeAt(0)));
+  } catch {
+    // No base64, which the node will say.
+    return undefined;
+  }
+}
+
+/** A comparison as somebody types it, for people: what is shown is what {@link parseCondition} takes. */
+export function shownCondition({ field, op, value }: Condition, preview?: number): string {
+  if (value === undefined) {
+    return `${visible(field)} ${op}`;
+  }
+  const word = field === KEY_FIELD ? wordOf(field, value.tree) : undefined;
+  // A key that looks like JSON is shown as JSON.
+  const isTaken = word !== undefined && word !== "" && typedValue(field, word).text === value.text;
+  const json = preview === undefined ? value.text : value.preview(preview);
+  return `${visible(field)} ${op} ${isTaken ? word : escapedJson(json)}`;
+}
+
+/** A comparison as it was typed, for people: a key in the one form that keys have. */
+export function shownWords(words: string): string {
+  const condition = parseCondition(words);
+  return typeof condition === "string" || condition.field !== KEY_FIELD
+    ? visible(words)
+    : shownCondition(condition);
 }
 
 /** What has to hold: a comparison, or any of several. */
@@ -211,7 +274,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
   const orderText = orderBy && `[${orderBy.map(text).join(", ")}]`;
   const python = { order_by: orderText, limit: String(limit), keys_only: keysOnly && "True" };
   return {
-    title: `Find entries${prefix === "" ? "" : ` below \`${prefix}\``} by what holds of them`,
+    title: `Find entries${prefix === "" ? "" : ` below \`${shownName(prefix)}\``} by what holds of them`,
     writes: false,
     http: { method: "POST", target: "/v1/find", body: findBody({ ...search, orderBy }) },
     cli: [

@@ -1,8 +1,9 @@
 /** Strings, numbers and options as the languages of `Copy as` write them. Owns quoting. */
 
-import { bytesOfKey, shownKey } from "quorate";
+import { bytesOfKey } from "quorate";
 import { quoted, visible } from "../json/format.js";
 import { endOfString } from "../json/scan.js";
+import { shownName } from "../text/named.js";
 
 /** A word for a shell. One with characters that cannot be seen is in the form `$'…'`, which bash and zsh have. */
 export function shellWord(word: string): string {
@@ -70,13 +71,20 @@ export function typescriptOptions(options: Readonly<Record<string, string | unde
 
 /** A key, or what keys begin with, as a member of a JSON object: in base64 under another name where it is no text. */
 export function keyMember(name: "key" | "prefix", key: string): string {
-  if (!/\p{Surrogate}/u.test(key)) {
-    return `"${name}":${JSON.stringify(key)}`;
-  }
-  return `"${name}_base64":"${btoa(String.fromCharCode(...bytesOfKey(key)))}"`;
+  return isText(key) ? `"${name}":${JSON.stringify(key)}` : `"${name}_base64":"${keyBase64(key)}"`;
+}
+
+/** Whether a key is a text, which JSON can hold. */
+export function isText(key: string): boolean {
+  return !/\p{Surrogate}/u.test(key);
+}
+
+/** A key in base64. */
+export function keyBase64(key: string): string {
+  return btoa(String.fromCharCode(...bytesOfKey(key)));
 }
 
 /** A key as a word of the command line, which takes it as it shows it. */
 export function keyWord(key: string): string {
-  return shownKey(key);
+  return shownName(key);
 }

@@ -16,7 +16,7 @@ import { changeMember, readMembers, readSelf, readStatus, transferLeader } from 
 import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer, unmarked, unmarkedTarget } from "./json-text.js";
-import { countKeys, findEntries, listKeys, parseCondition } from "./keys.js";
+import { countKeys, findEntries, listKeys, parseCondition, shownCondition, shownWords } from "./keys.js";
 import { listElections, listLocks, readBarrier, readElection, readLatch, readLock } from "./locks.js";
 import { countMatching, deleteMatching, listCollections, updateMatching } from "./matching.js";
 import type { Request } from "./request.js";
@@ -33,6 +33,9 @@ import {
   scheduleTask,
 } from "./tasks.js";
 import { watchKeys } from "./watch.js";
+
+/** Names that are hard to show: what is not seen, what looks like an escape, what is no text. */
+const ODD = ["a\u200b", "a\\u200b", "a\\xe2\\x80\\x8b", "a\\xff", "a\udcff", "a\u202e", "a", "a "];
 
 const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note nexists"].map((line) => {
   const condition = parseCondition(line);
@@ -60,6 +63,7 @@ const REQUESTS: readonly Request<unknown>[] = [
   writeEntry("orders/\u202eo1", new JsonText("true"), { cas: undefined }),
   writeEntry("bytes", Uint8Array.of(0, 255, 10), { cas: "7", ttlMs: 0 }),
   removeEntry("orders/o1", "7"),
+  removeEntry("orders/\udcff\u202e", "7"),
   readAudit("orders/o1"),
   readAudit("orders/o1", "c0ffee"),
   listKeys({ prefix: "", limit: 10 }),
@@ -100,6 +104,7 @@ const REQUESTS: readonly Request<unknown>[] = [
     { permission: "write", prefix: "orders/" },
     { permission: "admin", prefix: "" },
   ]),
+  setRole("bytes", [{ permission: "read", prefix: "ll/\udcff" }]),
   removeAccess("user", "shop"),
   removeAccess("role", "orders"),
   removeAccess("token", "0123456789abcdef"),
@@ -191,6 +196,29 @@ describe.each(REQUESTS.map((request) => [request.title, request] as const))("%s"
   });
 });
 
+test("the titles of requests about different names differ, and are of what can be seen", () => {
+  const requests: readonly ((name: string) => Request<unknown>)[] = [
+    readEntry,
+    (name) => readEntry(name, "7"),
+    (name) => writeEntry(name, new JsonText("1"), { cas: undefined }),
+    (name) => writeEntry(name, new JsonText("1"), { cas: "7" }),
+    (name) => removeEntry(name, "7"),
+    readAudit,
+    (name) => listKeys({ prefix: name, limit: 1 }),
+    countKeys,
+    (name) => findEntries({ prefix: name, where: [], limit: 1 }),
+    (name) => countMatching({ prefix: name, where: [] }),
+    (name) => deleteMatching({ prefix: name, where: [] }, { dryRun: true, limit: 1 }),
+    (name) => watchKeys({ key: name, where: [] }),
+    (name) => watchKeys({ prefix: name, where: [] }),
+  ];
+  for (const request of requests) {
+    const titles = ODD.map((name) => request(name).title);
+    expect(new Set(titles).size).toBe(titles.length);
+    expect(titles.join("")).toMatch(/^[ -~]*$/);
+  }
+});
+
 describe("copyAs", () => {
   const around = { origin: "https://node:1", hasToken: true };
   const write = writeEntry("it's", new JsonText('{"ok":true,"none":null,"n":12345678901234567890}'), {
@@ -253,6 +281,44 @@ describe("parseCondition", () => {
       value: new JsonText('[1,"a"]'),
     });
     expect(parseCondition("n exists")).toEqual({ field: "n", op: "exists" });
+  });
+
+  test.each([
+    ["$key eq ll/a", '"ll/a"'],
+    ["$key eq ll/\\xff", '{"base64":"bGwv/w=="}'],
+    ["$key eq ll/\\x5cxff", '"ll/\\\\xff"'],
+    ["$key starts a\\xe2\\x80\\x8b", '"a\\u200b"'],
+    ['$key eq "ll/\\\\xff"', '"ll/\\\\xff"'],
+    ['$key eq {"base64": "/w=="}', '{"base64":"/w=="}'],
+    ["path eq ll/\\xff", '"ll/\\\\xff"'],
+    ["path eq ll/\\x5cxff", '"ll/\\\\x5cxff"'],
+  ])("takes a key as it is shown, and nothing else so: %s", (line, json) => {
+    const [field, op] = line.split(" ");
+    expect(parseCondition(line)).toEqual({ field, op, value: new JsonText(json) });
+  });
+
+  test.each([
+    ["$key eq ll/\\xff", "$key eq ll/\\xff"],
+    ['$key  eq {"base64":"bGwv/w=="}', "$key eq ll/\\xff"],
+    ['$key eq "ll/\\\\xff"', "$key eq ll/\\x5cxff"],
+    ['$key eq "a\u200b"', "$key eq a\\xe2\\x80\\x8b"],
+    ['$key eq " a"', "$key eq \\x20a"],
+    ['$key eq "17"', '$key eq "17"'],
+    ['$key eq ""', '$key eq ""'],
+    ['$key in ["a", "b"]', '$key in ["a","b"]'],
+    ['$key eq {"base64":"YQ=="}', '$key eq {"base64":"YQ=="}'],
+    ['$key eq {"base64":"?"}', '$key eq {"base64":"?"}'],
+    ["$key exists", "$key exists"],
+    ["status eq ll/\\xff", "status eq ll/\\xff"],
+    ["status eq paid\u202e", "status eq paid\\u202e"],
+    ["status is paid", "status is paid"],
+  ])("%s is shown as %s, which means the same", (line, shown) => {
+    expect(shownWords(line)).toBe(shown);
+    const condition = parseCondition(line);
+    if (typeof condition !== "string" && condition.field === "$key") {
+      expect(parseCondition(shown)).toEqual(condition);
+      expect(shownCondition(condition)).toBe(shown);
+    }
   });
 
   test.each(["", "status", "status is paid", "status eq", "n exists 1"])(

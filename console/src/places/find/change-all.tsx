@@ -12,10 +12,11 @@ import { storedJson } from "../../json/format.js";
 import { type JsonFault, scanJson } from "../../json/scan.js";
 import { notify } from "../../state/notices.js";
 import { perform, useRequest } from "../../state/page.js";
+import { shownText } from "../../text/named.js";
 import { counted, grouped } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { Dialog } from "../../ui/dialog.js";
-import { KeyName } from "../../ui/key-name.js";
+import { KeyName, Said } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
 import { Progress, useWork } from "../../ui/work.js";
 import { clausesOf, type Sought, sentenceOf } from "./draft.js";
@@ -120,7 +121,7 @@ export function ChangeAll({ verb, sought, onClose }: ChangeAllProps) {
       }
     >
       <p>
-        <KeyName name={sentenceOf(sought)} />
+        <Said text={sentenceOf(sought)} />
       </p>
       {verb === "update" && (
         <PatchField
@@ -239,7 +240,7 @@ function Outcome({ verb, sought, sum }: OutcomeProps) {
           <ul class="which" aria-label="Entries that would be left as they are">
             {failures.slice(0, SHOWN).map(({ name, detail }) => (
               <li key={name}>
-                <KeyName name={name} /> <span class="hint">{detail}</span>
+                <KeyName name={name} /> <span class="hint">{shownText(detail)}</span>
               </li>
             ))}
             {failures.length > SHOWN && <li class="hint">and {counted(failures.length - SHOWN, "more")}</li>}
@@ -263,7 +264,7 @@ async function questionOf(what: string, sought: Sought, change: Change) {
       <>
         <p>
           {change.verb === "update" ? "This patch is applied to" : "Deleted are"}:{" "}
-          <KeyName name={sentenceOf(sought)} />
+          <Said text={sentenceOf(sought)} />
         </p>
         {change.verb === "update" && <pre class="said">{change.patch.pretty}</pre>}
         <ul>

@@ -64,6 +64,48 @@ describe("a comparison", () => {
   });
 });
 
+describe("a comparison of keys", () => {
+  const key = (op: Line["op"], type: Line["type"], value: string): Line => ({
+    field: "$key",
+    op,
+    type,
+    value,
+  });
+
+  test.each([
+    [key("eq", "text", "ll/a"), '"ll/a"'],
+    [key("eq", "text", "ll/\\xff"), '{"base64":"bGwv/w=="}'],
+    [key("eq", "text", "ll/\\x5cxff"), '"ll/\\\\xff"'],
+    [key("eq", "text", "a\\xe2\\x80\\x8b"), '"a\\u200b"'],
+    [key("eq", "text", "17"), '"17"'],
+    [key("in", "list", "ll/\\xff, ll/\\x5cxff, a"), '[{"base64":"bGwv/w=="},"ll/\\\\xff","a"]'],
+    [key("eq", "json", '{"base64":"YQ=="}'), '{"base64":"YQ=="}'],
+    [{ ...key("eq", "text", "ll/\\xff"), field: "path" }, '"ll/\\\\xff"'],
+    [{ ...key("eq", "text", "ll/\\x5cxff"), field: "path" }, '"ll/\\\\x5cxff"'],
+  ] as const)("%j has the value %s, and comes back", (line, json) => {
+    const condition = conditionOf(line);
+    expect(condition).toEqual({ field: line.field, op: line.op, value: new JsonText(json) });
+    expect(typeof condition === "string" ? condition : lineOf(condition)).toEqual(line);
+  });
+
+  test("is shown as it is typed, and so is the prefix", () => {
+    const draft = {
+      prefix: "ll/\\xff",
+      match: "all",
+      lines: [key("eq", "text", "ll/\\xff")],
+      order: "",
+    } as const;
+    const sought = soughtOf(draft);
+    if (typeof sought === "string") {
+      throw new Error(sought);
+    }
+    expect(sought.prefix).toBe("ll/\udcff");
+    expect(sentenceOf(sought)).toBe("keys that begin with ll/\\xff, where $key eq ll/\\xff");
+    expect(draftOf(sought, "")).toEqual(draft);
+    expect(draftOf(undefined, "a\u200b").prefix).toBe("a\\xe2\\x80\\x8b");
+  });
+});
+
 describe("a search", () => {
   const DRAFT: Draft = {
     prefix: "orders/ä &",

@@ -4,13 +4,21 @@
  * Owns how a draft becomes a search, how a search stands in the address, and the words for what is missing.
  */
 
-import type { Operator } from "quorate";
+import { keyOfShown, type Operator } from "quorate";
 import { JsonText } from "../../api/json-text.js";
-import { type Clause, type Condition, OPERATORS, parseCondition } from "../../api/keys.js";
+import {
+  type Clause,
+  type Condition,
+  OPERATORS,
+  parseCondition,
+  shownCondition,
+  wordOf,
+  wordValue,
+} from "../../api/keys.js";
 import { compactJson, storedJson } from "../../json/format.js";
 import { type Json, scanJson } from "../../json/scan.js";
 import type { Query } from "../../state/route.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 
 /** Of which type the value of a comparison is. */
 export const TYPES = [
@@ -36,6 +44,7 @@ export interface Line {
 
 /** What was typed. */
 export interface Draft {
+  /** As prefixes are shown. */
   readonly prefix: string;
   /** Whether all of the comparisons have to hold, or any of them. */
   readonly match: "all" | "any";
@@ -55,6 +64,8 @@ export interface Sought {
 /** A comparison that nothing was typed in. */
 export const EMPTY_LINE: Line = { field: "", op: "eq", type: "text", value: "" };
 
+/** So much of a value stands in a sentence. */
+const PREVIEW = 60;
 const NOW = '{"now":true}';
 /** Operators that take several values. */
 const LISTS: readonly Operator[] = ["in", "nin", "between"];
@@ -80,7 +91,7 @@ export function conditionOf({ field, op, type, value }: Line): Condition | strin
   if (!takesValue(op)) {
     return { field: name, op };
   }
-  const json = jsonOf(type, value);
+  const json = jsonOf(name, type, value);
   return json === undefined ? `${name}: ${WANTED[type]}.` : { field: name, op, value: new JsonText(json) };
 }
 
@@ -94,11 +105,11 @@ const WANTED: Record<Type, string> = {
   json: "type JSON",
 };
 
-function jsonOf(type: Type, value: string): string | undefined {
+function jsonOf(field: string, type: Type, value: string): string | undefined {
   const json = parsed(value.trim());
   switch (type) {
     case "text":
-      return JSON.stringify(value);
+      return wordValue(field, value).text;
     case "number":
       return json?.kind === "number" ? value.trim() : undefined;
     case "yes":
@@ -108,7 +119,12 @@ function jsonOf(type: Type, value: string): string | undefined {
     case "now":
       return NOW;
     case "list":
-      return value.trim() === "" ? undefined : `[${value.split(",").map(itemOf).join(",")}]`;
+      return value.trim() === ""
+        ? undefined
+        : `[${value
+            .split(",")
+            .map((word) => itemOf(field, word))
+            .join(",")}]`;
     case "json":
       return json && storedJson(json);
   }
@@ -122,10 +138,11 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-/** An item of a list: JSON as it is, any other word as a string. */
-function itemOf(word: string): string {
-  const json = parsed(word.trim());
-  return json !== undefined && json.kind !== "object" ? storedJson(json) : JSON.stringify(word.trim());
+/** An item of a list: JSON as it is, any other word as a string, or as a key. */
+function itemOf(field: string, typed: string): string {
+  const word = typed.trim();
+  const json = parsed(word);
+  return json !== undefined && json.kind !== "object" ? compactJson(json) : wordValue(field, word).text;
 }
 
 /** The comparison as somebody would type it. */
@@ -134,9 +151,11 @@ export function lineOf({ field, op, value }: Condition): Line {
     return { ...EMPTY_LINE, field, op };
   }
   const { tree } = value;
+  const word = wordOf(field, tree);
+  if (word !== undefined && wordValue(field, word).text === value.text) {
+    return { field, op, type: "text", value: word };
+  }
   switch (tree.kind) {
-    case "string":
-      return { field, op, type: "text", value: JSON.parse(value.text) as string };
     case "number":
       return { field, op, type: "number", value: value.text };
     case "word":
@@ -144,24 +163,28 @@ export function lineOf({ field, op, value }: Condition): Line {
         ? { field, op, type: "null", value: "" }
         : { field, op, type: "yes", value: tree.word };
     default:
-      return structuredLine(field, op, compactJson(tree));
+      return structuredLine(field, op, tree);
   }
 }
 
-function structuredLine(field: string, op: Operator, json: string): Line {
+function structuredLine(field: string, op: Operator, tree: Json): Line {
+  const json = compactJson(tree);
   if (json === NOW) {
     return { field, op, type: "now", value: "" };
   }
-  const list = LISTS.includes(op) ? (JSON.parse(json) as unknown) : undefined;
-  const isPlain = Array.isArray(list) && list.every((item) => typeof item === "string" && isWord(item));
-  return isPlain
-    ? { field, op, type: "list", value: list.join(", ") }
+  const words =
+    LISTS.includes(op) && tree.kind === "array" ? tree.items.map((item) => listWord(field, item)) : [];
+  return words.length > 0 && words.every((word) => word !== undefined)
+    ? { field, op, type: "list", value: words.join(", ") }
     : { field, op, type: "json", value: json };
 }
 
-/** Whether an item of a list stays the same string when it is typed without quotes. */
-function isWord(item: string): boolean {
-  return itemOf(item) === JSON.stringify(item) && item === item.trim() && !item.includes(",");
+/** An item of a list as a word; `undefined` where it would not stay the same without quotes. */
+function listWord(field: string, item: Json): string | undefined {
+  const word = wordOf(field, item);
+  return word !== undefined && itemOf(field, word) === compactJson(item) && !word.includes(",")
+    ? word
+    : undefined;
 }
 
 /** What is sought, or what is missing. Lines in which nothing was typed are left out. */
@@ -181,7 +204,7 @@ export function soughtOf({ prefix, match, lines, order }: Draft): Sought | strin
     .split(",")
     .map((field) => field.trim())
     .filter((field) => field !== "");
-  return { prefix, match, conditions, orderBy };
+  return { prefix: keyOfShown(prefix), match, conditions, orderBy };
 }
 
 /** What has to hold, as the API takes it. */
@@ -241,11 +264,11 @@ export function soughtIn(query: URLSearchParams): Sought | undefined {
 /** The search as a draft to go on with. */
 export function draftOf(sought: Sought | undefined, prefix: string): Draft {
   if (sought === undefined) {
-    return { prefix, match: "all", lines: [EMPTY_LINE], order: "" };
+    return { prefix: shownName(prefix), match: "all", lines: [EMPTY_LINE], order: "" };
   }
   const lines = sought.conditions.map(lineOf);
   return {
-    prefix: sought.prefix,
+    prefix: shownName(sought.prefix),
     match: sought.match,
     lines: lines.length === 0 ? [EMPTY_LINE] : lines,
     order: sought.orderBy.join(", "),
@@ -254,9 +277,7 @@ export function draftOf(sought: Sought | undefined, prefix: string): Draft {
 
 /** The search in a sentence: `orders/, where status eq "new" and total gt 5`. */
 export function sentenceOf({ prefix, match, conditions }: Sought): string {
-  const keys = prefix === "" ? "all keys" : `keys that begin with ${prefix}`;
-  const words = conditions.map(({ field, op, value }) =>
-    [field, op, ...(value === undefined ? [] : [value.preview(60)])].join(" "),
-  );
+  const keys = prefix === "" ? "all keys" : `keys that begin with ${shownName(prefix)}`;
+  const words = conditions.map((condition) => shownCondition(condition, PREVIEW));
   return words.length === 0 ? keys : `${keys}, where ${words.join(match === "all" ? " and " : " or ")}`;
 }

@@ -5,10 +5,11 @@
  */
 
 import { useRef, useState } from "preact/hooks";
+import { keyOfShown } from "quorate";
 import { OPERATORS } from "../../api/keys.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { route, setQuery } from "../../state/route.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 import { Icon } from "../../ui/icon.js";
 import { Page } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
@@ -103,7 +104,7 @@ function Builder({ first, onSearch }: BuilderProps) {
             onInput={(event) => set({ prefix: event.currentTarget.value })}
           />
         </label>
-        <Picks prefix={draft.prefix} onPick={(prefix) => set({ prefix })} />
+        <Picks prefix={keyOfShown(draft.prefix)} onPick={(prefix) => set({ prefix: shownName(prefix) })} />
         <div class="builder-line">
           <select
             aria-label="How many of the comparisons have to hold"

@@ -5,16 +5,17 @@
  */
 
 import { useRef, useState } from "preact/hooks";
-import { countKeys, parseCondition } from "../../api/keys.js";
+import { keyOfShown } from "quorate";
+import { countKeys, parseCondition, shownWords } from "../../api/keys.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { identity, readablePrefixes } from "../../state/identity.js";
 import { useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
-import { nameIn } from "../../text/named.js";
+import { nameIn, shownName } from "../../text/named.js";
 import { counted } from "../../text/words.js";
 import { Icon } from "../../ui/icon.js";
-import { KeyName } from "../../ui/key-name.js";
+import { KeyName, Said } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
 import { Found } from "./found.js";
 import { NewEntry } from "./new-entry.js";
@@ -64,7 +65,7 @@ interface SearchBarProps {
 
 function SearchBar({ prefix, where, delimiter }: SearchBarProps) {
   const field = useRef<HTMLInputElement>(null);
-  const [typedPrefix, setPrefix] = useState(prefix);
+  const [typedPrefix, setPrefix] = useState(shownName(prefix));
   const [typedCondition, setCondition] = useState("");
   const [fault, setFault] = useState<string | undefined>(undefined);
   useShortcuts([
@@ -82,7 +83,7 @@ function SearchBar({ prefix, where, delimiter }: SearchBarProps) {
     const parsed = typedCondition.trim() === "" ? undefined : parseCondition(typedCondition);
     setFault(typeof parsed === "string" ? parsed : undefined);
     if (typeof parsed !== "string") {
-      show(typedPrefix, parsed === undefined ? where : [...where, typedCondition.trim()]);
+      show(keyOfShown(typedPrefix), parsed === undefined ? where : [...where, typedCondition.trim()]);
     }
   };
   return (
@@ -152,13 +153,14 @@ function SearchBar({ prefix, where, delimiter }: SearchBarProps) {
 
 function Chip({ text, onRemove }: { readonly text: string; readonly onRemove: () => void }) {
   const fault = parseCondition(text);
+  const shown = shownWords(text);
   return (
     <li class={typeof fault === "string" ? "chip bad" : "chip"}>
-      <KeyName name={text} />
+      <Said text={shown} />
       <button
         type="button"
         class="button quiet chip-remove"
-        aria-label={`Remove the condition ${text}`}
+        aria-label={`Remove the condition ${shown}`}
         onClick={onRemove}
       >
         <Icon name="close" />
@@ -188,8 +190,8 @@ function Roots({ prefix }: { readonly prefix: string }) {
       <div>
         <p class="advice-title">
           {roots.length === 0
-            ? `The user ${self.self.user} may read no keys`
-            : `The user ${self.self.user} may read keys below these prefixes`}
+            ? `The user ${shownName(self.self.user)} may read no keys`
+            : `The user ${shownName(self.self.user)} may read keys below these prefixes`}
         </p>
         <div class="toolbar">
           {roots.map((root) => (

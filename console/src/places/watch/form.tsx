@@ -1,9 +1,12 @@
 /** The form that says what is watched. Owns what is typed before it is applied. */
 
 import { useRef, useState } from "preact/hooks";
+import { keyOfShown } from "quorate";
+import { shownWords } from "../../api/keys.js";
 import { useShortcuts } from "../../keyboard/keys.js";
+import { shownName } from "../../text/named.js";
 import { Icon } from "../../ui/icon.js";
-import { KeyName } from "../../ui/key-name.js";
+import { Said } from "../../ui/key-name.js";
 import { type Wish, watchedOf } from "./address.js";
 
 /** What the form takes. */
@@ -15,7 +18,7 @@ export interface WatchFormProps {
 /** The form. */
 export function WatchForm({ wish, onWish }: WatchFormProps) {
   const field = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(wish);
+  const [typed, setTyped] = useState({ ...wish, text: shownName(wish.text) });
   const [condition, setCondition] = useState("");
   const [fault, setFault] = useState<string | undefined>(undefined);
   useShortcuts([
@@ -23,7 +26,11 @@ export function WatchForm({ wish, onWish }: WatchFormProps) {
   ]);
   const submit = () => {
     const more = condition.trim();
-    const next = { ...typed, where: more === "" ? typed.where : [...typed.where, more] };
+    const next = {
+      ...typed,
+      text: keyOfShown(typed.text),
+      where: more === "" ? typed.where : [...typed.where, more],
+    };
     const watched = watchedOf(next);
     const isNameless = next.isKey && next.text === "";
     const wrong = typeof watched === "string" ? watched : isNameless ? "a key has a name" : undefined;
@@ -109,11 +116,11 @@ export function WatchForm({ wish, onWish }: WatchFormProps) {
           <ul class="chips" aria-label="Conditions">
             {wish.where.map((text) => (
               <li key={text} class="chip">
-                <KeyName name={text} />
+                <Said text={shownWords(text)} />
                 <button
                   type="button"
                   class="button quiet chip-remove"
-                  aria-label={`Remove the condition ${text}`}
+                  aria-label={`Remove the condition ${shownWords(text)}`}
                   onClick={() => onWish({ ...wish, where: wish.where.filter((other) => other !== text) })}
                 >
                   <Icon name="close" />
