@@ -15,6 +15,9 @@ import { confirm } from "../../ui/confirm.js";
 import { Problem } from "../../ui/problem.js";
 
 type Member = Members["members"][number];
+/** Says what is being done at the moment: nothing while a question is open. */
+type Say = (what: string | undefined) => void;
+type Act = (say: Say) => Promise<void>;
 
 /** The table. */
 export function MemberTable({
@@ -26,11 +29,10 @@ export function MemberTable({
 }) {
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const [busy, setBusy] = useState<string | undefined>(undefined);
-  const attempt = async (what: string, act: () => Promise<void>) => {
-    setBusy(what);
+  const attempt = async (act: Act) => {
     setError(undefined);
     try {
-      await act();
+      await act(setBusy);
     } catch (error) {
       setError(asError(error));
     }
@@ -112,13 +114,12 @@ function heardOf(member: Member): string {
 interface ActionsProps {
   readonly member: Member;
   readonly isBusy: boolean;
-  readonly attempt: (what: string, act: () => Promise<void>) => Promise<void>;
+  readonly attempt: (act: Act) => Promise<void>;
 }
 
 function MemberActions({ member, isBusy, attempt }: ActionsProps) {
   const isOff = isBusy || isReadOnly.value;
-  const change = (verb: MemberVerb) => () =>
-    void attempt(`Asking what it would come to`, () => changeAfterDryRun(verb, member.id));
+  const change = (verb: MemberVerb) => () => void attempt((say) => changeAfterDryRun(verb, member.id, say));
   return (
     <>
       {member.role === "voter" && !member.leader && (
@@ -126,7 +127,7 @@ function MemberActions({ member, isBusy, attempt }: ActionsProps) {
           type="button"
           class="button small"
           disabled={isOff}
-          onClick={() => void attempt(`Handing leadership to node ${member.id}`, () => transfer(member.id))}
+          onClick={() => void attempt((say) => transfer(member.id, say))}
         >
           Let it lead
         </button>
@@ -143,7 +144,7 @@ function MemberActions({ member, isBusy, attempt }: ActionsProps) {
   );
 }
 
-async function transfer(id: number): Promise<void> {
+async function transfer(id: number, say: Say): Promise<void> {
   const isSure = await confirm({
     title: `Let node ${id} lead?`,
     body: (
@@ -155,6 +156,7 @@ async function transfer(id: number): Promise<void> {
     action: `Let node ${id} lead`,
   });
   if (isSure) {
+    say(`Handing leadership to node ${id}`);
     const { leaderId } = await perform(transferLeader(id));
     notify(`Node ${leaderId} leads`);
   }
@@ -166,10 +168,18 @@ const QUESTIONS: Record<MemberVerb, (id: number) => string> = {
   remove: (id) => `Remove node ${id}`,
 };
 
+const DOING: Record<MemberVerb, (id: number) => string> = {
+  promote: (id) => `Giving node ${id} a vote`,
+  demote: (id) => `Taking the vote of node ${id}`,
+  remove: (id) => `Removing node ${id}`,
+};
+
 /** The leader says what the change would come to; only then it is made. */
-async function changeAfterDryRun(verb: MemberVerb, id: number): Promise<void> {
+async function changeAfterDryRun(verb: MemberVerb, id: number, say: Say): Promise<void> {
   const request = (dryRun: boolean): Request<MembersChanged> => changeMember(verb, id, dryRun);
+  say("Asking what it would come to");
   const outcome = await perform(request(true));
+  say(undefined);
   const isSure = await confirm({
     title: `${QUESTIONS[verb](id)}?`,
     body: (
@@ -190,6 +200,7 @@ async function changeAfterDryRun(verb: MemberVerb, id: number): Promise<void> {
     isDangerous: verb !== "promote",
   });
   if (isSure) {
+    say(DOING[verb](id));
     await perform(request(false));
     notify(`Done: ${QUESTIONS[verb](id).toLowerCase()}`);
   }

@@ -70,6 +70,17 @@ export function kept(entry: StoredEntry | undefined, ageMs: number): WriteCondit
   return { cas: entry.cas ?? "", ttlMs: left, session: entry.session };
 }
 
+/** What is being done with the entry. What is only asked for is not being done. */
+export type Doing = "save" | "delete";
+
+/** The words on the two buttons. */
+export function buttonsOf(doing: Doing | undefined, isNew: boolean): Readonly<Record<Doing, string>> {
+  return {
+    save: doing === "save" ? "Saving …" : isNew ? "Create" : "Save",
+    delete: doing === "delete" ? "Deleting …" : "Delete",
+  };
+}
+
 /** The text of a document for the editor. */
 export function editable(value: Json): string {
   return formatJson(value);

@@ -26,7 +26,7 @@ import { Problem } from "../../ui/problem.js";
 import { Loading } from "../../ui/states.js";
 import { Bytes } from "./bytes.js";
 import { Conflict } from "./conflict.js";
-import { checked, type Draft, draftOf, editable, isChanged, saveOf } from "./draft.js";
+import { buttonsOf, checked, type Doing, type Draft, draftOf, editable, isChanged, saveOf } from "./draft.js";
 import { Facts } from "./facts.js";
 import { useNewer } from "./follow.js";
 
@@ -86,7 +86,7 @@ function Editing({ name, entry, reload }: EditingProps) {
   const [fault, setFault] = useState<JsonFault | undefined>(undefined);
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const [overtaken, setOvertaken] = useState<Overtaken | undefined>(undefined);
-  const [isBusy, setBusy] = useState(false);
+  const [doing, setDoing] = useState<Doing | undefined>(undefined);
   const newer = useNewer(name, draft.base?.cas);
   const changed = isChanged(draft);
 
@@ -104,15 +104,15 @@ function Editing({ name, entry, reload }: EditingProps) {
     }
   }, [newer, changed]);
 
-  const attempt = async (act: () => Promise<void>) => {
-    setBusy(true);
+  const attempt = async (what: Doing, act: () => Promise<void>) => {
+    setDoing(what);
     setError(undefined);
     try {
       await act();
     } catch (error) {
       setError(asError(error));
     }
-    setBusy(false);
+    setDoing(undefined);
   };
   const save = () => {
     const value = checked(draft.text);
@@ -120,7 +120,7 @@ function Editing({ name, entry, reload }: EditingProps) {
       setFault(value);
       return;
     }
-    void attempt(async () => {
+    void attempt("save", async () => {
       const refused = await saved(name, draft, value);
       setOvertaken(refused);
       if (refused === undefined) {
@@ -128,7 +128,13 @@ function Editing({ name, entry, reload }: EditingProps) {
       }
     });
   };
-  const remove = () => void attempt(() => removed(name, draft.base));
+  const remove = async () => {
+    const { base } = draft;
+    const cas = base?.cas;
+    if (base !== undefined && typeof cas === "string" && (await isToBeDeleted(name, base))) {
+      await attempt("delete", () => removed(name, cas));
+    }
+  };
   const format = () => {
     const value = checked(draft.text);
     setFault(value instanceof JsonFault ? value : undefined);
@@ -138,7 +144,7 @@ function Editing({ name, entry, reload }: EditingProps) {
   };
   const discard = () => setDraft({ ...draft, text: draftOf(draft.base, 0).text });
   // A mistake is shown a moment after it was made, or mended. To save looks at the text as it is.
-  const canTry = changed && !isBusy && !isReadOnly.value && draft.base?.cas !== null;
+  const canTry = changed && doing === undefined && !isReadOnly.value && draft.base?.cas !== null;
   useShortcuts([
     { keys: "mod+s", what: "Save", group: "Entry", run: () => canTry && save() },
     { keys: "r", what: "Read again", group: "Entry", run: () => !changed && reload() },
@@ -193,12 +199,12 @@ function Editing({ name, entry, reload }: EditingProps) {
           )}
           <Tools
             draft={draft}
-            isBusy={isBusy}
+            doing={doing}
             canSave={canTry && fault === undefined}
             onSave={save}
             onFormat={format}
             onDiscard={discard}
-            onRemove={remove}
+            onRemove={() => void remove()}
           />
         </div>
         {base !== undefined && <Facts entry={base} />}
@@ -209,7 +215,7 @@ function Editing({ name, entry, reload }: EditingProps) {
 
 interface ToolsProps {
   readonly draft: Draft;
-  readonly isBusy: boolean;
+  readonly doing: Doing | undefined;
   readonly canSave: boolean;
   readonly onSave: () => void;
   readonly onFormat: () => void;
@@ -218,17 +224,18 @@ interface ToolsProps {
 }
 
 /** What can be done with the entry. Bytes can only be deleted. */
-function Tools({ draft, isBusy, canSave, onSave, onFormat, onDiscard, onRemove }: ToolsProps) {
+function Tools({ draft, doing, canSave, onSave, onFormat, onDiscard, onRemove }: ToolsProps) {
   const { base } = draft;
   const isBytes = base?.value instanceof Uint8Array;
   const changed = isChanged(draft);
+  const buttons = buttonsOf(doing, base === undefined);
   return (
     <>
       <div class="toolbar">
         {!isBytes && (
           <>
             <button type="button" class="button primary" disabled={!canSave} onClick={onSave}>
-              {isBusy ? "Saving …" : base === undefined ? "Create" : "Save"}
+              {buttons.save}
             </button>
             <button type="button" class="button" disabled={isReadOnly.value} onClick={onFormat}>
               Format
@@ -242,10 +249,10 @@ function Tools({ draft, isBusy, canSave, onSave, onFormat, onDiscard, onRemove }
           <button
             type="button"
             class="button danger-text push"
-            disabled={isBusy || isReadOnly.value || base.cas === null}
+            disabled={doing !== undefined || isReadOnly.value || base.cas === null}
             onClick={onRemove}
           >
-            Delete
+            {buttons.delete}
           </button>
         )}
       </div>
@@ -295,12 +302,9 @@ async function saved(name: string, draft: Draft, value: Json): Promise<Overtaken
   }
 }
 
-/** Deletes the version that is shown, once that was confirmed. */
-async function removed(name: string, base: StoredEntry | undefined): Promise<void> {
-  if (base === undefined || base.cas === null) {
-    return;
-  }
-  const isSure = await confirm({
+/** Asks whether the version that is shown is to be deleted. */
+function isToBeDeleted(name: string, base: StoredEntry): Promise<boolean> {
+  return confirm({
     title: "Delete this entry?",
     body: (
       <>
@@ -314,8 +318,10 @@ async function removed(name: string, base: StoredEntry | undefined): Promise<voi
     action: "Delete the entry",
     isDangerous: true,
   });
-  if (isSure) {
-    const result = await perform(removeEntry(name, base.cas));
-    notify(`Deleted: ${shownName(name)}, revision ${result.revision}`);
-  }
+}
+
+/** Deletes the version with this cas. */
+async function removed(name: string, cas: string): Promise<void> {
+  const result = await perform(removeEntry(name, cas));
+  notify(`Deleted: ${shownName(name)}, revision ${result.revision}`);
 }
