@@ -143,7 +143,9 @@ class Loader<T> {
 
   async #again(abort: AbortController): Promise<void> {
     if (document.hidden) {
-      this.#timer = setTimeout(() => void this.#again(abort), this.#everyMs);
+      // Whoever comes back to the page should not look at what is old.
+      const { signal } = abort;
+      document.addEventListener("visibilitychange", () => void this.#again(abort), { once: true, signal });
       return;
     }
     await this.#load(abort);

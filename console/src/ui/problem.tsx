@@ -53,6 +53,10 @@ const APPLIED = {
 /** What an error takes. */
 export interface ProblemProps {
   readonly error: QuorateError;
+  /** In place of the detail of the error. */
+  readonly detail?: string | undefined;
+  /** In place of the advice for its code. */
+  readonly advice?: string | undefined;
   /** Tries it again. */
   readonly onRetry?: (() => void) | undefined;
 }
@@ -63,7 +67,7 @@ function isRefusal(error: QuorateError): boolean {
 }
 
 /** An error. */
-export function Problem({ error, onRetry }: ProblemProps) {
+export function Problem({ error, detail, advice, onRetry }: ProblemProps) {
   const user = userName();
   return (
     <section class={`problem ${isRefusal(error) ? "refused" : ""}`} role="alert">
@@ -75,7 +79,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
             : (error.problem?.title ?? "That did not work")}
         </p>
         <p>
-          <Said text={error.detail} />
+          <Said text={detail ?? error.detail} />
         </p>
         <ul class="problem-list">
           {error.errors.map((fault) => (
@@ -85,7 +89,7 @@ export function Problem({ error, onRetry }: ProblemProps) {
           ))}
         </ul>
         <p class="problem-next">
-          {APPLIED[error.applied]} {ADVICE[error.code]}
+          {APPLIED[error.applied]} {advice ?? ADVICE[error.code]}
         </p>
         <dl class="problem-facts">
           <div>

@@ -1,17 +1,20 @@
 /** The cluster: who leads, how the members are, what needs attention and what to do about it. Owns the layout of the place. */
 
-import type { Members, Status } from "quorate";
+import type { Status } from "quorate";
 import { readMembers, readStatus } from "../../api/cluster.js";
 import { origin } from "../../api/connection.js";
 import { useShortcuts } from "../../keyboard/keys.js";
-import { useRequest } from "../../state/page.js";
+import { trouble } from "../../state/cluster.js";
+import { type Source, useRequest } from "../../state/page.js";
 import { bytes, grouped } from "../../text/words.js";
+import { useAge } from "../../ui/clock.js";
 import { CopyButton } from "../../ui/copy-button.js";
 import { Icon } from "../../ui/icon.js";
 import { Meter } from "../../ui/meter.js";
 import { Page } from "../../ui/page.js";
 import { Shown } from "../../ui/states.js";
-import { type Advice, adviceOf, outlookOf } from "./advice.js";
+import { type Advice, adviceOf } from "./advice.js";
+import { type Freshness, type Headline as HeadlineWords, headlineOf, together } from "./freshness.js";
 import { MemberTable } from "./members.js";
 
 /** How often it looks again. */
@@ -21,6 +24,9 @@ const LOOK_EVERY_MS = 2_000;
 export default function ClusterPlace() {
   const status = useRequest(readStatus(), "status", { everyMs: LOOK_EVERY_MS });
   const members = useRequest(readMembers(), "members", { everyMs: LOOK_EVERY_MS });
+  const ofStatus = useFreshness(status);
+  const ofMembers = useFreshness(members);
+  const freshness = members.data === undefined ? ofStatus : together([ofStatus, ofMembers]);
   const reload = () => {
     status.reload();
     members.reload();
@@ -39,7 +45,7 @@ export default function ClusterPlace() {
       <Shown what="the state of the cluster" source={status}>
         {(now) => (
           <>
-            <Headline status={now} members={members.data} />
+            <Headline said={headlineOf(now, members.data, freshness)} status={now} />
             <AdviceList all={adviceOf(now, members.data, origin)} />
           </>
         )}
@@ -47,7 +53,7 @@ export default function ClusterPlace() {
       <section class="block">
         <h2>Members</h2>
         <Shown what="the members" source={members}>
-          {(all) => <MemberTable members={all} onChanged={reload} />}
+          {(all) => <MemberTable members={all} freshness={ofMembers} onChanged={reload} />}
         </Shown>
       </section>
       {status.data !== undefined && <NodeFacts status={status.data} />}
@@ -55,27 +61,22 @@ export default function ClusterPlace() {
   );
 }
 
-function Headline({ status, members }: { readonly status: Status; readonly members: Members | undefined }) {
-  const voters = members?.members.filter((member) => member.role === "voter") ?? [];
-  const healthy = voters.filter((member) => member.healthy).length;
-  const spare = members === undefined ? undefined : healthy - members.needed;
-  const tone =
-    status.leaderId === undefined || (spare ?? 0) < 0
-      ? "bad"
-      : spare === 0 && voters.length > 1
-        ? "warn"
-        : "good";
+/** How old the last good answer is, from then on, and whether it was asked in vain since. */
+function useFreshness(source: Source<unknown>): Freshness {
+  const ageMs = useAge(source.data);
+  return { ageMs, hasFailed: source.error !== undefined || trouble.value !== undefined };
+}
+
+function Headline({ said, status }: { readonly said: HeadlineWords; readonly status: Status }) {
+  const { tone, leader, voters, old } = said;
   return (
     <section class={`headline ${tone}`} aria-label="The cluster in a sentence">
       <p class="headline-text">
         <span class={`dot ${tone}`} aria-hidden="true" />
-        {status.leaderId === undefined ? "No leader" : `Node ${status.leaderId} leads`}
-        {members !== undefined && (
-          <span>
-            , {healthy} of {voters.length} voters heard of, {outlookOf(members)}
-          </span>
-        )}
+        {leader}
+        {voters !== "" && <span>{voters}</span>}
       </p>
+      {old !== undefined && <p class="headline-old">{old}</p>}
       <dl class="facts">
         <Fact name="Term" value={grouped(status.term)} />
         <Fact name="Revision" value={grouped(status.revision)} />

@@ -9,39 +9,54 @@ import { status } from "../../state/cluster.js";
 import { notify } from "../../state/notices.js";
 import { perform } from "../../state/page.js";
 import { isReadOnly } from "../../state/settings.js";
-import { duration, grouped } from "../../text/words.js";
+import { grouped } from "../../text/words.js";
 import { Cell } from "../../ui/cell.js";
 import { confirm } from "../../ui/confirm.js";
 import { Problem } from "../../ui/problem.js";
+import { adviceOnRefusal, type Freshness, heardOf, refusalOf, toneOf, whyItCannotLead } from "./freshness.js";
 
 type Member = Members["members"][number];
 /** Says what is being done at the moment: nothing while a question is open. */
 type Say = (what: string | undefined) => void;
 type Act = (say: Say) => Promise<void>;
 
+/** What went wrong, and the command that asks for the same. */
+interface Failed {
+  readonly error: QuorateError;
+  readonly command: string;
+}
+
 /** The table. */
 export function MemberTable({
   members,
+  freshness,
   onChanged,
 }: {
   readonly members: Members;
+  readonly freshness: Freshness;
   readonly onChanged: () => void;
 }) {
-  const [error, setError] = useState<QuorateError | undefined>(undefined);
+  const [failed, setFailed] = useState<Failed | undefined>(undefined);
   const [busy, setBusy] = useState<string | undefined>(undefined);
-  const attempt = async (act: Act) => {
-    setError(undefined);
+  const attempt = async (command: string, act: Act) => {
+    setFailed(undefined);
     try {
       await act(setBusy);
     } catch (error) {
-      setError(asError(error));
+      setFailed({ error: asError(error), command });
     }
     setBusy(undefined);
     onChanged();
   };
   return (
     <>
-      {error !== undefined && <Problem error={error} />}
+      {failed !== undefined && (
+        <Problem
+          error={failed.error}
+          detail={refusalOf(failed.error.detail)}
+          advice={adviceOnRefusal(failed.error, failed.command)}
+        />
+      )}
       {members.changing && <p class="hint">A change of the members is under way.</p>}
       {busy !== undefined && (
         <p class="hint" role="status">
@@ -76,8 +91,8 @@ export function MemberTable({
                   </span>
                 </Cell>
                 <Cell label="Heard of">
-                  <span class={`dot ${member.healthy ? "good" : "bad"}`} aria-hidden="true" />
-                  {heardOf(member)}
+                  <span class={`dot ${toneOf(member, freshness)}`} aria-hidden="true" />
+                  {heardOf(member, freshness)}
                 </Cell>
                 <Cell label="Behind" isNumber>
                   {member.lag === undefined ? "–" : grouped(member.lag)}
@@ -89,7 +104,12 @@ export function MemberTable({
                   <code>{member.peerAddr}</code>
                 </Cell>
                 <Cell label="" class="row-actions">
-                  <MemberActions member={member} isBusy={busy !== undefined} attempt={attempt} />
+                  <MemberActions
+                    member={member}
+                    whyNot={whyItCannotLead(member, freshness)}
+                    isBusy={busy !== undefined}
+                    attempt={attempt}
+                  />
                 </Cell>
               </tr>
             ))}
@@ -101,33 +121,31 @@ export function MemberTable({
   );
 }
 
-function heardOf(member: Member): string {
-  if (member.leader) {
-    return "leads";
-  }
-  if (member.lastContactMs === undefined) {
-    return member.healthy ? "yes" : "not heard of";
-  }
-  return `${duration(member.lastContactMs)} ago`;
-}
-
 interface ActionsProps {
   readonly member: Member;
+  /** Why it cannot be made the leader. */
+  readonly whyNot: string | undefined;
   readonly isBusy: boolean;
-  readonly attempt: (act: Act) => Promise<void>;
+  readonly attempt: (command: string, act: Act) => Promise<void>;
 }
 
-function MemberActions({ member, isBusy, attempt }: ActionsProps) {
+function MemberActions({ member, whyNot, isBusy, attempt }: ActionsProps) {
   const isOff = isBusy || isReadOnly.value;
-  const change = (verb: MemberVerb) => () => void attempt((say) => changeAfterDryRun(verb, member.id, say));
+  const canBeAsked = member.role === "voter" && !member.leader;
+  const change = (verb: MemberVerb) => () =>
+    void attempt(`quorate member ${verb} ${member.id}`, (say) => changeAfterDryRun(verb, member.id, say));
   return (
     <>
-      {member.role === "voter" && !member.leader && (
+      {canBeAsked && (
         <button
           type="button"
           class="button small"
-          disabled={isOff}
-          onClick={() => void attempt((say) => transfer(member.id, say))}
+          disabled={isOff || whyNot !== undefined}
+          title={whyNot}
+          aria-describedby={whyNot === undefined ? undefined : `why-${member.id}`}
+          onClick={() =>
+            void attempt(`quorate leader transfer ${member.id}`, (say) => transfer(member.id, say))
+          }
         >
           Let it lead
         </button>
@@ -140,6 +158,11 @@ function MemberActions({ member, isBusy, attempt }: ActionsProps) {
       <button type="button" class="button small danger-text" disabled={isOff} onClick={change("remove")}>
         Remove
       </button>
+      {canBeAsked && whyNot !== undefined && (
+        <small class="hint row-why" id={`why-${member.id}`}>
+          {whyNot}
+        </small>
+      )}
     </>
   );
 }
