@@ -8,6 +8,7 @@ import { signal } from "@preact/signals";
 import { type Grant, isQuorateError, type Self } from "quorate";
 import { readSelf } from "../api/cluster.js";
 import { client, useToken } from "../api/connection.js";
+import { behindPrefix } from "../text/named.js";
 
 /** After a question that nobody answered. */
 const ASK_AGAIN_MS = 2_000;
@@ -74,5 +75,7 @@ export function readablePrefixes(): string[] {
   const sorted = [...new Set(prefixes)].sort(
     (one, other) => one.length - other.length || (one < other ? -1 : 1),
   );
-  return sorted.filter((prefix, at) => !sorted.slice(0, at).some((shorter) => prefix.startsWith(shorter)));
+  return sorted.filter(
+    (prefix, at) => !sorted.slice(0, at).some((shorter) => behindPrefix(prefix, shorter) !== undefined),
+  );
 }

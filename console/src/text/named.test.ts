@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { endOfPrefix } from "../api/keys.js";
 import { keyMember, keyWord } from "../api/literals.js";
 import { visible } from "../json/format.js";
-import { isShownIn, nameIn, parameterOf, shownName, shownText, textOfShown } from "./named.js";
+import { behindPrefix, isShownIn, nameIn, parameterOf, shownName, shownText, textOfShown } from "./named.js";
 import { random } from "./random.test-support.js";
 
 test("a key that is no text stands in an address, a body and a command as itself", () => {
@@ -129,6 +129,16 @@ test("a typed name of what is a text is one", () => {
   expect(textOfShown("a\\x5cx41")).toBe("a\\x41");
   expect(textOfShown("a\\xe2\\x80\\x8b")).toBe("a\u200b");
   expect(textOfShown("a\\xff")).toBe("a\\xff");
+});
+
+test("a name begins with a prefix byte by byte", () => {
+  expect(behindPrefix("orders/1", "orders/")).toBe("1");
+  expect(behindPrefix("orders/1", "order/")).toBeUndefined();
+  expect(behindPrefix("\u00fcx", "\udcc3")).toBe("\udcbcx");
+  expect(behindPrefix("\u{1f600}/a", "\udcf0\udc9f\udc98")).toBe("\udc80/a");
+  expect(behindPrefix("a\udcff", "a\udcff")).toBe("");
+  expect(behindPrefix("\u00fc", "\udcc4")).toBeUndefined();
+  expect(behindPrefix("", "\udcc4")).toBeUndefined();
 });
 
 test("what is looked for in names is what is seen of them", () => {

@@ -4,7 +4,7 @@
  * Owns that no two names look alike, and that what is shown is what is taken. The form is that of the command line, `\xff` for a byte.
  */
 
-import { keyOfShown, shownKey } from "quorate";
+import { bytesOfKey, keyOfBytes, keyOfShown, shownKey } from "quorate";
 
 /**
  * What cannot be seen, what looks like the space, and what turns the direction of text: controls, marks, fillers, what no font has.
@@ -37,6 +37,21 @@ export function textOfShown(typed: string): string {
 /** Whether a name has this text in it, as somebody sees the two. */
 export function isShownIn(name: string, typed: string): boolean {
   return shownName(name).toLowerCase().includes(shownText(typed.trim()).toLowerCase());
+}
+
+/**
+ * What is behind a prefix in a name; `undefined` where the name does not begin so. Byte by byte, as nodes compare: a prefix may end within a
+ * character.
+ */
+export function behindPrefix(name: string, prefix: string): string | undefined {
+  if (name.startsWith(prefix)) {
+    return name.slice(prefix.length);
+  }
+  if (!/\p{Surrogate}/u.test(prefix)) {
+    return undefined;
+  }
+  const [bytes, begin] = [bytesOfKey(name), bytesOfKey(prefix)];
+  return begin.every((byte, at) => byte === bytes[at]) ? keyOfBytes(bytes.subarray(begin.length)) : undefined;
 }
 
 /** Parameters that name entries. */

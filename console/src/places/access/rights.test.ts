@@ -16,6 +16,8 @@ describe("a grant", () => {
     expect(may(grants, "write", "orders")).toBe(false);
     expect(may(grants, "write", "orders-old/1")).toBe(false);
     expect(may(grants, "write", "Orders/1")).toBe(false);
+    // The first byte of the character.
+    expect(may([grant("write", "\udcc3")], "write", "ü")).toBe(true);
   });
 
   test.each([

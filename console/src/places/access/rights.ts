@@ -6,6 +6,7 @@
  */
 
 import type { Grant } from "quorate";
+import { behindPrefix } from "../../text/named.js";
 
 /** A permission. */
 export type Permission = Grant["permission"];
@@ -42,7 +43,11 @@ export function reasons(sources: readonly Source[], permission: Permission, name
 
 function allows(grant: Grant, permission: Permission, name: string): boolean {
   const isEnough = grant.permission === "admin" || grant.permission === permission || permission === "read";
-  return isEnough && name.startsWith(grant.prefix);
+  return isEnough && begins(name, grant.prefix);
+}
+
+function begins(name: string, prefix: string): boolean {
+  return behindPrefix(name, prefix) !== undefined;
 }
 
 /** Grants that are near: they allow it elsewhere, or something else here. */
@@ -51,9 +56,7 @@ export function near(sources: readonly Source[], permission: Permission, name: s
     grants
       .filter(
         (grant) =>
-          name.startsWith(grant.prefix) ||
-          allows(grant, permission, grant.prefix) ||
-          grant.prefix.startsWith(name),
+          begins(name, grant.prefix) || allows(grant, permission, grant.prefix) || begins(grant.prefix, name),
       )
       .map((grant) => ({ role, grant })),
   );

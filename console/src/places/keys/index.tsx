@@ -12,7 +12,7 @@ import { identity, readablePrefixes } from "../../state/identity.js";
 import { useRequest } from "../../state/page.js";
 import { addressOf, go, route, setQuery } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
-import { nameIn, shownName } from "../../text/named.js";
+import { behindPrefix, nameIn, shownName } from "../../text/named.js";
 import { counted } from "../../text/words.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName, Said } from "../../ui/key-name.js";
@@ -179,7 +179,7 @@ function above(prefix: string, delimiter: string): string {
 /** Where a token may read only below some prefixes: those, to begin with. */
 function Roots({ prefix }: { readonly prefix: string }) {
   const roots = readablePrefixes();
-  const isAllowed = roots.some((root) => prefix.startsWith(root));
+  const isAllowed = roots.some((root) => behindPrefix(prefix, root) !== undefined);
   const self = identity.value;
   if (self.kind !== "known" || isAllowed || self.self.user === undefined) {
     return null;

@@ -42,6 +42,19 @@ test("a part costs one request, whatever is in it", async () => {
   expect(asked).toEqual(["", "many0"]);
 });
 
+test("a prefix may end within a character", () => {
+  const page = { keys: ["ü", "ü/a", "ü/b", "\u{e0}/c"], hasMore: false };
+  expect(levelOf("\udcc3", "/", page).nodes).toEqual([
+    { kind: "entry", key: "ü", name: "\udcbc" },
+    { kind: "part", key: "ü/", name: "\udcbc/" },
+    { kind: "part", key: "à/", name: "\udca0/" },
+  ]);
+  const smile = { keys: ["\u{1f600}/a"], hasMore: false };
+  expect(levelOf("\udcf0\udc9f\udc98", "/", smile).nodes).toEqual([
+    { kind: "part", key: "\u{1f600}/", name: "\udc80/" },
+  ]);
+});
+
 test("the end of a prefix is behind all keys that begin so", () => {
   expect(endOfPrefix("orders/")).toBe("orders0");
   expect(endOfPrefix("a\u{10ffff}")).toBe("b");

@@ -6,6 +6,7 @@
  */
 
 import { endOfPrefix } from "../../api/keys.js";
+import { behindPrefix } from "../../text/named.js";
 
 /** Something on a level: an entry, or a part that has entries below it. */
 export interface Node {
@@ -44,12 +45,14 @@ export function levelOf(prefix: string, delimiter: string, page: KeyPage): Level
 }
 
 function nodeOf(prefix: string, delimiter: string, key: string): Node {
-  const at = delimiter === "" ? -1 : key.indexOf(delimiter, prefix.length);
+  const rest = behindPrefix(key, prefix) ?? key;
+  const at = delimiter === "" ? -1 : rest.indexOf(delimiter);
   if (at < 0) {
-    return { kind: "entry", key, name: key.slice(prefix.length) };
+    return { kind: "entry", key, name: rest };
   }
-  const part = key.slice(0, at + delimiter.length);
-  return { kind: "part", key: part, name: part.slice(prefix.length) };
+  const name = rest.slice(0, at + delimiter.length);
+  // What is behind the part is the same text in both, also where the prefix ends within a character.
+  return { kind: "part", key: key.slice(0, key.length - (rest.length - name.length)), name };
 }
 
 /** The first key that can come behind this one and all that is below it. */
