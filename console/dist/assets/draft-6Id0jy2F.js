@@ -1,3 +1,0 @@
-import{Dn as e,On as t,Sn as n,Tn as r,ht as i,wn as a}from"./shared-CpRH6JZ3.js";var o=`{
-  
-}`;function s(e,t){let r=e?.value instanceof n?e.value.pretty:``;return{base:e,readAt:t,before:r,text:e===void 0?o:r}}function c({base:e,before:t,text:n}){return e===void 0?n!==o:n!==t}function l(n){try{return t(n)}catch(t){if(t instanceof e)return t;throw t}}function u(e,{base:t,readAt:a},o,s){return i(e,new n(r(o)),d(t,s-a))}function d(e,t){if(e===void 0)return{cas:void 0};let n=e.ttlMs===void 0?0:Math.max(1,Math.round(e.ttlMs-t));return{cas:e.cas??``,ttlMs:n,session:e.session}}function f(e){return a(e)}export{d as a,c as i,s as n,u as o,f as r,l as t};
