@@ -777,7 +777,7 @@ mod tests {
             let start = format!(r#"{{"user":"app","permission":"write","{field}_base64":"/w==","#);
             as_written::<AccessCheckAnswer>(&format!(r#"{start}"allowed":true,"access_revision":"18"}}"#));
         }
-        let refusal = r#"{"type":"/errors/quota_exceeded","title":"Beyond a quota","status":507,"detail":"full","code":"quota_exceeded","applied":"no","retry":"never","quota":{"prefix_base64":"/w==","counts":"entries","bound":1,"used":1}}"#;
+        let refusal = r#"{"type":"/errors/quota_exceeded","title":"Beyond a quota","status":507,"detail":"full","code":"quota_exceeded","applied":"no","retry":"never","request_id":"r","quota":{"prefix_base64":"/w==","counts":"entries","bound":1,"used":1}}"#;
         let problem: Problem = serde_json::from_str(refusal).expect(refusal);
         assert_eq!(problem.quota.and_then(|quota| quota.prefix), Some(Name::from(b"\xff")));
         let line: ExportLine<'_> = serde_json::from_str(r#"{"key_base64":"/w==","value":[1]}"#).expect("a line");

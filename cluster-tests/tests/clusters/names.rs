@@ -40,7 +40,7 @@ async fn filled() -> Cluster {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_changes_many_takes_each_key_for_itself() {
-    let cluster = filled().await;
+    let mut cluster = filled().await;
     let quota = Request::new("PUT", "/v1/quotas/prefixes/e%2F%FE").json(r#"{"entries":1}"#);
     quota.send(cluster.client_address(2)).await.expect("the node answers").expect_success();
     eventually("the quota is about the one entry below its bytes", PATIENCE, async || {
@@ -69,4 +69,27 @@ async fn what_changes_many_takes_each_key_for_itself() {
         assert_eq!(keys(&found["entries"]), left, "{found}");
     }
     cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_is_about_the_keys_that_it_names() {
+    let cluster = filled().await;
+    let of = |key: &[u8]| STANDARD.encode(key);
+    let mut txn = json!({
+        "if": [{"key_base64": of(KEYS[2]), "exists": true}],
+        "then": [{"op": "get", "key_base64": of(KEYS[2])}, {"op": "remove", "key_base64": of(KEYS[3])}],
+    });
+    let done = post(&cluster, 2, "/v1/txn", txn.clone()).await;
+    assert_eq!(done["results"][0]["entry"]["key_base64"], json!(of(KEYS[2])), "{done}");
+    assert_eq!(done["results"][1]["key_base64"], json!(of(KEYS[3])), "{done}");
+    txn["if"][0]["exists"] = false.into();
+    txn["then"] = json!([]);
+    let unmet = post(&cluster, 3, "/v1/txn", txn).await;
+    assert_eq!(
+        (&unmet["succeeded"], &unmet["failed"][0]["key_base64"]),
+        (&json!(false), &json!(of(KEYS[2]))),
+        "{unmet}"
+    );
+    let left = post(&cluster, 1, "/v1/find", json!({"prefix": "e/", "limit": 10})).await;
+    assert_eq!(keys(&left["entries"]), [KEYS[0], KEYS[1], KEYS[2]].map(shown), "{left}");
 }

@@ -127,7 +127,7 @@ fn cases() -> Vec<Case<'static>> {
             bad("/cron"),
         ),
         case("patch is no object", ("PATCH", "/v1/kv/k"), &[JSON], "[1]", bad("")),
-        case("unknown parameter", ("PUT", "/v1/kv/k?ttl=1"), &[JSON], "1", (UnknownField, "query:ttl")),
+        case("unknown parameter", ("PUT", "/v1/kv/k?expires=1"), &[JSON], "1", (UnknownField, "query:expires")),
         case("parameter twice", ("PUT", "/v1/kv/k?prev&prev"), &[JSON], "1", bad("query:prev")),
         case("ttl is no number", ("PUT", "/v1/kv/k?ttl_ms=-1"), &[JSON], "1", bad("query:ttl_ms")),
         case("ttl kept and given", ("PUT", "/v1/kv/k?ttl_ms=5&ttl=keep"), &[JSON], "1", bad("query:ttl")),

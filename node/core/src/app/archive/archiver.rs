@@ -325,9 +325,9 @@ impl Archiver {
     fn base_where_due(&mut self, applied: &AppliedState) {
         let Some(known) = &self.known else { return };
         let every = millis(self.settings.base_every);
-        // By the log's clock, which a base is of. One that was made while it was ahead would put the next one off for as long.
-        let is_old =
-            |base: BaseName| is_of_before(base.wall, applied.wall) || applied.wall.saturating_sub(base.wall) >= every;
+        // By the cluster's clock, which a base is of. One that was made while that was ahead would put the next one off for as long.
+        let now = self.app.wall_now();
+        let is_old = |base: BaseName| is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
         let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
