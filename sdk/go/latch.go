@@ -36,13 +36,19 @@ func (o *BarrierOptions) wait() time.Duration {
 }
 
 // EnterBarrier enters, and waits until so many sessions are in it: all of them say the same number. When the time is over before, it is left
-// again, and the answer says `waiting`; so it is when the context ends. Fails with [ErrLocked] while those who opened it have not all left.
+// again, and the answer says `waiting`; so it is when the context ends. Fails with [ErrLocked] while those who opened it have not all left, and
+// with [ErrInvalidArgument] at once where this session waits at it already.
 func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, options *BarrierOptions) (*api.BarrierAnswer, error) {
 	b := &barrier{session: s, name: name, parties: parties, until: time.Now().Add(options.wait())}
 	path, err := barrierPath(name, "")
 	if err != nil {
 		return nil, err
 	}
+	if !s.take(path) {
+		return nil, invalid("this session waits at the barrier `%s` already: wait with another session", name)
+	}
+	// Once what is to be left is being left: who enters before that would be taken along.
+	defer s.untake(path)
 	if err := s.left(ctx, path); err != nil {
 		return nil, err
 	}

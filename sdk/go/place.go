@@ -113,10 +113,11 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err == nil {
 		return &held{session: s, queue: q, place: place, token: token}, nil
 	}
-	s.untake(place)
 	if !leavesNothing(err) {
 		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
 	}
+	// Only now: another handle would not wait for what is given up, and have its own place taken back.
+	s.untake(place)
 	return nil, err
 }
 

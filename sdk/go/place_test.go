@@ -1,0 +1,200 @@
+package quorate
+
+// Tests of places in queues: who takes one back, and when another handle may have it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeLocks are locks that somebody else has until they are freed.
+type fakeLocks struct {
+	mu     sync.Mutex
+	tokens uint64
+	free   map[string]bool
+	// held are the tokens of our session.
+	held map[string]uint64
+	// answered are the answers by request id.
+	answered map[string]string
+}
+
+func newFakeLocks() *fakeLocks {
+	return &fakeLocks{free: map[string]bool{}, held: map[string]uint64{}, answered: map[string]string{}}
+}
+
+func (f *fakeLocks) release(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.free[name] = true
+}
+
+func (f *fakeLocks) token(name string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held[name]
+}
+
+// acquire answers at once; a wait is cut short.
+func (f *fakeLocks) acquire(name, id string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if told, ok := f.answered[id]; ok {
+		return told
+	}
+	if f.held[name] == 0 && f.free[name] {
+		f.tokens++
+		f.held[name] = f.tokens
+	}
+	told := fmt.Sprintf(`{"lock":%q,"state":"waiting","place":"3","session":"1","mode":"exclusive","revision":"1","index":1}`, name)
+	if token := f.held[name]; token > 0 {
+		told = fmt.Sprintf(`{"lock":%q,"state":"held","token":"%d","session":"1","mode":"exclusive","revision":"1","index":1}`, name, token)
+	}
+	f.answered[id] = told
+	return told
+}
+
+func (f *fakeLocks) handler() func(int, http.ResponseWriter, *http.Request) {
+	base := sessions(600_000, renewedAll)
+	return func(n int, w http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(r.URL.Path, "/")
+		switch parts[len(parts)-1] {
+		case "acquire":
+			say(w, 200, f.acquire(parts[3], r.Header.Get("Idempotency-Key")))
+		case "release":
+			f.mu.Lock()
+			f.held[parts[3]] = 0
+			f.mu.Unlock()
+			say(w, 200, fmt.Sprintf(`{"lock":%q,"released":true,"revision":"1","index":1}`, parts[3]))
+		default:
+			base(n, w, r)
+		}
+	}
+}
+
+// renewedAll renews whatever it is asked to.
+func renewedAll(_ int, w http.ResponseWriter, _ *http.Request) {
+	say(w, 200, `{"sessions":[{"session":"1","expires_in_ms":1,"renew_in_ms":1,"ttl_ms":1}],"revision":"1","index":1}`)
+}
+
+// TestAPlaceThatIsGivenUpIsNobodyElsesMeanwhile: one waits with a context that ends as the lock gets free, others ask for it on the same session
+// all the time. Whoever gets it has it: what the first gives up is not theirs.
+func TestAPlaceThatIsGivenUpIsNobodyElsesMeanwhile(t *testing.T) {
+	locks := newFakeLocks()
+	s, err := clientOf(t, Options{}, newFake(t, locks.handler())).NewSession(soon(t, time.Minute), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 60 {
+		name := fmt.Sprintf("l%d", round)
+		lock := raceForAPlace(t, s, locks, name)
+		// Until what is given up in the background is.
+		if err := s.left(soon(t, 10*time.Second), lock.held.place); err != nil {
+			t.Fatal(err)
+		}
+		if token, err := lock.Token(); err != nil || token != locks.token(name) {
+			t.Fatalf("round %d: holds it by %d, %v; the cluster says %d", round, token, err, locks.token(name))
+		}
+	}
+}
+
+// raceForAPlace gives the lock that one of those got who asked again and again.
+func raceForAPlace(t *testing.T, s *Session, locks *fakeLocks, name string) *Lock {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var waits, all sync.WaitGroup
+	waits.Add(1)
+	all.Add(1)
+	go func() {
+		defer all.Done()
+		go waits.Done()
+		if lock, err := s.Lock(ctx, name, nil); err == nil {
+			t.Errorf("the first got it: %+v", lock)
+		}
+	}()
+	waits.Wait()
+	got := make(chan *Lock, 4)
+	isOver := make(chan struct{})
+	for range cap(got) {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for {
+				lock, err := s.Lock(context.Background(), name, nil)
+				if err == nil {
+					got <- lock
+					return
+				}
+				if !errors.Is(err, ErrInvalidArgument) {
+					t.Errorf("%v", err)
+					return
+				}
+				select {
+				case <-isOver:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		}()
+	}
+	cancel()
+	locks.release(name)
+	lock := <-got
+	close(isOver)
+	all.Wait()
+	return lock
+}
+
+// TestASessionEntersABarrierOnce: what the first gives up would be the place of the second.
+func TestASessionEntersABarrierOnce(t *testing.T) {
+	waits, left := make(chan struct{}, 1), make(chan struct{}, 100)
+	base := sessions(600_000, renewedAll)
+	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		answer := `{"barrier":"b","entered":1,"parties":2,"state":%q,"revision":"1","index":1}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/enter"):
+			select {
+			case waits <- struct{}{}:
+				<-r.Context().Done()
+			default:
+				say(w, 202, fmt.Sprintf(answer, "waiting"))
+			}
+		case strings.HasSuffix(r.URL.Path, "/leave"):
+			say(w, 200, fmt.Sprintf(answer, "empty"))
+			left <- struct{}{}
+		default:
+			base(n, w, r)
+		}
+	})
+	s, err := clientOf(t, Options{AttemptTimeout: time.Minute}, f).NewSession(soon(t, 5*time.Second), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.EnterBarrier(ctx, "b", 2, nil)
+		ended <- err
+	}()
+	<-waits
+	waits <- struct{}{}
+	if _, err := s.EnterBarrier(soon(t, 5*time.Second), "b", 2, nil); !errors.Is(err, ErrInvalidArgument) {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	<-left
+	if still, err := s.EnterBarrier(soon(t, 5*time.Second), "b", 2, &BarrierOptions{Wait: time.Millisecond}); err != nil || still.Entered != 1 {
+		t.Errorf("it may enter again: %+v, %v", still, err)
+	}
+}
