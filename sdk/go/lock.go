@@ -67,7 +67,8 @@ func (l *Lock) Name() string { return l.held.queue.name }
 // Session that holds it.
 func (l *Lock) Session() *Session { return l.held.session }
 
-// Token is the fencing token. Fails with [ErrSessionSuspect] or [ErrSessionExpired] unless the lock is certainly held at this moment.
+// Token is the fencing token. Fails unless the lock is certainly held at this moment: with [ErrSessionSuspect] or [ErrSessionExpired], and with
+// [ErrNotLockHolder] once Unlock was called, whatever came of that.
 func (l *Lock) Token() (uint64, error) { return l.held.certainToken() }
 
 // Guard is for writes that are applied only while the lock is held, which the cluster decides when it applies them.
@@ -76,7 +77,8 @@ func (l *Lock) Guard() api.Guard { return api.Guard{Lock: l.held.queue.name, Tok
 // Done is closed once the lock is lost with its session.
 func (l *Lock) Done() <-chan struct{} { return l.held.session.done }
 
-// Unlock gives it up; the next in the queue has it at once. Fails with [ErrNotLockHolder] if it was lost before.
+// Unlock gives it up; the next in the queue has it at once. Fails with [ErrNotLockHolder] if it was lost before. After any other error it is given
+// up in the background as long as the session lives; called again, Unlock tells whether that is done.
 func (l *Lock) Unlock(ctx context.Context) error { return l.held.giveUp(ctx) }
 
 // LockInfo says who holds a lock, and who waits for it.
@@ -145,8 +147,8 @@ func (l *Leadership) Name() string { return l.held.queue.name }
 // Session that leads.
 func (l *Leadership) Session() *Session { return l.held.session }
 
-// Term is a fencing token, greater than that of every leader before. Fails with [ErrSessionSuspect] or [ErrSessionExpired] unless we certainly
-// lead at this moment.
+// Term is a fencing token, greater than that of every leader before. Fails unless we certainly lead at this moment: with [ErrSessionSuspect] or
+// [ErrSessionExpired], and with [ErrNotLockHolder] once Resign was called, whatever came of that.
 func (l *Leadership) Term() (uint64, error) { return l.held.certainToken() }
 
 // Guard is for writes that are applied only while we lead, which the cluster decides when it applies them.
@@ -157,8 +159,11 @@ func (l *Leadership) Guard() api.Guard {
 // Done is closed once the leadership is lost with its session.
 func (l *Leadership) Done() <-chan struct{} { return l.held.session.done }
 
-// Proclaim says something else of ourselves. Fails with [ErrNotLockHolder] if we do not lead any more.
+// Proclaim says something else of ourselves. Fails with [ErrNotLockHolder] if we do not lead any more, or began to resign.
 func (l *Leadership) Proclaim(ctx context.Context, value any) (*api.ProclaimAnswer, error) {
+	if err := l.held.errIfLeft(); err != nil {
+		return nil, err
+	}
 	text, bytes, err := valueOf(value)
 	if err != nil {
 		return nil, err
@@ -174,7 +179,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value any) (*api.ProclaimAnsw
 	return fetch[api.ProclaimAnswer](ctx, l.held.session.c, writeCall(http.MethodPost, path, "", body))
 }
 
-// Resign gives it up; the next candidate leads at once. Fails with [ErrNotLockHolder] if it was lost before.
+// Resign gives it up; the next candidate leads at once. Fails as [Lock.Unlock] does.
 func (l *Leadership) Resign(ctx context.Context) error { return l.held.giveUp(ctx) }
 
 // Election says who leads, and who stands.

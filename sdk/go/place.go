@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"quorate.dev/go/api"
@@ -25,6 +25,9 @@ const (
 	// placeAttemptMin: a node that is silent for so long is left for another, unless a sixth of the session's time to live is longer.
 	placeAttemptMin = 250 * time.Millisecond
 	placeAttemptMax = 3 * time.Second
+	// Pauses before a place that could not be given up is given up again.
+	leavePauseMin = 50 * time.Millisecond
+	leavePauseMax = 5 * time.Second
 	// pollBeyond: at the end of a wait the node is to say so, not to send us back once more.
 	pollBeyond = time.Second
 )
@@ -84,8 +87,10 @@ type held struct {
 	place   string
 	token   uint64
 
-	// once it is given up, another handle can have the place.
-	once sync.Once
+	// isLeft: giving it up was begun. Nothing is certain of it any more.
+	isLeft atomic.Bool
+	// isOpen: giving it up was asked for, and the answer did not say that it is.
+	isOpen atomic.Bool
 }
 
 // takePlace waits for a place until it holds.
@@ -242,48 +247,94 @@ type leaving struct {
 	asked *call
 }
 
-// takeBack works in the background. If it reaches no node, the end of the session takes it back.
+// takeBack works in the background, until that is decided, or the session is over, which takes it back too.
 func (l *leaving) takeBack(release func() (*call, error)) {
 	if l.session.Loss() != "" {
 		return
 	}
+	asked := l.asked
 	l.session.giveUp(l.place, func(ctx context.Context) {
-		if l.asked != nil {
-			if _, err := l.session.c.send(ctx, l.asked); errors.Is(err, ErrUnavailable) {
+		for pause := leavePauseMin; ; pause = min(2*pause, leavePauseMax) {
+			var err error
+			if asked != nil {
+				if _, err = l.session.c.send(ctx, asked); !isUndecided(err) {
+					asked = nil
+				}
+			}
+			if asked == nil {
+				err = l.giveUp(ctx, release)
+			}
+			if err == nil {
+				return
+			}
+			if !isUndecided(err) || sleep(ctx, pause) != nil {
 				l.session.c.options.log("a place in a queue is left to the end of its session", "place", l.place, "error", err)
 				return
 			}
 		}
-		wanted, err := release()
-		if err == nil {
-			_, err = l.session.c.send(ctx, wanted)
-		}
-		if err != nil {
-			l.session.c.options.log("a place in a queue is left to the end of its session", "place", l.place, "error", err)
-		}
 	})
+}
+
+func (l *leaving) giveUp(ctx context.Context, release func() (*call, error)) error {
+	wanted, err := release()
+	if err == nil {
+		_, err = l.session.c.send(ctx, wanted)
+	}
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// isUndecided: no node has said what became of it, though one may.
+func isUndecided(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrProtocol)
+}
+
+// isGone: there is nothing to be given up.
+func isGone(err error) bool {
+	return errors.Is(err, ErrNotLockHolder) || errors.Is(err, ErrSessionExpired)
 }
 
 // certainToken is the token, while it certainly holds.
 func (h *held) certainToken() (uint64, error) {
+	if err := h.errIfLeft(); err != nil {
+		return 0, err
+	}
 	if err := h.session.Err(); err != nil {
 		return 0, err
 	}
 	return h.token, nil
 }
 
-// giveUp gives it up. With an error it may not have been, which is then done in the background.
-func (h *held) giveUp(ctx context.Context) error {
-	wanted, err := h.queue.release(h.token, "")
-	if err != nil {
-		return err
+// errIfLeft is nil unless giving it up was begun.
+func (h *held) errIfLeft() error {
+	if h.isLeft.Load() {
+		return localError(api.ErrorCodeNotLockHolder, nil, "`%s` is not certainly held any more: giving it up was begun", h.queue.name)
 	}
-	_, err = h.session.c.send(ctx, wanted)
-	h.once.Do(func() {
-		if errors.Is(err, ErrUnavailable) {
-			(&leaving{session: h.session, place: h.place}).takeBack(func() (*call, error) { return h.queue.release(h.token, "") })
+	return nil
+}
+
+// giveUp gives it up. Where the answer does not say that it is, that goes on in the background, and it may be asked for again: what is not held
+// by then was given up.
+func (h *held) giveUp(ctx context.Context) error {
+	isFirst := h.isLeft.CompareAndSwap(false, true)
+	release := func() (*call, error) { return h.queue.release(h.token, "") }
+	wanted, err := release()
+	if err == nil {
+		_, err = h.session.c.send(ctx, wanted)
+	}
+	if isGone(err) && h.isOpen.Load() {
+		err = nil
+	}
+	isOpen := err != nil && !isGone(err)
+	h.isOpen.Store(isOpen)
+	if isFirst {
+		if isOpen {
+			(&leaving{session: h.session, place: h.place}).takeBack(release)
 		}
+		// Only now: who asks next waits for that.
 		h.session.untake(h.place)
-	})
+	}
 	return err
 }

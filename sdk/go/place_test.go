@@ -10,8 +10,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"quorate.dev/go/api"
 )
 
 // fakeLocks are locks that somebody else has until they are freed.
@@ -116,7 +119,10 @@ func raceForAPlace(t *testing.T, s *Session, locks *fakeLocks, name string) *Loc
 		defer all.Done()
 		go waits.Done()
 		if lock, err := s.Lock(ctx, name, nil); err == nil {
-			t.Errorf("the first got it: %+v", lock)
+			// It was granted before the end of the context was noticed.
+			if err := lock.Unlock(context.Background()); err != nil {
+				t.Error(err)
+			}
 		}
 	}()
 	waits.Wait()
@@ -196,5 +202,155 @@ func TestASessionEntersABarrierOnce(t *testing.T) {
 	<-left
 	if still, err := s.EnterBarrier(soon(t, 5*time.Second), "b", 2, &BarrierOptions{Wait: time.Millisecond}); err != nil || still.Entered != 1 {
 		t.Errorf("it may enter again: %+v, %v", still, err)
+	}
+}
+
+// heldBy gives a lock, and a leadership, of a fake that answers what is given up as told.
+func heldBy(t *testing.T, giveUp func(n int, w http.ResponseWriter, r *http.Request)) (*Lock, *Leadership, *fake) {
+	t.Helper()
+	base := sessions(600_000, renewedAll)
+	var asked atomic.Int64
+	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		switch parts := strings.Split(r.URL.Path, "/"); parts[len(parts)-1] {
+		case "acquire":
+			say(w, 200, `{"lock":"l","state":"held","token":"7","session":"1","mode":"exclusive","revision":"1","index":1}`)
+		case "campaign":
+			say(w, 200, `{"election":"e","state":"leader","term":"7","session":"1","revision":"1","index":1}`)
+		case "release", "resign":
+			giveUp(int(asked.Add(1)), w, r)
+		default:
+			base(n, w, r)
+		}
+	})
+	ctx := soon(t, 10*time.Second)
+	s, err := clientOf(t, Options{Timeout: 300 * time.Millisecond, Retry: RetryPolicy{AttemptsMax: 1}}, f).NewSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := s.Lock(ctx, "l", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leads, err := s.Campaign(ctx, "e", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock, leads, f
+}
+
+const releasedText = `{"lock":"l","election":"e","released":true,"resigned":true,"revision":"1","index":1}`
+
+func notHolder(w http.ResponseWriter) {
+	refuse(w, 409, api.ErrorCodeNotLockHolder, api.RetryNever, `,"index":4`)
+}
+
+func TestNothingIsCertainOfALockOnceGivingItUpWasBegun(t *testing.T) {
+	for what, answer := range map[string]func(int, http.ResponseWriter, *http.Request){
+		"released": func(_ int, w http.ResponseWriter, _ *http.Request) { say(w, 200, releasedText) },
+		"not ours": func(_ int, w http.ResponseWriter, _ *http.Request) { notHolder(w) },
+		"forbidden": func(_ int, w http.ResponseWriter, _ *http.Request) {
+			refuse(w, 403, api.ErrorCodePermissionDenied, api.RetryNever, "")
+		},
+		"unknown": func(_ int, w http.ResponseWriter, _ *http.Request) { lose(w) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			lock, leads, _ := heldBy(t, answer)
+			for _, certain := range []func() (uint64, error){lock.Token, leads.Term} {
+				if token, err := certain(); err != nil || token != 7 {
+					t.Errorf("it is held: %d, %v", token, err)
+				}
+			}
+			ctx := soon(t, 5*time.Second)
+			_, _ = lock.Unlock(ctx), leads.Resign(ctx)
+			for _, certain := range []func() (uint64, error){lock.Token, leads.Term} {
+				if token, err := certain(); !errors.Is(err, ErrNotLockHolder) {
+					t.Errorf("a token is handed out: %d, %v", token, err)
+				}
+			}
+			if _, err := leads.Proclaim(ctx, 1); !errors.Is(err, ErrNotLockHolder) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestNoTokenIsGivenWhileTheReleaseIsOnItsWay(t *testing.T) {
+	isAsked, goOn := make(chan struct{}), make(chan struct{})
+	lock, _, _ := heldBy(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		close(isAsked)
+		<-goOn
+		say(w, 200, releasedText)
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- lock.Unlock(soon(t, 5*time.Second)) }()
+	<-isAsked
+	if token, err := lock.Token(); !errors.Is(err, ErrNotLockHolder) {
+		t.Errorf("%d, %v", token, err)
+	}
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReleaseOfUnknownFateCanBeAskedForAgain(t *testing.T) {
+	lock, _, _ := heldBy(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			// It took effect, and nobody heard.
+			say(w, 504, `{"type":"/errors/x","title":"t","status":504,"detail":"d","code":"timeout","applied":"unknown","retry":"same_request_id"}`)
+			return
+		}
+		notHolder(w)
+	})
+	ctx := soon(t, 5*time.Second)
+	if err := lock.Unlock(ctx); !errors.Is(err, ErrUnknownOutcome) {
+		t.Errorf("%v", err)
+	}
+	if err := lock.Unlock(ctx); err != nil {
+		t.Errorf("it is given up: %v", err)
+	}
+	lost, _, _ := heldBy(t, func(_ int, w http.ResponseWriter, _ *http.Request) { notHolder(w) })
+	for range 2 {
+		if err := lost.Unlock(ctx); !errors.Is(err, ErrNotLockHolder) {
+			t.Errorf("it was lost before: %v", err)
+		}
+	}
+}
+
+// TestWhatCannotBeGivenUpIsGivenUpInTheBackground: as long as the session lives, whatever the first answer was.
+func TestWhatCannotBeGivenUpIsGivenUpInTheBackground(t *testing.T) {
+	for what, first := range map[string]func(http.ResponseWriter){
+		"forbidden":  func(w http.ResponseWriter) { refuse(w, 403, api.ErrorCodePermissionDenied, api.RetryNever, "") },
+		"no node":    func(w http.ResponseWriter) { say(w, 404, "<html>") },
+		"overloaded": func(w http.ResponseWriter) { refuse(w, 429, api.ErrorCodeTooManyRequests, api.RetrySameRequestID, "") },
+		"lost":       lose,
+	} {
+		t.Run(what, func(t *testing.T) {
+			released := make(chan struct{}, 100)
+			lock, _, _ := heldBy(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+				// Also beyond the time of one call.
+				if n == 1 || (what != "forbidden" && n < 4) {
+					first(w)
+					return
+				}
+				say(w, 200, releasedText)
+				released <- struct{}{}
+			})
+			if err := lock.Unlock(soon(t, 5*time.Second)); err == nil {
+				t.Error("it was not given up")
+			}
+			select {
+			case <-released:
+			case <-time.After(5 * time.Second):
+				t.Fatal("it stays held as long as the session lives")
+			}
+			again, err := lock.Session().Lock(soon(t, 5*time.Second), "l", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := again.Token(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -250,13 +250,13 @@ func (s *Session) untake(place string) {
 	delete(s.taken, place)
 }
 
-// giveUp gives up a place in the background.
+// giveUp gives up a place in the background, for as long as the session lives.
 func (s *Session) giveUp(place string, work func(context.Context)) {
 	s.mu.Lock()
 	s.leaving[place]++
 	s.mu.Unlock()
 	go func() {
-		ctx, cancel := context.WithTimeout(s.c.roots, s.c.options.Timeout)
+		ctx, cancel := s.Context(s.c.roots)
 		defer cancel()
 		work(ctx)
 		s.mu.Lock()
