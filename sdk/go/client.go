@@ -100,6 +100,8 @@ type Client struct {
 	roots context.Context
 	stop  context.CancelFunc
 
+	clock clock
+
 	mu        sync.Mutex
 	endpoints *endpoints
 }
@@ -120,7 +122,7 @@ func New(nodes string, options *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{options: settings, transport: newTransport(parsed, credentials), renewals: newRenewals()}
+	c := &Client{options: settings, transport: newTransport(parsed, credentials), renewals: newRenewals(), clock: machineClock}
 	c.roots, c.stop = context.WithCancel(context.Background())
 	c.endpoints = newEndpoints(len(parsed), rand.IntN(1<<16))
 	isClear := !c.transport.othersTLS
@@ -305,20 +307,20 @@ func (t *trip) gaveUp(last *failure, isOpen bool, cause error) error {
 }
 
 // deadline of a call: that of the context, else the client's own; of a write at most so long that nodes remember it.
-func (c *Client) deadline(ctx context.Context, wanted *call) time.Time {
-	now := time.Now()
-	timeout := c.options.Timeout
+func (c *Client) deadline(ctx context.Context, wanted *call) limit {
+	left := c.options.Timeout + wanted.hold
 	if wanted.timeout > 0 {
-		timeout = wanted.timeout
+		left = wanted.timeout + wanted.hold
 	}
-	until := now.Add(timeout + wanted.hold)
-	if own, ok := ctx.Deadline(); ok && (wanted.timeout == 0 || own.Before(until)) {
-		until = own
+	if at, ok := ctx.Deadline(); ok {
+		if own := at.Sub(c.clock.monotonic()); wanted.timeout == 0 || own < left {
+			left = own
+		}
 	}
-	if longest := now.Add(writePatienceMax + wanted.hold); wanted.intent == intentWrite && until.After(longest) {
-		until = longest
+	if wanted.intent == intentWrite {
+		left = min(left, writePatienceMax+wanted.hold)
 	}
-	return until
+	return c.clock.after(left)
 }
 
 // send makes the call: attempts it until it is decided or its time is up.
@@ -334,7 +336,7 @@ func (c *Client) send(ctx context.Context, wanted *call) (*reply, error) {
 		if wanted.attempt > 0 {
 			budget = wanted.attempt
 		}
-		got, last, generation := c.transport.send(ctx, c.transport.node(place), wanted, min(max(time.Until(until), 0), budget+wanted.hold))
+		got, last, generation := c.transport.send(ctx, c.transport.node(place), wanted, min(max(until.left(), 0), budget+wanted.hold))
 		if last == nil {
 			var problem *api.Problem
 			problem, last = c.judge(place, wanted, got)
@@ -374,15 +376,15 @@ func (t *trip) nonsense(last *failure) error {
 }
 
 // rest counts the failure and waits before the next attempt; an error ends the call.
-func (t *trip) rest(ctx context.Context, place int, last *failure, until time.Time) error {
+func (t *trip) rest(ctx context.Context, place int, last *failure, until limit) error {
 	pause, again := t.onFailure(place, last)
 	if err := ctx.Err(); err != nil {
 		return t.gaveUp(last, t.attempts.isOpen, context.Cause(ctx))
 	}
-	if !again || pause >= time.Until(until) {
+	if !again {
 		return t.gaveUp(last, t.attempts.isOpen, nil)
 	}
-	if err := sleep(ctx, pause); err != nil {
+	if isInTime, err := until.sleep(ctx, pause); err != nil || !isInTime {
 		return t.gaveUp(last, t.attempts.isOpen, err)
 	}
 	return nil
@@ -416,14 +418,11 @@ func (c *Client) judge(place int, wanted *call, got *answer) (*api.Problem, *fai
 
 // openStream opens an answer of this content type that is taken as it comes: tries one node after the other until one has it, refuses for
 // good, or the time is up; a zero time is never.
-func (c *Client) openStream(ctx context.Context, wanted *call, kind string, until time.Time) (int, *stream, error) {
+func (c *Client) openStream(ctx context.Context, wanted *call, kind string, until limit) (int, *stream, error) {
 	way := &trip{c: c, call: wanted, failed: none}
 	for {
 		place := way.pick()
-		budget := c.options.AttemptTimeout
-		if !until.IsZero() {
-			budget = min(max(time.Until(until), 0), budget)
-		}
+		budget := min(max(until.left(), 0), c.options.AttemptTimeout)
 		opened, got, last, generation := c.transport.open(ctx, c.transport.node(place), wanted, kind, budget)
 		if opened != nil {
 			c.learn(place, hintOf(opened.header))
@@ -451,8 +450,8 @@ func (c *Client) openStream(ctx context.Context, wanted *call, kind string, unti
 }
 
 // restStream is rest for a stream: tries are bounded for calls, a watch goes on as long as its time does.
-func (t *trip) restStream(ctx context.Context, place int, last *failure, until time.Time) error {
-	if !until.IsZero() {
+func (t *trip) restStream(ctx context.Context, place int, last *failure, until limit) error {
+	if !until.isNever() {
 		return t.rest(ctx, place, last, until)
 	}
 	pause, again := t.onFailure(place, last)

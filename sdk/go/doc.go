@@ -22,7 +22,8 @@
 //
 // Every write carries a request id, the same in all its tries. So it is repeated, at another node where it has to be, until it is decided, and
 // takes effect at most once. The deadline of a call is that of its context, else Options.Timeout; a write is tried for five minutes at most,
-// since nodes remember its id for fifteen.
+// since nodes remember its id for fifteen. Both are over by whichever clock says so first, the monotonic one or that of the wall: a machine that
+// was suspended does not repeat what it sent before.
 //
 // # Two kinds of locks
 //
@@ -39,6 +40,6 @@
 // Order of reading: client.go (settings, and the way of every call), kv.go, update.go, query.go, batch.go, collections.go, tasks.go, worker.go,
 // watch.go, mirror.go, cluster.go, access.go, backup.go (what can be called), session.go, lock.go, latch.go (what is held; waiting for a place
 // and giving it up are place.go), then the leaves: call.go (a call before it is sent), endpoints.go and discovery.go (which node), retry.go
-// (whether again), lease.go and renewals.go (how long a session lives), credentials.go (who asks), transport.go and stream.go (how), errors.go
+// (whether again), clock.go (until when), lease.go and renewals.go (how long a session lives), credentials.go (who asks), transport.go and stream.go (how), errors.go
 // (what it means when it fails). The types of the HTTP API are package api, which is generated.
 package quorate

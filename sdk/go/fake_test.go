@@ -299,12 +299,12 @@ func TestAWriteIsNotRepeatedForAsLongAsNodesRememberIt(t *testing.T) {
 	f := newFake(t, func(int, http.ResponseWriter, *http.Request) {})
 	c := clientOf(t, Options{Timeout: 2 * time.Hour}, f)
 	for kind, longest := range map[intent]time.Duration{intentWrite: writePatienceMax, intentRead: 2 * time.Hour, intentOnce: 2 * time.Hour} {
-		left := time.Until(c.deadline(context.Background(), &call{intent: kind}))
+		left := c.deadline(context.Background(), &call{intent: kind}).left()
 		if left > longest || left < longest-time.Minute {
 			t.Errorf("intent %d is tried for %v", kind, left)
 		}
 	}
-	if left := time.Until(c.deadline(soon(t, time.Second), &call{intent: intentWrite})); left > time.Second {
+	if left := c.deadline(soon(t, time.Second), &call{intent: intentWrite}).left(); left > time.Second {
 		t.Errorf("the context allows a second, not %v", left)
 	}
 }

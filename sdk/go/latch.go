@@ -18,8 +18,6 @@ const (
 	holdMax = 5 * time.Second
 	// holdAttempt: a node that is silent for so long after that is left for another.
 	holdAttempt = time.Second
-	// endless stands for no bound of a wait.
-	endless = 100 * 365 * 24 * time.Hour
 )
 
 // BarrierOptions refine a wait at a barrier.
@@ -108,17 +106,18 @@ func (b *barrier) wait(ctx context.Context, leaves bool) (answer *api.BarrierAns
 
 // rounds asks until all are there, or gone, or the time is over.
 func (b *barrier) rounds(ctx context.Context, leaves bool) (*api.BarrierAnswer, error) {
-	id, opened := NewRequestID(), uint64(0)
+	id, opened := b.session.c.newRepeatable(), uint64(0)
 	for {
 		wait := min(max(time.Until(b.until), 0), holdMax)
-		wanted, err := b.call(leaves, wait, id)
+		wanted, err := b.call(leaves, wait, id.fresh())
 		if err != nil {
 			return nil, err
 		}
 		if b.leaving != nil {
-			if b.leaving.asked, err = b.call(leaves, 0, id); err != nil {
+			if b.leaving.asked, err = b.call(leaves, 0, id.id); err != nil {
 				return nil, err
 			}
+			b.leaving.until = id.until
 		}
 		answer, err := fetch[api.BarrierAnswer](ctx, b.session.c, wanted)
 		switch {
@@ -126,7 +125,7 @@ func (b *barrier) rounds(ctx context.Context, leaves bool) (*api.BarrierAnswer, 
 			return answer, nil
 		case err == nil:
 			// Others are awaited.
-			id, opened = NewRequestID(), answer.OpenedRevision
+			id, opened = b.session.c.newRepeatable(), answer.OpenedRevision
 			if b.leaving != nil {
 				b.leaving.asked = nil
 			}

@@ -191,9 +191,9 @@ type exchange struct {
 func (x *exchange) tell(done *Streamed) { x.isLeft = x.isLeft || !x.yield(done) }
 
 // round sends a batch once. Gives what is to be tried again, after a rest; false where nobody listens any more.
-func (c *Client) round(ctx context.Context, batch []*line, until time.Time, yield func(*Streamed) bool) ([]*line, bool) {
+func (c *Client) round(ctx context.Context, batch []*line, until limit, yield func(*Streamed) bool) ([]*line, bool) {
 	x := &exchange{c: c, yield: yield, waiting: map[int]*line{}}
-	body := x.body(batch, max(min(time.Until(until), c.options.AttemptTimeout), time.Millisecond))
+	body := x.body(batch, max(min(until.left(), c.options.AttemptTimeout), time.Millisecond))
 	if len(x.waiting) == 0 || x.isLeft {
 		return nil, !x.isLeft
 	}
@@ -327,19 +327,18 @@ func (x *exchange) broke(cause error) {
 }
 
 // rest gives up what has no further try, all of it where the time is up, and waits for the others.
-func (x *exchange) rest(ctx context.Context, until time.Time) ([]*line, bool) {
+func (x *exchange) rest(ctx context.Context, until limit) ([]*line, bool) {
 	var pause time.Duration
 	for _, one := range x.again {
 		pause = max(pause, one.rest)
 	}
-	cause := ctx.Err()
-	isLate := pause >= time.Until(until)
-	if len(x.again) > 0 && cause == nil && !isLate {
-		cause = sleep(ctx, pause)
+	cause, isInTime := context.Cause(ctx), true
+	if len(x.again) > 0 && cause == nil {
+		isInTime, cause = until.sleep(ctx, pause)
 	}
 	var left []*line
 	for _, one := range x.again {
-		if one.isOver || isLate || cause != nil {
+		if one.isOver || !isInTime || cause != nil {
 			x.tell(one.gaveUp(cause))
 		} else {
 			left = append(left, one)

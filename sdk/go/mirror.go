@@ -288,7 +288,7 @@ func (m *Mirror) Sync(ctx context.Context) (uint64, error) {
 // WaitFor waits until the mirror shows this revision, such as that of a write of one's own; gives the one that it shows. Fails as
 // [Mirror.Sync] does.
 func (m *Mirror) WaitFor(ctx context.Context, revision uint64) (uint64, error) {
-	ctx, cancel := context.WithDeadline(ctx, m.c.deadline(ctx, &call{}))
+	ctx, cancel := context.WithDeadline(ctx, m.c.deadline(ctx, &call{}).monotonic)
 	defer cancel()
 	for {
 		m.mu.RLock()

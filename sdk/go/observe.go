@@ -65,7 +65,7 @@ func (o *Observation) Next() (Leads, error) {
 			return Leads{}, context.Cause(o.ctx)
 		}
 		if o.stream == nil {
-			if err := o.connect(time.Time{}); err != nil {
+			if err := o.connect(limit{}); err != nil {
 				return Leads{}, err
 			}
 		}
@@ -111,7 +111,7 @@ func (o *Observation) leave() {
 	}
 }
 
-func (o *Observation) connect(until time.Time) error {
+func (o *Observation) connect(until limit) error {
 	wanted := &call{method: "GET", target: o.target, intent: intentRead, preference: preferAny}
 	if o.position > 0 {
 		wanted.set("Last-Event-ID", strconv.FormatUint(o.position, 10))

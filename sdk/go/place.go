@@ -151,14 +151,14 @@ type waiting struct {
 }
 
 func (w *waiting) rounds(ctx context.Context) (uint64, error) {
-	id, left := NewRequestID(), w.left()
+	id, left := w.session.c.newRepeatable(), w.left()
 	for {
-		again, err := w.call(left, 0, id)
+		again, err := w.call(left, 0, id.fresh())
 		if err != nil {
 			return 0, err
 		}
-		w.leaving.asked = again
-		wanted, err := w.call(left, w.poll(left), id)
+		w.leaving.asked, w.leaving.until = again, id.until
+		wanted, err := w.call(left, w.poll(left), id.id)
 		if err != nil {
 			return 0, err
 		}
@@ -170,10 +170,10 @@ func (w *waiting) rounds(ctx context.Context) (uint64, error) {
 			return 0, w.tooLate()
 		case err == nil:
 			w.leaving.asked = nil
-			id, left = NewRequestID(), w.left()
+			id, left = w.session.c.newRepeatable(), w.left()
 		case errors.Is(err, ErrUnavailable) && ctx.Err() == nil && w.left() > 0:
 			// No node could tell. The place is kept, so the same is asked again, wherever somebody answers: under another id it might
-			// be decided twice.
+			// be decided twice, while nodes remember this one.
 			if err := sleep(ctx, waitPause); err != nil {
 				return 0, localError(api.ErrorCodeTimeout, err, "the wait for `%s` was given up: %v", w.queue.name, err)
 			}
@@ -245,6 +245,8 @@ type leaving struct {
 	place   string
 	// asked is the question that is on its way, under its own request id but without a wait: to repeat it is to learn its outcome.
 	asked *call
+	// until: then its request id is not to be used any more.
+	until limit
 }
 
 // takeBack works in the background, until that is decided, or the session is over, which takes it back too.
@@ -252,10 +254,14 @@ func (l *leaving) takeBack(release func() (*call, error)) {
 	if l.session.Loss() != "" {
 		return
 	}
-	asked := l.asked
+	asked, until := l.asked, l.until
 	l.session.giveUp(l.place, func(ctx context.Context) {
 		for pause := leavePauseMin; ; pause = min(2*pause, leavePauseMax) {
 			var err error
+			if asked != nil && until.left() <= 0 {
+				// Nodes may have forgotten it. By now it cannot be on its way any more.
+				asked = nil
+			}
 			if asked != nil {
 				if _, err = l.session.c.send(ctx, asked); !isUndecided(err) {
 					asked = nil

@@ -181,7 +181,8 @@ func (t *transport) request(ctx context.Context, to node, c *call, told time.Dur
 		request.Header[name] = values
 	}
 	if c.requestID != "" {
-		request.Header.Set("Idempotency-Key", c.requestID)
+		// Under the name with a great letter it would be repeated by net/http too, whatever time it is, and whatever an earlier try may have done.
+		request.Header["idempotency-key"] = []string{c.requestID}
 	}
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)

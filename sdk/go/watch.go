@@ -197,9 +197,9 @@ func (w *Watch) step() (Event, bool, error) {
 		return Event{}, false, context.Cause(w.ctx)
 	}
 	if w.stream == nil {
-		var until time.Time
+		var until limit
 		if w.options.Patience > 0 {
-			until = time.Now().Add(w.options.Patience)
+			until = w.c.clock.after(w.options.Patience)
 		}
 		return Event{}, false, w.connect(until)
 	}
@@ -240,7 +240,7 @@ func (w *Watch) leave() {
 }
 
 // connect opens a stream that goes on from where the watch is. The first stream begins as its URL says.
-func (w *Watch) connect(until time.Time) error {
+func (w *Watch) connect(until limit) error {
 	wanted := &call{method: "GET", target: w.target, intent: intentRead, preference: preferAny}
 	if w.isSynced && w.position > 0 {
 		wanted.set("Last-Event-ID", strconv.FormatUint(w.position, 10))

@@ -129,9 +129,7 @@ func (w *worker) serve(ctx context.Context) error {
 		if free == 0 {
 			return nil
 		}
-		options := &ClaimTasksOptions{
-			Limit: free, Lease: w.options.Lease, Worker: w.options.Name, Wait: workerPoll, RequestID: NewRequestID(),
-		}
+		options := &ClaimTasksOptions{Limit: free, Lease: w.options.Lease, Worker: w.options.Name, Wait: workerPoll}
 		tasks, err := w.claim(ctx, options)
 		for _, task := range tasks {
 			w.tasks.Add(1)
@@ -170,24 +168,29 @@ func (w *worker) take(ctx context.Context) int {
 }
 
 // claim asks until it is decided. What may have claimed something is asked again as it was: under another id those tasks would wait for the end
-// of their leases, each with an attempt less.
+// of their leases, each with an attempt less. Once nodes may have forgotten the id, that is what they do.
 func (w *worker) claim(ctx context.Context, options *ClaimTasksOptions) ([]*Task, error) {
+	id := w.queue.c.newRepeatable()
 	for {
+		options.RequestID = id.fresh()
 		tasks, err := w.queue.Claim(ctx, options)
 		if ctx.Err() != nil && err != nil {
-			return w.lastClaim(options)
+			return w.lastClaim(options, id)
 		}
 		if err == nil || !w.livesWith(err) {
 			return tasks, err
 		}
 		if err := sleep(ctx, workerRest); err != nil {
-			return w.lastClaim(options)
+			return w.lastClaim(options, id)
 		}
 	}
 }
 
 // lastClaim: at the stop, the same claim without a wait tells whether it claimed something, and gives it.
-func (w *worker) lastClaim(options *ClaimTasksOptions) ([]*Task, error) {
+func (w *worker) lastClaim(options *ClaimTasksOptions, id *repeatable) ([]*Task, error) {
+	if !id.isFresh() {
+		return nil, nil
+	}
 	again := *options
 	again.Wait = 0
 	ctx, cancel := context.WithTimeout(w.running, w.queue.c.options.Timeout)
@@ -304,18 +307,19 @@ func (w *worker) keep(ctx context.Context, task *Task) {
 	}
 }
 
-// settle completes or fails the task, under one request id until that is decided or the claim may be over.
+// settle completes or fails the task, under one request id until that is decided or the claim may be over; under another once nodes may have
+// forgotten it, where the token of the claim still keeps it from being done twice.
 func (w *worker) settle(held context.Context, task *Task, outcome error) ended {
-	id := NewRequestID()
+	id := w.queue.c.newRepeatable()
 	for {
 		var err error
 		how := completed
 		if outcome == nil {
-			_, err = task.queue.Complete(held, task.ID, task.Token, id)
+			_, err = task.queue.Complete(held, task.ID, task.Token, id.fresh())
 		} else {
 			var failure api.TaskFail
 			failure, how = failureOfTask(task, outcome)
-			_, err = task.queue.Fail(held, failure, id)
+			_, err = task.queue.Fail(held, failure, id.fresh())
 		}
 		if err == nil {
 			return how
