@@ -503,10 +503,75 @@ func TestASessionThatTheClusterEndedIsLost(t *testing.T) {
 	}
 }
 
+// renewedAll renews whatever it is asked to.
+func renewedAll(_ int, w http.ResponseWriter, _ *http.Request) {
+	say(w, 200, `{"sessions":[{"session":"1"},{"session":"2"}],"revision":"1","index":1}`)
+}
+
+func TestASessionThatTheAnswerDoesNotNameIsNotRenewed(t *testing.T) {
+	asked := make(chan struct{}, 1000)
+	f := newFake(t, sessions(400, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		say(w, 200, `{"sessions":[{"session":"2","ttl_ms":400}],"revision":"1","index":1}`)
+		asked <- struct{}{}
+	}))
+	s, err := clientOf(t, Options{}, f).NewSession(soon(t, 5*time.Second), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("it counts as renewed")
+	}
+	if s.Loss() != LossNotRenewed || len(asked) < 2 {
+		t.Errorf("it is lost since %s, after %d renewals", s.Loss(), len(asked))
+	}
+}
+
+func TestAfterTheMachineWasSuspendedATokenIsGivenOnlyOnceTheSessionIsRenewed(t *testing.T) {
+	goOn := make(chan struct{})
+	base := sessions(600_000, func(n int, w http.ResponseWriter, r *http.Request) {
+		<-goOn
+		renewedAll(n, w, r)
+	})
+	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/acquire") {
+			say(w, 200, `{"lock":"l","state":"held","token":"7","session":"1","mode":"exclusive","revision":"1","index":1}`)
+			return
+		}
+		base(n, w, r)
+	})
+	ctx := soon(t, 5*time.Second)
+	s, err := clientOf(t, Options{}, f).NewSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := s.Lock(ctx, "l", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Token(); err != nil {
+		t.Error(err)
+	}
+	s.mu.Lock()
+	s.lease.confirmedWall = s.lease.confirmedWall.Add(-time.Hour)
+	s.mu.Unlock()
+	if token, err := lock.Token(); !errors.Is(err, ErrSessionSuspect) {
+		t.Errorf("%d, %v", token, err)
+	}
+	close(goOn)
+	if state, err := s.Changed(ctx, SessionSuspect); err != nil || state != SessionAlive {
+		t.Errorf("%s, %v", state, err)
+	}
+	if _, err := lock.Token(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSessionsOfAClientAreRenewedTogether(t *testing.T) {
 	together := make(chan struct{}, 100)
-	f := newFake(t, sessions(600, func(_ int, w http.ResponseWriter, _ *http.Request) {
-		say(w, 200, `{"sessions":[],"revision":"1","index":1}`)
+	f := newFake(t, sessions(600, func(n int, w http.ResponseWriter, r *http.Request) {
+		renewedAll(n, w, r)
 		together <- struct{}{}
 	}))
 	c, ctx := clientOf(t, Options{}, f), soon(t, 5*time.Second)
@@ -528,10 +593,7 @@ func TestSessionsOfAClientAreRenewedTogether(t *testing.T) {
 func TestAPlaceThatNobodyWaitsForIsTakenBack(t *testing.T) {
 	waits := make(chan struct{}, 1)
 	released := make(chan struct{}, 1)
-	renewed := func(_ int, w http.ResponseWriter, _ *http.Request) {
-		say(w, 200, `{"sessions":[],"revision":"1","index":1}`)
-	}
-	base := sessions(10_000, renewed)
+	base := sessions(10_000, renewedAll)
 	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/acquire"):

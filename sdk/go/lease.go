@@ -3,7 +3,8 @@ package quorate
 // What a session knows of itself: until when it certainly lives, and when to renew it. Owns the reckoning behind every token that is handed
 // out. Time comes in as an argument, nothing is sent. A session lives at the nodes for its time to live from the moment at which a renewal
 // applies, which is after it was sent; so it certainly lives until the last confirmed one was sent and that time has passed, less a margin
-// for clocks that differ.
+// for clocks that differ. That is reckoned by the monotonic clock, which stands still while the machine is suspended; where the wall clock shows
+// that it may have been, nothing is certain until a renewal that was sent after that is confirmed.
 
 import (
 	"time"
@@ -28,7 +29,7 @@ type SessionState string
 const (
 	// SessionAlive: it does, and renewals are confirmed.
 	SessionAlive SessionState = "alive"
-	// SessionSuspect: it does, but no renewal was confirmed for half of its time to live.
+	// SessionSuspect: it does, but no renewal was confirmed for half of its time to live, or since the machine may have been suspended.
 	SessionSuspect SessionState = "suspect"
 	// SessionLost: it is over, or may be: what it held can be somebody else's. Final.
 	SessionLost SessionState = "lost"
@@ -51,6 +52,8 @@ type lease struct {
 	ttl, renewIn time.Duration
 	// confirmed is when the last request was sent that was confirmed: a renewal, or the creation.
 	confirmed time.Time
+	// confirmedWall is the same by the wall clock.
+	confirmedWall time.Time
 	// againAt: not before this, after a renewal that failed.
 	againAt time.Time
 	// isRenewing: a renewal is on its way.
@@ -60,18 +63,27 @@ type lease struct {
 
 // newLease is that of a session that was asked for at sent, and that the node wants renewed after renewIn.
 func newLease(ttl, renewIn time.Duration, sent time.Time) lease {
-	return lease{ttl: ttl, renewIn: min(renewIn, ttl/leaseRenewals), confirmed: sent}
+	return lease{ttl: ttl, renewIn: min(renewIn, ttl/leaseRenewals), confirmed: sent, confirmedWall: sent.Round(0)}
 }
 
 func (l *lease) state(now time.Time) SessionState {
 	switch {
 	case l.loss(now) != "":
 		return SessionLost
-	case !now.Before(l.suspectAt()):
+	case !now.Before(l.suspectAt()) || l.wasSuspended(now):
 		return SessionSuspect
 	}
 	return SessionAlive
 }
+
+// wasSuspended says whether the wall clock moved on by more than the monotonic one since the last confirmation, and so much more that the session
+// may be over: the machine was suspended, or its clock was set.
+func (l *lease) wasSuspended(now time.Time) bool {
+	return now.Round(0).Sub(l.confirmedWall)-now.Sub(l.confirmed) > l.margin()
+}
+
+// margin is the part of the time to live that is given away.
+func (l *lease) margin() time.Duration { return max(l.ttl/leaseMarginPart, leaseMarginMin) }
 
 // loss says why it is lost, if it is.
 func (l *lease) loss(now time.Time) Loss {
@@ -83,8 +95,7 @@ func (l *lease) loss(now time.Time) Loss {
 
 // deadline is when it is lost unless it is renewed before.
 func (l *lease) deadline() time.Time {
-	margin := max(l.ttl/leaseMarginPart, leaseMarginMin)
-	return l.confirmed.Add(max(l.ttl-margin, 0))
+	return l.confirmed.Add(max(l.ttl-l.margin(), 0))
 }
 
 func (l *lease) suspectAt() time.Time {
@@ -106,11 +117,14 @@ func (l *lease) changesAt(now time.Time) time.Time {
 }
 
 // renewalAt is when to renew it; zero while a renewal is on its way, and once it is lost.
-func (l *lease) renewalAt() time.Time {
+func (l *lease) renewalAt(now time.Time) time.Time {
 	if l.isRenewing || l.lost != "" {
 		return time.Time{}
 	}
 	due := l.confirmed.Add(l.renewIn)
+	if l.wasSuspended(now) {
+		due = l.confirmed
+	}
 	if l.againAt.After(due) {
 		return l.againAt
 	}
@@ -119,7 +133,7 @@ func (l *lease) renewalAt() time.Time {
 
 // mayJoin says whether it may as well be renewed now, since another one is: a quarter of the time early at most.
 func (l *lease) mayJoin(now time.Time) bool {
-	due := l.renewalAt()
+	due := l.renewalAt(now)
 	return !due.IsZero() && !now.Add(l.renewIn/4).Before(due)
 }
 
@@ -135,7 +149,7 @@ func (l *lease) onConfirmed(sent, now time.Time) {
 	l.isRenewing, l.againAt = false, time.Time{}
 	l.lost = l.loss(now)
 	if sent.After(l.confirmed) {
-		l.confirmed = sent
+		l.confirmed, l.confirmedWall = sent, sent.Round(0)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestAnAnswerAfterTheDeadlineBringsNothingBack(t *testing.T) {
 	l, start := startedLease()
 	l.onSent()
 	l.onConfirmed(after(start, 8000), after(start, 8100))
-	if l.loss(after(start, 8100)) != LossNotRenewed || !l.renewalAt().IsZero() {
+	if l.loss(after(start, 8100)) != LossNotRenewed || !l.renewalAt(start).IsZero() {
 		t.Error("who looked meanwhile was told that it is lost")
 	}
 }
@@ -64,19 +64,19 @@ func TestWhatTheClusterEndsIsLostAtOnceAndForTheFirstReason(t *testing.T) {
 
 func TestRenewalsAreDueAtAThirdOneAtATimeAndSoonAgainAfterAFailure(t *testing.T) {
 	l, start := startedLease()
-	if !l.renewalAt().Equal(after(start, 3000)) {
+	if !l.renewalAt(start).Equal(after(start, 3000)) {
 		t.Error("the first is due at a third")
 	}
-	if l.onSent(); !l.renewalAt().IsZero() {
+	if l.onSent(); !l.renewalAt(start).IsZero() {
 		t.Error("one is on its way")
 	}
 	l.onFailed(after(start, 4500))
-	if again := l.renewalAt(); !again.After(after(start, 4500)) || !again.Before(after(start, 4800)) {
+	if again := l.renewalAt(start); !again.After(after(start, 4500)) || !again.Before(after(start, 4800)) {
 		t.Errorf("it is tried again after %v", again.Sub(start))
 	}
 	l.onSent()
 	l.onConfirmed(after(start, 4600), after(start, 4700))
-	if !l.renewalAt().Equal(after(start, 7600)) {
+	if !l.renewalAt(start).Equal(after(start, 7600)) {
 		t.Error("the next is a third after the last was sent")
 	}
 }
@@ -84,7 +84,7 @@ func TestRenewalsAreDueAtAThirdOneAtATimeAndSoonAgainAfterAFailure(t *testing.T)
 func TestThreeRoundsFitBetweenTheFirstRenewalAndTheDeadlineOfAnySession(t *testing.T) {
 	for _, ttl := range []time.Duration{100 * time.Millisecond, 250 * time.Millisecond, time.Second, 10 * time.Second, 24 * time.Hour} {
 		l := newLease(ttl, ttl, time.Now())
-		if !l.renewalAt().Add(2*l.round()).Before(l.deadline()) || !l.deadline().Before(l.confirmed.Add(ttl)) {
+		if !l.renewalAt(l.confirmed).Add(2*l.round()).Before(l.deadline()) || !l.deadline().Before(l.confirmed.Add(ttl)) {
 			t.Errorf("they do not in %v", ttl)
 		}
 	}
@@ -94,6 +94,34 @@ func TestSessionsJoinARenewalALittleEarlyButNeverRightAfterTheirOwn(t *testing.T
 	l, start := startedLease()
 	if l.mayJoin(after(start, 2000)) || !l.mayJoin(after(start, 2250)) || !l.mayJoin(after(start, 3000)) {
 		t.Error("a quarter of the time early at most")
+	}
+}
+
+func TestAfterTheMachineWasSuspendedNothingIsCertainUntilTheNextAnswer(t *testing.T) {
+	l, start := startedLease()
+	now := after(start, 1000)
+	// The wall clock moved by so much more than the other.
+	ahead := func(by time.Duration) { l.confirmedWall = l.confirmed.Round(0).Add(-by) }
+	if ahead(l.margin()); l.state(now) != SessionAlive || !l.renewalAt(now).Equal(after(start, 3000)) {
+		t.Error("clocks do not run alike")
+	}
+	if ahead(l.margin() + 1); l.state(now) != SessionSuspect || l.loss(now) != "" || l.renewalAt(now).After(now) {
+		t.Errorf("it is %s, to be renewed %v from now", l.state(now), l.renewalAt(now).Sub(now))
+	}
+	l.onSent()
+	if l.onFailed(now); !l.renewalAt(now).After(now) || l.state(now) != SessionSuspect {
+		t.Error("after a failure there is a pause")
+	}
+	l.onSent()
+	if l.onConfirmed(after(start, 1100), after(start, 1200)); l.state(after(start, 1200)) != SessionAlive {
+		t.Errorf("it is confirmed, and %s", l.state(after(start, 1200)))
+	}
+	// Sent before, answered after.
+	l.onSent()
+	sent := after(start, 4000)
+	l.onConfirmed(sent, sent)
+	if ahead(time.Hour); l.state(after(start, 4001)) != SessionSuspect {
+		t.Error("what was sent before says nothing of what came after")
 	}
 }
 

@@ -81,11 +81,6 @@ func (f *fakeLocks) handler() func(int, http.ResponseWriter, *http.Request) {
 	}
 }
 
-// renewedAll renews whatever it is asked to.
-func renewedAll(_ int, w http.ResponseWriter, _ *http.Request) {
-	say(w, 200, `{"sessions":[{"session":"1","expires_in_ms":1,"renew_in_ms":1,"ttl_ms":1}],"revision":"1","index":1}`)
-}
-
 // TestAPlaceThatIsGivenUpIsNobodyElsesMeanwhile: one waits with a context that ends as the lock gets free, others ask for it on the same session
 // all the time. Whoever gets it has it: what the first gives up is not theirs.
 func TestAPlaceThatIsGivenUpIsNobodyElsesMeanwhile(t *testing.T) {

@@ -88,7 +88,7 @@ func (r *renewals) plan(now time.Time) (due []*Session, wakeAt time.Time, isEmpt
 	isDue := false
 	for s := range r.sessions {
 		s.mu.Lock()
-		at, isLost := s.lease.renewalAt(), s.lease.loss(now) != ""
+		at, isLost := s.lease.renewalAt(now), s.lease.loss(now) != ""
 		s.mu.Unlock()
 		if isLost {
 			delete(r.sessions, s)
@@ -122,20 +122,19 @@ func (r *renewals) plan(now time.Time) (due []*Session, wakeAt time.Time, isEmpt
 func (r *renewals) renew(c *Client, batch []*Session) {
 	sent := time.Now()
 	answer, err := c.askRenewals(batch)
-	expired := map[string]bool{}
+	// Whether it is expired, of those that the answer names.
+	named := map[string]bool{}
 	if err == nil {
 		for _, renewal := range answer.Sessions {
-			if renewal.Expired {
-				expired[renewal.Session] = true
-			}
+			named[renewal.Session] = renewal.Expired
 		}
 	}
 	for _, s := range batch {
 		s.update(func(l *lease, now time.Time) {
-			switch {
-			case err != nil:
+			switch isExpired, isNamed := named[s.id]; {
+			case !isNamed:
 				l.onFailed(now)
-			case expired[s.id]:
+			case isExpired:
 				l.onOver(LossExpired, now)
 			default:
 				l.onConfirmed(sent, now)

@@ -96,12 +96,24 @@ func (s *Session) Client() *Client { return s.c }
 // TTL is how long it lives without a renewal.
 func (s *Session) TTL() time.Duration { return s.lease.ttl }
 
-// State is what it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed; a machine that was suspended, and
-// its clock with it, does not know: what must not happen twice takes a guard.
+// State is what it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed. Where the wall clock moved on by more than
+// that, since the machine was suspended, it is suspect until the next renewal is confirmed. Nobody knows what will be once this has returned: what
+// must not happen twice takes a guard.
 func (s *Session) State() SessionState {
+	state, _ := s.look()
+	return state
+}
+
+// look is what it is, and why it is lost if it is. Where the machine was suspended meanwhile, it is renewed at once.
+func (s *Session) look() (SessionState, Loss) {
+	now := time.Now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease.state(time.Now())
+	state, loss, wasSuspended := s.lease.state(now), s.lease.loss(now), s.lease.wasSuspended(now)
+	s.mu.Unlock()
+	if wasSuspended {
+		s.c.renewals.wake()
+	}
+	return state, loss
 }
 
 // Loss says why it is lost; empty where it is not.
@@ -113,9 +125,7 @@ func (s *Session) Loss() Loss {
 
 // Err is nil while it is known to live; else [ErrSessionSuspect] or [ErrSessionExpired].
 func (s *Session) Err() error {
-	s.mu.Lock()
-	state, loss := s.lease.state(time.Now()), s.lease.loss(time.Now())
-	s.mu.Unlock()
+	state, loss := s.look()
 	if state == SessionAlive {
 		return nil
 	}
