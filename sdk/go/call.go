@@ -48,7 +48,9 @@ type call struct {
 	attempt time.Duration
 	// hold is how long the server is asked to hold its answer back, on top of both.
 	hold time.Duration
-	err  error
+	// subject is what it is about, where its target does not tell.
+	subject subject
+	err     error
 }
 
 // readCall is a GET.
@@ -225,14 +227,6 @@ func named(route, name, rest, what string) (string, error) {
 func quoted(cas api.Cas) string { return fmt.Sprintf("%q", string(cas)) }
 
 var jsonNull = json.RawMessage("null")
-
-// unmarshal decodes the answer to a call.
-func unmarshal(c *Client, wanted *call, got *reply, into any) error {
-	if err := json.Unmarshal(got.body, into); err != nil {
-		return c.undecodable(wanted, got.status, err)
-	}
-	return nil
-}
 
 // notText gives a string in the body of a request that is not UTF-8, where JSON would have another one. Keys, and what keys begin with, are any
 // bytes: they have a form for that.

@@ -6,7 +6,6 @@ package quorate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -257,19 +256,10 @@ func fetch[T any](ctx context.Context, c *Client, wanted *call) (*T, error) {
 		return nil, err
 	}
 	into := new(T)
-	if err := json.Unmarshal(got.body, into); err != nil {
-		return nil, c.undecodable(wanted, got.status, err)
+	if err := wanted.decode(got.status, got.body, into); err != nil {
+		return nil, err
 	}
 	return into, nil
-}
-
-// undecodable: the status says it worked, the body does not say what.
-func (c *Client) undecodable(wanted *call, status int, cause error) *Error {
-	e := localError(CodeProtocol, cause, "the body of status %d is not what %s %s answers: %v", status, wanted.method, wanted.target, cause)
-	if e.RequestID = wanted.requestID; wanted.intent != intentRead {
-		e.Applied = api.AppliedUnknown
-	}
-	return e
 }
 
 // trip is a call on its way from node to node.
@@ -486,8 +476,8 @@ func fetchFrom[T any](ctx context.Context, c *Client, to node, wanted *call, bud
 		return nil, err
 	}
 	into := new(T)
-	if err := json.Unmarshal(got.body, into); err != nil {
-		return nil, c.undecodable(wanted, got.status, err)
+	if err := wanted.decode(got.status, got.body, into); err != nil {
+		return nil, err
 	}
 	return into, nil
 }

@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -343,4 +347,58 @@ func TestFilesOfTLSAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", options, err)
 		}
 	}
+}
+
+// cleaningProxy passes what comes on to the node, with a path in which empty segments and those that go up are gone; gives its address.
+func cleaningProxy(t *testing.T, address string) string {
+	t.Helper()
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Director: func(r *http.Request) {
+		r.URL.Scheme, r.URL.Host, r.URL.Path, r.URL.RawPath = "http", address, path.Clean(r.URL.Path), ""
+	}}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+func TestBehindAProxyThatCleansPathsNothingIsTakenForSomethingElse(t *testing.T) {
+	cluster := quoratetest.Start(t, nil)
+	direct, ctx := cluster.Client(t, nil), deadline(t)
+	c := must(quorate.New(cleaningProxy(t, cluster.Endpoints()), &quorate.Options{NoDiscovery: true}))(t)
+	defer func() { _ = c.Close() }()
+	must(direct.Put(ctx, "a/b", "OTHER", nil))(t)
+	local := &quorate.ReadOptions{Freshness: quorate.Freshness{Local: true}}
+	for _, key := range []string{"a//b", "a/./b", "a/x/../b", "/a/b", "a/b/", "..", "a/..", "//"} {
+		if must(c.Exists(ctx, key))(t) {
+			t.Errorf("%q is not there yet", key)
+		}
+		if _, err := c.Get(ctx, key, local); !errors.Is(err, quorate.ErrNotFound) {
+			t.Errorf("%q: %v", key, err)
+		}
+		written := must(c.Put(ctx, key, "MINE", nil))(t)
+		for _, options := range []*quorate.ReadOptions{nil, local, {Revision: written.Revision}} {
+			if got := must(quorate.Get[string](ctx, c, key, options))(t); got.Value != "MINE" || got.Key != key {
+				t.Errorf("%q: %+v", key, got)
+			}
+		}
+		if !must(c.Exists(ctx, key))(t) {
+			t.Errorf("%q is there", key)
+		}
+		if got, err := c.WaitForChange(ctx, key, "", time.Second); err == nil {
+			t.Errorf("%q: %+v, %v", key, got, err)
+		}
+	}
+	session := must(c.NewSession(ctx, nil))(t)
+	if lock, err := session.Lock(ctx, "a/../b", nil); !errors.Is(err, quorate.ErrProtocol) {
+		t.Errorf("%+v, %v", lock, err)
+	}
+	if _, err := session.Campaign(ctx, "a/../b", nil); !errors.Is(err, quorate.ErrProtocol) {
+		t.Errorf("%v", err)
+	}
+	// What was got by mistake is given up.
+	other := must(direct.NewSession(ctx, nil))(t)
+	must(other.Lock(ctx, "b", nil))(t)
+	must(other.Campaign(ctx, "b", nil))(t)
 }

@@ -109,11 +109,14 @@ type ReadOptions struct {
 // Get reads an entry. Fails with [ErrNotFound] where there is none.
 func (c *Client) Get(ctx context.Context, key string, options *ReadOptions) (*Entry, error) {
 	if options == nil || (*options == ReadOptions{}) {
-		return fetch[Entry](ctx, c, c.queryCall("/v1/ops", api.Op{Op: api.OpKindGet, Key: key}))
+		return fetch[Entry](ctx, c, c.queryCall("/v1/ops", api.Op{Op: api.OpKindGet, Key: key}).of("Key", key))
 	}
 	path, err := keyPath(key)
 	if err != nil {
 		return nil, err
+	}
+	if isOftenChanged(key) {
+		return c.getListed(ctx, key, &ListOptions{Freshness: options.Freshness, Revision: options.Revision})
 	}
 	wanted := c.readCall(target(path, "revision", number(options.Revision), "consistency", string(options.consistency()),
 		"min_revision", number(options.MinRevision)))
@@ -123,11 +126,32 @@ func (c *Client) Get(ctx context.Context, key string, options *ReadOptions) (*En
 	return fetch[Entry](ctx, c, wanted)
 }
 
+// getListed reads an entry whose key is no part of a path: as all there are from it on to the next possible key.
+func (c *Client) getListed(ctx context.Context, key string, options *ListOptions) (*Entry, error) {
+	options.Start, options.End, options.Limit = key, key+"\x00", 1
+	page, err := c.ListPage(ctx, "", "", options)
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Entries) == 0 {
+		e := localError(api.ErrorCodeNotFound, nil, "there is no entry `%s`", key)
+		e.Status, e.Retry = http.StatusNotFound, api.RetryAfterReading
+		return nil, e
+	}
+	entry := &page.Entries[0]
+	entry.Revision, entry.Index = page.Revision, page.Index
+	return entry, nil
+}
+
 // Exists says whether there is an entry, without its value being sent.
 func (c *Client) Exists(ctx context.Context, key string) (bool, error) {
 	path, err := keyPath(key)
 	if err != nil {
 		return false, err
+	}
+	if isOftenChanged(key) {
+		_, err = c.getListed(ctx, key, &ListOptions{KeysOnly: true})
+		return err == nil, ignoreMissing(err)
 	}
 	wanted := c.readCall(path)
 	wanted.method = http.MethodHead
@@ -168,7 +192,7 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 		return nil, err
 	}
 	entry := new(Entry)
-	if err := unmarshal(c, wanted, got, entry); err != nil {
+	if err := wanted.decode(got.status, got.body, entry); err != nil {
 		return nil, err
 	}
 	return entry, nil
@@ -405,6 +429,7 @@ func (o Op) call(options *WriteOptions) *call {
 	if o.err != nil {
 		wanted.err = o.err
 	}
+	wanted.of("Key", o.op.Key)
 	if o.op.WaitMs != nil {
 		wanted.hold = millis(*o.op.WaitMs)
 	}

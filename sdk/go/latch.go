@@ -66,7 +66,7 @@ func (b *barrier) hasLeft(ctx context.Context) bool {
 	b.leaving.asked = nil
 	wanted, err := b.call(true, 0, NewRequestID())
 	if err == nil {
-		_, err = b.session.c.send(ctx, wanted)
+		_, err = fetch[givenUp](ctx, b.session.c, wanted)
 	}
 	return err == nil
 }

@@ -171,10 +171,20 @@ func (l *line) answered(text json.RawMessage) (*Streamed, error) {
 	switch l.op.op.Op {
 	case api.OpKindGet, api.OpKindGetAndLock, api.OpKindGetAndTouch:
 		done.Entry = new(Entry)
-		return done, json.Unmarshal(text, done.Entry)
+		return done, l.decode(text, done.Entry)
 	}
 	done.Written = new(Written)
-	return done, json.Unmarshal(text, done.Written)
+	return done, l.decode(text, done.Written)
+}
+
+func (l *line) decode(text json.RawMessage, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		return err
+	}
+	if wrong := (subject{"Key", l.op.op.Key}).check(into); wrong != nil {
+		return wrong
+	}
+	return nil
 }
 
 // exchange is one request with the lines of a batch.

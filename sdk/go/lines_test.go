@@ -46,8 +46,9 @@ func lined(t *testing.T, answer func(n int, line asked) string) *fake {
 	return f
 }
 
+// good is the answer of a write, of whatever key.
 func good(n int) string {
-	return fmt.Sprintf(`{"n":%d,"status":200,"term":"1","leader":1,"answer":%s}`, n, writtenText)
+	return fmt.Sprintf(`{"n":%d,"status":200,"term":"1","leader":1,"answer":%s}`, n, strings.Replace(writtenText, `"key":"k",`, "", 1))
 }
 
 func bad(n string, status int, code api.ErrorCode, retry api.Retry) string {

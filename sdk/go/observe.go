@@ -31,6 +31,8 @@ type Observation struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	target string
+	// election is its name.
+	election string
 
 	// position: every change up to this revision was handed out. 0: nothing is known.
 	position uint64
@@ -44,7 +46,7 @@ func (c *Client) Observe(ctx context.Context, election string) (*Observation, er
 	if err != nil {
 		return nil, err
 	}
-	o := &Observation{c: c, target: target(path, "heartbeat_ms", strconv.FormatInt(observeHeartbeat.Milliseconds(), 10))}
+	o := &Observation{c: c, election: election, target: target(path, "heartbeat_ms", strconv.FormatInt(observeHeartbeat.Milliseconds(), 10))}
 	o.ctx, o.cancel = context.WithCancel(ctx)
 	if err := o.connect(c.deadline(ctx, &call{})); err != nil {
 		o.cancel()
@@ -133,6 +135,10 @@ func (o *Observation) take(got message) (*Leads, error) {
 		event := &api.LeaderEvent{}
 		if err := o.read(got, event); err != nil {
 			return nil, err
+		}
+		if wrong := (subject{"Election", o.election}).check(event); wrong != nil {
+			o.leave()
+			return nil, localError(CodeProtocol, wrong, "%v", wrong)
 		}
 		leads = &Leads{Leader: event, Revision: event.Revision}
 	case "vacant", "progress":

@@ -74,10 +74,19 @@ type placeWanted struct {
 	noWait bool
 }
 
-// granted is what the answers of both have in common.
+// granted is what is read of the answers of both.
 type granted struct {
-	Token uint64 `json:"token,string"`
-	Term  uint64 `json:"term,string"`
+	Lock     string `json:"lock"`
+	Election string `json:"election"`
+	Token    uint64 `json:"token,string"`
+	Term     uint64 `json:"term,string"`
+}
+
+// givenUp is what is read of the answers of what gives a place up.
+type givenUp struct {
+	Lock     string `json:"lock"`
+	Election string `json:"election"`
+	Barrier  string `json:"barrier"`
 }
 
 // held is what was got.
@@ -118,12 +127,24 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err == nil {
 		return &held{session: s, queue: q, place: place, token: token}, nil
 	}
-	if !leavesNothing(err) {
+	if !leavesNothing(err) && !s.hasOther(err, q.isElection) {
 		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
 	}
 	// Only now: another handle would not wait for what is given up, and have its own place taken back.
 	s.untake(place)
 	return nil, err
+}
+
+// hasOther: the answer was about another lock, or election, which a handle of this session has. Nothing of that is to be given up.
+func (s *Session) hasOther(err error, isElection bool) bool {
+	var other *strayed
+	if !errors.As(err, &other) {
+		return false
+	}
+	place, err := queue{other.named, isElection}.path("")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && s.taken[place]
 }
 
 // leavesNothing: an error says that there is no place of this question, or one that is another handle's. With any other the place of an
@@ -284,7 +305,7 @@ func (l *leaving) takeBack(release func() (*call, error)) {
 func (l *leaving) giveUp(ctx context.Context, release func() (*call, error)) error {
 	wanted, err := release()
 	if err == nil {
-		_, err = l.session.c.send(ctx, wanted)
+		_, err = fetch[givenUp](ctx, l.session.c, wanted)
 	}
 	if isGone(err) {
 		return nil
@@ -328,7 +349,7 @@ func (h *held) giveUp(ctx context.Context) error {
 	release := func() (*call, error) { return h.queue.release(h.token, "") }
 	wanted, err := release()
 	if err == nil {
-		_, err = h.session.c.send(ctx, wanted)
+		_, err = fetch[givenUp](ctx, h.session.c, wanted)
 	}
 	if isGone(err) && h.isOpen.Load() {
 		err = nil

@@ -76,12 +76,13 @@ func (q *TaskQueue) path(rest string) (string, error) {
 	return named("/v1/tasks/", q.name, rest, "the name of a queue")
 }
 
-func post[T any](ctx context.Context, q *TaskQueue, verb, requestID string, body any) (*T, error) {
+// post writes what is about this task, or about the queue where it is empty.
+func post[T any](ctx context.Context, q *TaskQueue, verb, task, requestID string, body any) (*T, error) {
 	path, err := q.path(verb)
 	if err != nil {
 		return nil, err
 	}
-	return fetch[T](ctx, q.c, writeCall(http.MethodPost, path, requestID, body))
+	return fetch[T](ctx, q.c, writeCall(http.MethodPost, path, requestID, body).of("ID", task))
 }
 
 // Schedule schedules a task.
@@ -94,27 +95,27 @@ func (q *TaskQueue) Schedule(ctx context.Context, payload any, options *TaskOpti
 	if options != nil {
 		id = options.RequestID
 	}
-	return post[api.TaskScheduled](ctx, q, "", id, spec)
+	return post[api.TaskScheduled](ctx, q, "", spec.ID, id, spec)
 }
 
 // ScheduleAll schedules several tasks at once, at most 1,000. Without a request id there is a new one.
 func (q *TaskQueue) ScheduleAll(ctx context.Context, tasks []api.TaskSpec, requestID string) (*api.TasksScheduled, error) {
-	return post[api.TasksScheduled](ctx, q, "", requestID, api.TaskSpecs{Tasks: tasks})
+	return post[api.TasksScheduled](ctx, q, "", "", requestID, api.TaskSpecs{Tasks: tasks})
 }
 
 // Cancel takes a task away, whatever its state.
 func (q *TaskQueue) Cancel(ctx context.Context, id string) (*api.TaskAnswer, error) {
-	return post[api.TaskAnswer](ctx, q, "/cancel", "", api.TaskCancel{ID: id})
+	return post[api.TaskAnswer](ctx, q, "/cancel", id, "", api.TaskCancel{ID: id})
 }
 
 // Requeue schedules a dead task again.
 func (q *TaskQueue) Requeue(ctx context.Context, id string) (*api.TasksRequeued, error) {
-	return post[api.TasksRequeued](ctx, q, "/requeue", "", api.TaskRequeue{ID: id})
+	return post[api.TasksRequeued](ctx, q, "/requeue", id, "", api.TaskRequeue{ID: id})
 }
 
 // RequeueOldest schedules those dead tasks again that died first, at most 1,000.
 func (q *TaskQueue) RequeueOldest(ctx context.Context, limit int) (*api.TasksRequeued, error) {
-	return post[api.TasksRequeued](ctx, q, "/requeue", "", api.TaskRequeue{Limit: limit})
+	return post[api.TasksRequeued](ctx, q, "/requeue", "", "", api.TaskRequeue{Limit: limit})
 }
 
 // Stats is what the queue counts.
@@ -127,7 +128,11 @@ func (q *TaskQueue) Get(ctx context.Context, id string) (*api.TaskView, error) {
 	if id == "" {
 		return nil, invalid("the id of a task has at least one character")
 	}
-	return get[api.TaskView](ctx, q.c)(q.path("/task/" + segment(id)))
+	path, err := q.path("/task/" + segment(id))
+	if err != nil {
+		return nil, err
+	}
+	return fetch[api.TaskView](ctx, q.c, q.c.readCall(path).of("ID", id))
 }
 
 // List gives the tasks in one state, all of them for an empty one, a page after the other. The last is the first error.
@@ -238,17 +243,17 @@ func (t *Task) Release(ctx context.Context) (*api.TaskAnswer, error) {
 
 // Extend lets the claim of a task hold for so long from now.
 func (q *TaskQueue) Extend(ctx context.Context, id string, token uint64, lease time.Duration) (*api.TaskAnswer, error) {
-	return post[api.TaskAnswer](ctx, q, "/extend", "", api.TaskExtend{ID: id, Token: token, LeaseMs: optionalMillis(lease)})
+	return post[api.TaskAnswer](ctx, q, "/extend", id, "", api.TaskExtend{ID: id, Token: token, LeaseMs: optionalMillis(lease)})
 }
 
 // Complete completes a task that is claimed with this token. Without a request id there is a new one.
 func (q *TaskQueue) Complete(ctx context.Context, id string, token uint64, requestID string) (*api.TaskAnswer, error) {
-	return post[api.TaskAnswer](ctx, q, "/complete", requestID, api.TaskComplete{ID: id, Token: token})
+	return post[api.TaskAnswer](ctx, q, "/complete", id, requestID, api.TaskComplete{ID: id, Token: token})
 }
 
 // Fail ends an attempt at a task that is claimed with the token of the failure. Without a request id there is a new one.
 func (q *TaskQueue) Fail(ctx context.Context, failure api.TaskFail, requestID string) (*api.TaskAnswer, error) {
-	return post[api.TaskAnswer](ctx, q, "/fail", requestID, failure)
+	return post[api.TaskAnswer](ctx, q, "/fail", failure.ID, requestID, failure)
 }
 
 // String is what the log of a worker shows of a task.
