@@ -97,6 +97,9 @@ func (c *Client) CreateToken(ctx context.Context, user string, options *TokenOpt
 	if options == nil {
 		options = &TokenOptions{}
 	}
+	if err := notNegative(span{"ExpiresIn", options.ExpiresIn}); err != nil {
+		return nil, err
+	}
 	body := api.TokenRequest{User: user, ExpiresInMs: optionalMillis(options.ExpiresIn), Note: options.Note}
 	return fetch[api.TokenCreated](ctx, c, writeCall(http.MethodPost, "/v1/access/tokens", options.RequestID, body))
 }

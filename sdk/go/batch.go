@@ -139,7 +139,7 @@ type WhereOptions struct {
 	RequestID string
 }
 
-func (o *WhereOptions) request(prefix string) *api.WhereRequest {
+func (o *WhereOptions) request(prefix string) (*api.WhereRequest, error) {
 	request := &api.WhereRequest{
 		Prefix: prefix, Where: o.Where, If: o.If, Limit: o.Limit, TTLMs: optionalMillis(o.TTL), Guard: guardOf(o.Guard), Cursor: o.Cursor,
 		DryRun: o.DryRun,
@@ -147,7 +147,7 @@ func (o *WhereOptions) request(prefix string) *api.WhereRequest {
 	if request.Where == nil {
 		request.Where = []Criterion{}
 	}
-	return request
+	return request, notNegative(span{"TTL", o.TTL})
 }
 
 // UpdateWhere patches the documents with the prefix that criteria find. One request is one step in the cluster: it looks at 10,000 entries and
@@ -156,7 +156,10 @@ func (c *Client) UpdateWhere(ctx context.Context, prefix string, patch any, opti
 	if options == nil {
 		options = &WhereOptions{}
 	}
-	request := options.request(prefix)
+	request, err := options.request(prefix)
+	if err != nil {
+		return nil, err
+	}
 	op := OpPatch("-", patch, nil)
 	if op.err != nil {
 		return nil, op.err
@@ -170,7 +173,11 @@ func (c *Client) DeleteWhere(ctx context.Context, prefix string, options *WhereO
 	if options == nil {
 		options = &WhereOptions{}
 	}
-	return fetch[api.WhereAnswer](ctx, c, writeCall(http.MethodPost, "/v1/delete_where", options.RequestID, options.request(prefix)))
+	request, err := options.request(prefix)
+	if err != nil {
+		return nil, err
+	}
+	return fetch[api.WhereAnswer](ctx, c, writeCall(http.MethodPost, "/v1/delete_where", options.RequestID, request))
 }
 
 // Parts makes a change of all that match part by part, each a write of its own, until there is no more. The function is [Client.UpdateWhere]
@@ -224,6 +231,9 @@ type ClaimOptions struct {
 func (c *Client) Claim(ctx context.Context, prefix string, options *ClaimOptions) (*api.ClaimAnswer, error) {
 	if options == nil {
 		options = &ClaimOptions{}
+	}
+	if err := notNegative(span{"Hold", options.Hold}); err != nil {
+		return nil, err
 	}
 	request := api.ClaimRequest{
 		Prefix: prefix, Where: options.Where, OrderBy: options.OrderBy, Limit: options.Limit, LockMs: optionalMillis(options.Hold),

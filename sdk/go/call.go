@@ -178,7 +178,28 @@ func milliseconds(d time.Duration) uint64 {
 	if d <= 0 {
 		return 0
 	}
-	return uint64((d + time.Millisecond - 1) / time.Millisecond)
+	whole := uint64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		whole++
+	}
+	return whole
+}
+
+// span is a time that was given, by its name.
+type span struct {
+	name string
+	of   time.Duration
+}
+
+// notNegative refuses a time below nothing, such as what is left until a moment that has passed: it would be taken for none, which often stands for
+// no end.
+func notNegative(spans ...span) error {
+	for _, one := range spans {
+		if one.of < 0 {
+			return invalid("%s is %v: a time is not negative", one.name, one.of)
+		}
+	}
+	return nil
 }
 
 func someMillis(d time.Duration) *uint64 {

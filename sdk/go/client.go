@@ -79,10 +79,10 @@ func (o *Options) log(what string, args ...any) {
 }
 
 func (o Options) withDefaults() *Options {
-	if o.Timeout <= 0 {
+	if o.Timeout == 0 {
 		o.Timeout = timeoutDefault
 	}
-	if o.AttemptTimeout <= 0 {
+	if o.AttemptTimeout == 0 {
 		o.AttemptTimeout = attemptTimeoutDefault
 	}
 	o.Retry = o.Retry.withDefaults()
@@ -112,6 +112,10 @@ func New(nodes string, options *Options) (*Client, error) {
 	if options == nil {
 		options = &Options{}
 	}
+	if err := notNegative(span{"Timeout", options.Timeout}, span{"AttemptTimeout", options.AttemptTimeout},
+		span{"Retry.BackoffMin", options.Retry.BackoffMin}, span{"Retry.BackoffMax", options.Retry.BackoffMax}); err != nil {
+		return nil, err
+	}
 	settings := options.withDefaults()
 	credentials, err := readCredentials(settings)
 	if err != nil {
@@ -135,12 +139,16 @@ func New(nodes string, options *Options) (*Client, error) {
 	return c, nil
 }
 
-// FromEnv is a client of the nodes in QUORATE_ENDPOINTS, else of the local cluster; over TLS where QUORATE_CA names a CA, with the
+// FromEnv is a client of the nodes in QUORATE_ENDPOINTS, or of the local cluster where there is no such variable; one that is empty fails with
+// [ErrInvalidArgument]. Over TLS where QUORATE_CA names a CA, with the
 // certificate in QUORATE_CERT and its key in QUORATE_KEY where they are there, and the token of QUORATE_TOKEN_FILE or QUORATE_TOKEN.
 func FromEnv() (*Client, error) {
-	nodes := os.Getenv("QUORATE_ENDPOINTS")
-	if nodes == "" {
+	nodes, isSet := os.LookupEnv("QUORATE_ENDPOINTS")
+	if !isSet {
 		nodes = DefaultEndpoints
+	}
+	if strings.Trim(nodes, " ,") == "" {
+		return nil, invalid("QUORATE_ENDPOINTS is set, and names no endpoint; expected host:port,host:port,…, or no such variable for the local cluster")
 	}
 	options := &Options{
 		CAFile: os.Getenv("QUORATE_CA"), CertFile: os.Getenv("QUORATE_CERT"), KeyFile: os.Getenv("QUORATE_KEY"),

@@ -18,6 +18,12 @@
 // A key, and what keys begin with, is any bytes, as a Go string is: one that is no UTF-8 is sent and shown as it is. Names of locks, elections,
 // queues, collections and the like are UTF-8; what is not is refused before it is sent.
 //
+// # Times
+//
+// A time is a [time.Duration], sent in milliseconds, rounded up. The zero value is none, as each option says: a write without a time to live makes
+// an entry that stays. One that is negative, such as what is left until a moment that has passed, fails with [ErrInvalidArgument], and nothing is
+// sent.
+//
 // # Retries and deadlines
 //
 // Every write carries a request id, the same in all its tries. So it is repeated, at another node where it has to be, until it is decided, and

@@ -181,6 +181,9 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 	if err != nil {
 		return nil, err
 	}
+	if err := notNegative(span{"wait", wait}); err != nil {
+		return nil, err
+	}
 	if known == "" {
 		// What no entry ever has.
 		known = "0"
@@ -212,7 +215,9 @@ type WriteOptions struct {
 	Cas Cas
 	// If: only while all of these hold of the entry; else it fails with [ErrConditionNotMet].
 	If []Criterion
-	// TTL is how long the entry lives from now on. A put without it makes an entry that stays, a patch leaves the time as it was.
+	// TTL is how long the entry lives from now on, in milliseconds rounded up. Without it, which is 0, a put makes an entry that stays, and a
+	// patch leaves the time as it was; a negative one is refused. A time that is reckoned, such as time.Until of a deadline, is to be looked
+	// at before: 0 says that it is over, and is taken for none.
 	TTL time.Duration
 	// Session is the id of a session that the entry goes with.
 	Session string
@@ -262,7 +267,7 @@ func (c *Client) Touch(ctx context.Context, key string, ttl time.Duration, optio
 
 // GetAndTouch reads an entry and sets its time to live in one step. Fails with [ErrNotFound].
 func (c *Client) GetAndTouch(ctx context.Context, key string, ttl time.Duration, options *WriteOptions) (*Entry, error) {
-	op := newOp(api.OpKindGetAndTouch, key, options)
+	op := newOp(api.OpKindGetAndTouch, key, options).timed(span{"ttl", ttl})
 	op.op.TTLMs = someMillis(ttl)
 	return fetch[Entry](ctx, c, op.call(options))
 }
@@ -276,7 +281,7 @@ func (c *Client) LockEntry(ctx context.Context, key string, hold time.Duration, 
 
 // GetAndLock reads an entry and locks it in one step, as [Client.LockEntry] does: the Cas of the entry is the key to the lock.
 func (c *Client) GetAndLock(ctx context.Context, key string, hold time.Duration, options *WriteOptions) (*Entry, error) {
-	op := newOp(api.OpKindGetAndLock, key, options)
+	op := newOp(api.OpKindGetAndLock, key, options).timed(span{"hold", hold})
 	op.op.LockMs = someMillis(hold)
 	return fetch[Entry](ctx, c, op.call(options))
 }
@@ -284,7 +289,7 @@ func (c *Client) GetAndLock(ctx context.Context, key string, hold time.Duration,
 // ExtendEntryLock lets the lock of an entry hold for this time from now; the cas is what locking answered. Fails with [ErrLocked] if that is
 // not the key, and with [ErrNotLockHolder] if the lock has ended.
 func (c *Client) ExtendEntryLock(ctx context.Context, key string, cas Cas, hold time.Duration, options *WriteOptions) (*Written, error) {
-	op := newOp(api.OpKindExtend, key, options)
+	op := newOp(api.OpKindExtend, key, options).timed(span{"hold", hold})
 	op.op.Cas, op.op.LockMs = cas, someMillis(hold)
 	return c.write(ctx, op, options)
 }
@@ -341,11 +346,20 @@ func newOp(kind api.OpKind, key string, options *WriteOptions) Op {
 	if options == nil {
 		return op
 	}
+	op = op.timed(span{"TTL", options.TTL}, span{"Wait", options.Wait})
 	op.op.Cas, op.op.If, op.op.Session = options.Cas, options.If, options.Session
 	op.op.Prev, op.op.DryRun = options.Prev, options.DryRun
 	op.op.TTLMs, op.op.WaitMs = optionalMillis(options.TTL), optionalMillis(options.Wait)
 	op.op.Guard = guardOf(options.Guard)
 	return op
+}
+
+// timed refuses times that are none, where nothing else is wrong yet.
+func (o Op) timed(spans ...span) Op {
+	if err := notNegative(spans...); o.err == nil {
+		o.err = err
+	}
+	return o
 }
 
 func guardOf(guarded Guarded) *api.Guard {
@@ -407,14 +421,14 @@ func OpRemove(key string, options *WriteOptions) Op { return newOp(api.OpKindRem
 
 // OpTouch is [Client.Touch] as a part.
 func OpTouch(key string, ttl time.Duration, options *WriteOptions) Op {
-	op := newOp(api.OpKindTouch, key, options)
+	op := newOp(api.OpKindTouch, key, options).timed(span{"ttl", ttl})
 	op.op.TTLMs = someMillis(ttl)
 	return op
 }
 
 // OpLockEntry is [Client.LockEntry] as a part.
 func OpLockEntry(key string, hold time.Duration, options *WriteOptions) Op {
-	op := newOp(api.OpKindLock, key, options)
+	op := newOp(api.OpKindLock, key, options).timed(span{"hold", hold})
 	op.op.LockMs = someMillis(hold)
 	return op
 }

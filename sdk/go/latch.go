@@ -26,18 +26,22 @@ type BarrierOptions struct {
 	Wait time.Duration
 }
 
-func (o *BarrierOptions) wait() time.Duration {
-	if o == nil || o.Wait <= 0 {
-		return endless
+func (o *BarrierOptions) wait() (time.Duration, error) {
+	if o == nil || o.Wait == 0 {
+		return endless, nil
 	}
-	return o.Wait
+	return o.Wait, notNegative(span{"Wait", o.Wait})
 }
 
 // EnterBarrier enters, and waits until so many sessions are in it: all of them say the same number. When the time is over before, it is left
 // again, and the answer says `waiting`; so it is when the context ends. Fails with [ErrLocked] while those who opened it have not all left, and
 // with [ErrInvalidArgument] at once where this session waits at it already.
 func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, options *BarrierOptions) (*api.BarrierAnswer, error) {
-	b := &barrier{session: s, name: name, parties: parties, until: time.Now().Add(options.wait())}
+	wait, err := options.wait()
+	if err != nil {
+		return nil, err
+	}
+	b := &barrier{session: s, name: name, parties: parties, until: time.Now().Add(wait)}
 	path, err := barrierPath(name, "")
 	if err != nil {
 		return nil, err
@@ -74,7 +78,11 @@ func (b *barrier) hasLeft(ctx context.Context) bool {
 // LeaveBarrier leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer says
 // what it is doing.
 func (s *Session) LeaveBarrier(ctx context.Context, name string, options *BarrierOptions) (*api.BarrierAnswer, error) {
-	b := &barrier{session: s, name: name, until: time.Now().Add(options.wait())}
+	wait, err := options.wait()
+	if err != nil {
+		return nil, err
+	}
+	b := &barrier{session: s, name: name, until: time.Now().Add(wait)}
 	return b.wait(ctx, true)
 }
 
@@ -192,6 +200,9 @@ func (c *Client) Latch(ctx context.Context, name string) (*api.LatchAnswer, erro
 
 // WaitLatch waits until a latch is open, at most for this time; tells what it is then. Fails with [ErrNotFound].
 func (c *Client) WaitLatch(ctx context.Context, name string, wait time.Duration) (*api.LatchAnswer, error) {
+	if err := notNegative(span{"wait", wait}); err != nil {
+		return nil, err
+	}
 	until := time.Now().Add(wait)
 	for {
 		left := max(time.Until(until), 0)

@@ -80,7 +80,7 @@ func (c *Client) Mirror(ctx context.Context, prefix string, options *MirrorOptio
 	if options != nil {
 		m.options = *options
 	}
-	if m.options.Heartbeat <= 0 {
+	if m.options.Heartbeat == 0 {
 		m.options.Heartbeat = mirrorHeartbeat
 	}
 	m.ctx, m.cancel = context.WithCancel(ctx)

@@ -108,6 +108,9 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := notNegative(span{"Delay", wanted.delay}, span{"Wait", wanted.wait}); err != nil {
+		return nil, err
+	}
 	if err := s.errIfLost(); err != nil {
 		return nil, err
 	}

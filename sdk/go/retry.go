@@ -27,10 +27,10 @@ type RetryPolicy struct {
 }
 
 func (p RetryPolicy) withDefaults() RetryPolicy {
-	if p.BackoffMin <= 0 {
+	if p.BackoffMin == 0 {
 		p.BackoffMin = 10 * time.Millisecond
 	}
-	if p.BackoffMax <= 0 {
+	if p.BackoffMax == 0 {
 		p.BackoffMax = 250 * time.Millisecond
 	}
 	if p.AttemptsMax <= 0 {

@@ -73,6 +73,9 @@ func (c *Client) CreateSession(ctx context.Context, options *SessionOptions, req
 	if options == nil {
 		options = &SessionOptions{}
 	}
+	if err := notNegative(span{"TTL", options.TTL}); err != nil {
+		return nil, err
+	}
 	body := api.SessionRequest{TTLMs: optionalMillis(options.TTL), Owner: options.Owner, Labels: options.Labels}
 	return fetch[api.SessionAnswer](ctx, c, writeCall(http.MethodPost, "/v1/sessions", requestID, body))
 }

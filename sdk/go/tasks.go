@@ -66,6 +66,9 @@ func (o *TaskOptions) Spec(payload any) (api.TaskSpec, error) {
 	if spec.Payload = text; bytes != nil {
 		spec.PayloadBase64 = &bytes
 	}
+	if err == nil {
+		err = notNegative(span{"Delay", o.Delay}, span{"Every", o.Every}, span{"Keep", o.Keep})
+	}
 	return spec, err
 }
 
@@ -184,6 +187,9 @@ func (q *TaskQueue) Claim(ctx context.Context, options *ClaimTasksOptions) ([]*T
 	if options == nil {
 		options = &ClaimTasksOptions{}
 	}
+	if err := notNegative(span{"Lease", options.Lease}, span{"Wait", options.Wait}); err != nil {
+		return nil, err
+	}
 	path, err := q.path("/claim")
 	if err != nil {
 		return nil, err
@@ -243,6 +249,9 @@ func (t *Task) Release(ctx context.Context) (*api.TaskAnswer, error) {
 
 // Extend lets the claim of a task hold for so long from now.
 func (q *TaskQueue) Extend(ctx context.Context, id string, token uint64, lease time.Duration) (*api.TaskAnswer, error) {
+	if err := notNegative(span{"lease", lease}); err != nil {
+		return nil, err
+	}
 	return post[api.TaskAnswer](ctx, q, "/extend", id, "", api.TaskExtend{ID: id, Token: token, LeaseMs: optionalMillis(lease)})
 }
 

@@ -54,6 +54,9 @@ func Update[T any](ctx context.Context, c *Client, key string, change func(curre
 	if options == nil {
 		options = &UpdateOptions{}
 	}
+	if err := notNegative(span{"TTL", options.TTL}); err != nil {
+		return nil, err
+	}
 	current, err := c.getOrNil(ctx, key)
 	for tries := 1; err == nil; tries++ {
 		var value, made *T

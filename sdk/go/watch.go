@@ -110,8 +110,11 @@ func (c *Client) Watch(ctx context.Context, prefix string, options *WatchOptions
 	if options == nil {
 		options = &WatchOptions{}
 	}
+	if err := notNegative(span{"Heartbeat", options.Heartbeat}, span{"Patience", options.Patience}); err != nil {
+		return nil, err
+	}
 	w := &Watch{c: c, options: *options, isInitial: options.Initial, isSynced: !options.Initial}
-	if w.options.Heartbeat <= 0 {
+	if w.options.Heartbeat == 0 {
 		w.options.Heartbeat = heartbeatDefault
 	}
 	var err error
@@ -141,7 +144,7 @@ func (o *WatchOptions) target(prefix string) (string, error) {
 	}
 	query := []string{"prefix", prefix, "key", o.Key, "start", o.Start, "end", o.End, "where", where, "events", string(o.Only),
 		"prev", flag(o.Prev), "keys_only", flag(o.KeysOnly), "consistency", string(Freshness{Local: o.Local}.consistency()),
-		"initial", flag(o.Initial), "from", number(o.From), "heartbeat_ms", strconv.FormatInt(o.Heartbeat.Milliseconds(), 10)}
+		"initial", flag(o.Initial), "from", number(o.From), "heartbeat_ms", strconv.FormatUint(milliseconds(o.Heartbeat), 10)}
 	full := target("/v1/watch", append(query, o.Part.query()...)...)
 	if prefix == "" && o.Key == "" && o.Start == "" && o.End == "" {
 		full += "&prefix="

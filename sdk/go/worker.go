@@ -60,7 +60,7 @@ type WorkerReport struct {
 type TaskError struct {
 	// Err is why; the task keeps its text.
 	Err error
-	// RetryIn is the pause before the next attempt.
+	// RetryIn is the pause before the next attempt; 0 for the one that the task has. A negative one counts as none, and the worker is told.
 	RetryIn time.Duration
 	// Dead: do not try again, it would fail again.
 	Dead bool
@@ -90,11 +90,14 @@ func (q *TaskQueue) Work(ctx context.Context, handler func(context.Context, *Tas
 	if options != nil {
 		w.options = *options
 	}
+	if err := notNegative(span{"Lease", w.options.Lease}, span{"StopWithin", w.options.StopWithin}); err != nil {
+		return w.report, err
+	}
 	w.options.Concurrency = max(w.options.Concurrency, 1)
-	if w.options.Lease <= 0 {
+	if w.options.Lease == 0 {
 		w.options.Lease = workerLeaseDefault
 	}
-	if w.options.StopWithin <= 0 {
+	if w.options.StopWithin == 0 {
 		w.options.StopWithin = stopWithinDefault
 	}
 	w.places = make(chan struct{}, w.options.Concurrency)
@@ -318,7 +321,7 @@ func (w *worker) settle(held context.Context, task *Task, outcome error) ended {
 			_, err = task.queue.Complete(held, task.ID, task.Token, id.fresh())
 		} else {
 			var failure api.TaskFail
-			failure, how = failureOfTask(task, outcome)
+			failure, how = w.failureOf(task, outcome)
 			_, err = task.queue.Fail(held, failure, id.fresh())
 		}
 		if err == nil {
@@ -338,7 +341,7 @@ func (w *worker) settle(held context.Context, task *Task, outcome error) ended {
 	}
 }
 
-func failureOfTask(task *Task, outcome error) (api.TaskFail, ended) {
+func (w *worker) failureOf(task *Task, outcome error) (api.TaskFail, ended) {
 	failure := api.TaskFail{ID: task.ID, Token: task.Token, Error: outcome.Error()}
 	var told *TaskError
 	if !errors.As(outcome, &told) {
@@ -348,6 +351,12 @@ func failureOfTask(task *Task, outcome error) (api.TaskFail, ended) {
 		failure.Error, failure.Release = "", true
 		return failure, released
 	}
-	failure.Dead, failure.RetryInMs = told.Dead, optionalMillis(told.RetryIn)
+	failure.Dead = told.Dead
+	if err := notNegative(span{"RetryIn", told.RetryIn}); err != nil {
+		// The attempt has failed in any case: it is tried again after the pause that the task has.
+		w.trouble(fmt.Errorf("%v: %w", task, err))
+		return failure, failed
+	}
+	failure.RetryInMs = optionalMillis(told.RetryIn)
 	return failure, failed
 }
