@@ -4,6 +4,7 @@ package quorate
 // escaping of names.
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
@@ -80,15 +81,24 @@ func (c *Client) queryCall(target string, body any) *call {
 }
 
 func (c *call) json(body any) *call {
-	if wrong := notText(reflect.ValueOf(body)); wrong != "" {
-		return c.fail(invalid("%q is not UTF-8; only keys, and what keys begin with, need not be", wrong))
-	}
-	text, err := json.Marshal(body)
+	text, err := requestText(body)
 	if err != nil {
-		return c.fail(localError(CodeDecode, err, "the request has no JSON form: %v", err))
+		return c.fail(err)
 	}
 	c.body = text
 	return c.set("Content-Type", "application/json")
+}
+
+// requestText is the JSON of a request, or of a part of one.
+func requestText(body any) ([]byte, error) {
+	if wrong := notText(reflect.ValueOf(body), ofRequest); wrong != "" {
+		return nil, invalid("%q is not UTF-8; only keys, and what keys begin with, need not be", wrong)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, localError(CodeDecode, err, "the request has no JSON form: %v", err)
+	}
+	return text, nil
 }
 
 func (c *call) set(name, value string) *call {
@@ -216,7 +226,7 @@ func optionalMillis(d time.Duration) *uint64 {
 }
 
 // valueOf is a value as an operation has it: bytes as they are, JSON text as it is, anything else as JSON.
-func valueOf(value any) (text json.RawMessage, bytes []byte, err error) {
+func valueOf(value any) (text json.RawMessage, raw []byte, err error) {
 	switch given := value.(type) {
 	case []byte:
 		// Not nil: an empty value is one.
@@ -227,11 +237,23 @@ func valueOf(value any) (text json.RawMessage, bytes []byte, err error) {
 		}
 		return given, nil, nil
 	}
-	text, err = json.Marshal(value)
+	text, err = jsonOf(value)
+	return text, nil, err
+}
+
+// jsonOf is the JSON of a value. Text in it that is not UTF-8 is refused: JSON would have another in its place.
+func jsonOf(value any) (json.RawMessage, error) {
+	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, nil, localError(CodeDecode, err, "the value has no JSON form: %v", err)
+		return nil, localError(CodeDecode, err, "the value has no JSON form: %v", err)
 	}
-	return text, nil, nil
+	// What stands for bytes that are no text; written by itself that character is not escaped.
+	if bytes.Contains(text, []byte(`\ufffd`)) {
+		if wrong := notText(reflect.ValueOf(value), ofUser); wrong != "" {
+			return nil, localError(CodeDecode, nil, "the value has no JSON form: %q is not UTF-8; give a []byte to store bytes", wrong)
+		}
+	}
+	return text, nil
 }
 
 // named is a path of a route, a name as one segment, and what follows.
@@ -249,9 +271,18 @@ func quoted(cas api.Cas) string { return fmt.Sprintf("%q", string(cas)) }
 
 var jsonNull = json.RawMessage("null")
 
-// notText gives a string in the body of a request that is not UTF-8, where JSON would have another one. Keys, and what keys begin with, are any
-// bytes: they have a form for that.
-func notText(v reflect.Value) string {
+// ofWhom says whose types a value is of.
+type ofWhom int
+
+const (
+	// ofRequest: keys, and what keys begin with, are any bytes, which have a form for that.
+	ofRequest ofWhom = iota
+	// ofUser: all that JSON shows is text.
+	ofUser
+)
+
+// notText gives a string that is not UTF-8, where JSON would have another one.
+func notText(v reflect.Value, of ofWhom) string {
 	switch v.Kind() {
 	case reflect.String:
 		if !utf8.ValidString(v.String()) {
@@ -259,7 +290,7 @@ func notText(v reflect.Value) string {
 		}
 	case reflect.Interface, reflect.Pointer:
 		if !v.IsNil() {
-			return notText(v.Elem())
+			return notText(v.Elem(), of)
 		}
 	case reflect.Slice, reflect.Array:
 		// Bytes are no text, and JSON is checked where it is made.
@@ -267,23 +298,26 @@ func notText(v reflect.Value) string {
 			return ""
 		}
 		for at := range v.Len() {
-			if wrong := notText(v.Index(at)); wrong != "" {
+			if wrong := notText(v.Index(at), of); wrong != "" {
 				return wrong
 			}
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
-			if wrong := notText(entries.Key()) + notText(entries.Value()); wrong != "" {
+			if wrong := notText(entries.Key(), of) + notText(entries.Value(), of); wrong != "" {
 				return wrong
 			}
 		}
 	case reflect.Struct:
 		for at := range v.NumField() {
 			field := v.Type().Field(at)
-			if !field.IsExported() || field.Name == "Key" || field.Name == "Prefix" {
+			isKey := of == ofRequest && (field.Name == "Key" || field.Name == "Prefix")
+			// A field that is embedded may have some that are shown.
+			isShown := (field.IsExported() || field.Anonymous) && field.Tag.Get("json") != "-"
+			if isKey || !isShown {
 				continue
 			}
-			if wrong := notText(v.Field(at)); wrong != "" {
+			if wrong := notText(v.Field(at), of); wrong != "" {
 				return wrong
 			}
 		}

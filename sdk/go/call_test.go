@@ -78,6 +78,74 @@ func TestWhatMakesNoSenseIsNotSent(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoTextIsNotSentAsAnother: JSON would have U+FFFD in its place.
+func TestWhatIsNoTextIsNotSentAsAnother(t *testing.T) {
+	const wrong = "a\xff"
+	type embedded struct{ Name string }
+	guarded := &WriteOptions{Guard: api.Guard{Lock: wrong}}
+	f := newFake(t, sessions(600_000, renewedAll))
+	c, ctx := clientOf(t, Options{}, f), soon(t, 10*time.Second)
+	s, err := c.NewSession(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := c.Tasks(wrong)
+	for what, ask := range map[string]func() error{
+		"lock":       func() error { _, err := s.Lock(ctx, wrong, nil); return err },
+		"campaign":   func() error { _, err := s.Campaign(ctx, wrong, nil); return err },
+		"barrier":    func() error { _, err := s.EnterBarrier(ctx, wrong, 2, nil); return err },
+		"latch":      func() error { _, err := c.CountDown(ctx, wrong, 1); return err },
+		"observe":    func() error { _, err := c.Observe(ctx, wrong); return err },
+		"schedule":   func() error { _, err := queue.Schedule(ctx, 1, nil); return err },
+		"work":       func() error { _, err := queue.Work(ctx, nil, nil); return err },
+		"task":       func() error { _, err := c.Tasks("q").Get(ctx, wrong); return err },
+		"id":         func() error { _, err := c.Tasks("q").Schedule(ctx, 1, &TaskOptions{ID: wrong}); return err },
+		"collection": func() error { _, err := c.Collection(ctx, wrong); return err },
+		"sequence":   func() error { _, err := c.NextNumbers(ctx, wrong, 1, ""); return err },
+		"owner":      func() error { _, err := c.NewSession(ctx, &SessionOptions{Owner: wrong}); return err },
+		"role":       func() error { _, err := c.SetUser(ctx, "u", wrong); return err },
+		"guard":      func() error { _, err := c.Put(ctx, "k", 1, guarded); return err },
+		"session":    func() error { _, err := c.Put(ctx, "k", 1, &WriteOptions{Session: wrong}); return err },
+		"watch": func() error {
+			_, err := c.Watch(ctx, "", &WatchOptions{Where: []Criterion{Where("f", api.OperatorEq, wrong)}})
+			return err
+		},
+		"find":       func() error { _, err := c.FindPage(ctx, "", "", &FindOptions{OrderBy: []string{wrong}}); return err },
+		"value":      func() error { _, err := c.Put(ctx, "k", wrong, nil); return err },
+		"deep":       func() error { _, err := c.Put(ctx, "k", map[string]any{"a": []any{1, wrong}}, nil); return err },
+		"name":       func() error { _, err := c.Put(ctx, "k", map[string]int{wrong: 1}, nil); return err },
+		"field":      func() error { _, err := c.Insert(ctx, "k", &struct{ Key string }{wrong}, nil); return err },
+		"embedded":   func() error { _, err := c.Insert(ctx, "k", struct{ embedded }{embedded{wrong}}, nil); return err },
+		"patch":      func() error { _, err := c.Patch(ctx, "k", []PatchOperator{Set("a", wrong)}, nil); return err },
+		"payload":    func() error { _, err := c.Tasks("q").Schedule(ctx, wrong, nil); return err },
+		"proclaimed": func() error { _, err := s.Campaign(ctx, "e", &CampaignOptions{Value: wrong}); return err },
+		"many at once": func() (err error) {
+			for done := range c.Stream(ctx, slices.Values([]Op{OpPut("k", 1, guarded)})) {
+				err = done.Err
+			}
+			return err
+		},
+	} {
+		if err := ask(); !errors.Is(err, ErrInvalidArgument) && !errors.Is(err, ErrDecode) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if came := f.requests(); len(came) != 1 {
+		t.Errorf("was sent: %v", came[1:])
+	}
+	type whole struct {
+		Same   *whole `json:"-"`
+		Secret string `json:"-"`
+		Text   string
+		Raw    json.RawMessage
+	}
+	kept := &whole{Secret: wrong, Text: "\ufffd", Raw: json.RawMessage(`"\ufffd"`)}
+	kept.Same = kept
+	if text, err := jsonOf(kept); err != nil || string(text) != "{\"Text\":\"\ufffd\",\"Raw\":\"\\ufffd\"}" {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestNumbersOf64BitsKeepAllDigits(t *testing.T) {
 	text := `{"key":"k","value":{"n":18446744073709551615},"content_type":"json","cas":null,"locked":true,"create_revision":"18446744073709551615",
 		"mod_revision":"9007199254740993","version":9007199254740993}`

@@ -126,7 +126,7 @@ func newLine(n int, op Op) *line {
 		}
 		made.requestID = body.RequestID
 	}
-	text, err := json.Marshal(body)
+	text, err := requestText(body)
 	if err == nil && body.WaitMs != nil {
 		err = invalid("an operation in a stream does not wait for a lock")
 	}

@@ -5,7 +5,6 @@ package quorate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -231,9 +230,9 @@ func (m *Mirror) List(prefix string) []*Entry {
 // FindBy gives the entries whose field has this value, by key: numbers are compared by value, and an array has each of its elements. Fails with
 // [ErrInvalidArgument] where MirrorOptions.IndexBy did not name the field.
 func (m *Mirror) FindBy(field string, value any) ([]*Entry, error) {
-	text, err := json.Marshal(value)
+	text, err := jsonOf(value)
 	if err != nil {
-		return nil, localError(CodeDecode, err, "the value has no JSON form: %v", err)
+		return nil, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()

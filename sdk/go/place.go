@@ -158,7 +158,7 @@ func leavesNothing(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case api.ErrorCodeInvalidArgument, api.ErrorCodeLocked, api.ErrorCodeAlreadyQueued, api.ErrorCodeDifferentSettings,
+	case api.ErrorCodeInvalidArgument, CodeDecode, api.ErrorCodeLocked, api.ErrorCodeAlreadyQueued, api.ErrorCodeDifferentSettings,
 		api.ErrorCodeSessionExpired:
 		return true
 	}
@@ -236,7 +236,10 @@ func (w *waiting) call(left, poll time.Duration, id string) (*call, error) {
 	})
 	if w.queue.isElection {
 		text, bytes, err := valueOf(w.wanted.value)
-		if err != nil || bytes != nil {
+		if err != nil {
+			return nil, err
+		}
+		if bytes != nil {
 			return nil, invalid("the value of a candidate is JSON")
 		}
 		if w.wanted.value == nil {

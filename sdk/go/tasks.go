@@ -128,10 +128,11 @@ func (q *TaskQueue) Stats(ctx context.Context) (*api.QueueStats, error) {
 
 // Get gives a task. Fails with [ErrNotFound].
 func (q *TaskQueue) Get(ctx context.Context, id string) (*api.TaskView, error) {
-	if id == "" {
-		return nil, invalid("the id of a task has at least one character")
+	rest, err := named("/task/", id, "", "the id of a task")
+	if err != nil {
+		return nil, err
 	}
-	path, err := q.path("/task/" + segment(id))
+	path, err := q.path(rest)
 	if err != nil {
 		return nil, err
 	}

@@ -133,9 +133,9 @@ func (c *Client) Watch(ctx context.Context, prefix string, options *WatchOptions
 func (o *WatchOptions) target(prefix string) (string, error) {
 	where := ""
 	if len(o.Where) > 0 {
-		text, err := json.Marshal(o.Where)
+		text, err := requestText(o.Where)
 		if err != nil {
-			return "", localError(CodeDecode, err, "the criteria have no JSON form: %v", err)
+			return "", err
 		}
 		where = string(text)
 	}
