@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
+	"strings"
 	"time"
 
 	"quorate.dev/go/api"
@@ -33,6 +35,8 @@ type UpdateOptions struct {
 	Session string
 	// Guard: only while this lock or leadership holds.
 	Guard Guarded
+	// DropUnknown drops fields of the document that T has no place for. Without it, an update that would lose one fails.
+	DropUnknown bool
 }
 
 // Updated says what an update did.
@@ -48,6 +52,10 @@ type Updated[T any] struct {
 // Update replaces the value of an entry by what change makes of it. It gets nil where there is no entry, which is then created; it returns
 // nil to leave things as they are, and an error to end the update with it. It may be called many times, and should depend on its argument
 // only. The entry keeps its session and the time it has left to live.
+//
+// What is written is what T holds. So an update is refused with [ErrDecode], which names the fields, where the document has some that T has no place
+// for: [Client.Patch] changes single fields and leaves the others alone, and a map[string]any keeps all of them, its numbers as [json.Number] with
+// all their digits. A number that T has as a float is written as that float.
 //
 // Fails with [ErrLocked] while somebody else has the entry locked, and with [ErrContended] once all tries are lost.
 func Update[T any](ctx context.Context, c *Client, key string, change func(current *T) (*T, error), options *UpdateOptions) (*Updated[T], error) {
@@ -65,6 +73,9 @@ func Update[T any](ctx context.Context, c *Client, key string, change func(curre
 		}
 		if made == nil {
 			return &Updated[T]{Value: value, Tries: tries}, nil
+		}
+		if err := loss[T](current, options); err != nil {
+			return nil, err
 		}
 		var written *Written
 		if written, err = c.write(ctx, updateOp(key, current, made, options), nil); err == nil {
@@ -86,6 +97,20 @@ func changed[T any](current *Entry, change func(*T) (*T, error)) (value, made *T
 	}
 	made, err = change(value)
 	return value, made, err
+}
+
+// loss is the error of fields that would be lost.
+func loss[T any](current *Entry, options *UpdateOptions) error {
+	if current == nil || options.DropUnknown {
+		return nil
+	}
+	of := reflect.TypeFor[T]()
+	lost := lostFields(current.Value, of)
+	if len(lost) == 0 {
+		return nil
+	}
+	return localError(CodeDecode, nil, "`%s` has fields that %v has no place for, and would lose them: `%s`; change it by Patch or as a map[string]any, "+
+		"give the type these fields, or say DropUnknown", current.Key, of, strings.Join(lost, "`, `"))
 }
 
 // updateOp is the write of this value in place of what was read.

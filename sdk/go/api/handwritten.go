@@ -8,6 +8,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,12 +90,13 @@ func (s *TxnStep) UnmarshalJSON(text []byte) error {
 // ErrNoJSON says that a value is bytes, or was not sent.
 var ErrNoJSON = errors.New("the value is not JSON")
 
-// Decode reads the value, which has to be JSON, as encoding/json does.
+// Decode reads the value, which has to be JSON, as encoding/json does; where the target says nothing of its type, as an `any` or the values of a
+// map[string]any, a number is a [json.Number], which keeps all its digits.
 func (e *EntryView) Decode(into any) error {
 	if e.Value == nil {
 		return fmt.Errorf("`%s`: %w", e.Key, ErrNoJSON)
 	}
-	if err := json.Unmarshal(e.Value, into); err != nil {
+	if err := decode(e.Value, into); err != nil {
 		return fmt.Errorf("the value of `%s`: %w", e.Key, err)
 	}
 	return nil
@@ -123,15 +125,22 @@ func (a *WriteAnswer) TTL() (time.Duration, bool) { return duration(a.TTLMs) }
 // Guard gives the guard itself, so that it can stand where a lock does.
 func (g Guard) Guard() Guard { return g }
 
-// Decode reads the payload, which has to be JSON, as encoding/json does.
+// Decode reads the payload, which has to be JSON, as [EntryView.Decode] reads a value.
 func (t *TaskClaimed) Decode(into any) error {
 	if t.Payload == nil {
 		return fmt.Errorf("the payload of task `%s`: %w", t.ID, ErrNoJSON)
 	}
-	if err := json.Unmarshal(t.Payload, into); err != nil {
+	if err := decode(t.Payload, into); err != nil {
 		return fmt.Errorf("the payload of task `%s`: %w", t.ID, err)
 	}
 	return nil
+}
+
+// decode reads one JSON value, without a float in between.
+func decode(text json.RawMessage, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 func duration(ms *uint64) (time.Duration, bool) {
