@@ -44,6 +44,8 @@ type Error struct {
 	Attempts int
 
 	cause error
+	// ended is why a call was given up before its time, such as the end of its context.
+	ended error
 }
 
 // Codes of errors that no node answered. Where a node would have a code for it, the error has that: `locked` where a lock was not got in
@@ -122,7 +124,11 @@ func (e *Error) Error() string {
 	if e.Attempts == 1 {
 		tries = "try"
 	}
-	return fmt.Sprintf("quorate: gave up after %d %s; the last: %s", e.Attempts, tries, e.Detail)
+	why := ""
+	if e.ended != nil {
+		why = fmt.Sprintf(": %v", e.ended)
+	}
+	return fmt.Sprintf("quorate: gave up after %d %s%s; the last: %s", e.Attempts, tries, why, e.Detail)
 }
 
 // Is finds the sentinels.
@@ -240,7 +246,7 @@ func gaveUp(requestID string, attempts int, isOpen bool, last *failure, cause er
 	if requestID != "" {
 		e.RequestID = requestID
 	}
-	e.cause = cause
+	e.cause, e.ended = cause, cause
 	if cause == nil {
 		e.cause = last.cause
 	}

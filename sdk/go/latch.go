@@ -52,7 +52,7 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 	// Once what is to be left is being left: who enters before that would be taken along.
 	defer s.untake(path)
 	if err := s.left(ctx, path); err != nil {
-		return nil, err
+		return nil, b.ended(ctx, err)
 	}
 	b.leaving = &leaving{session: s, place: path}
 	answer, err := b.wait(ctx, false)
@@ -62,7 +62,17 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 	if err != nil || !b.hasLeft(ctx) {
 		b.leaving.takeBack(func() (*call, error) { return b.call(true, 0, NewRequestID()) })
 	}
-	return answer, err
+	return answer, b.ended(ctx, err)
+}
+
+// ended is the error of a wait whose context ended, else the given one. It is left in the background: nothing stays open for the caller.
+func (b *barrier) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ErrTimeout) {
+		return err
+	}
+	e := localError(api.ErrorCodeTimeout, context.Cause(ctx), "the wait at the barrier `%s` was given up: %v", b.name, context.Cause(ctx))
+	e.Retry = api.RetryAfterReading
+	return e
 }
 
 // hasLeft leaves before the caller is told that the others did not come: who enters after that does not meet us.

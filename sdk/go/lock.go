@@ -35,7 +35,8 @@ type Lock struct{ held *held }
 // Lock waits until the lock of this name is ours: exclusively, if nothing else is said. Locks are granted in the order in which they were
 // asked for. A session has a lock once: what is to exclude one another takes a session each.
 //
-// When the context ends first, the place in the queue is given up. Fails with [ErrSessionExpired] when the session is lost meanwhile, and with
+// When the context ends first, the place in the queue is given up, in the background where it has to be; the error is that of the context, says who
+// holds the lock where that is known, and is no [ErrUnknownOutcome]. Fails with [ErrSessionExpired] when the session is lost meanwhile, and with
 // [ErrInvalidArgument] at once where this session has the lock or waits for it already.
 func (s *Session) Lock(ctx context.Context, name string, options *LockOptions) (*Lock, error) {
 	return s.lock(ctx, name, options, false)

@@ -7,6 +7,7 @@ package quorate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ const (
 	// placeAttemptMin: a node that is silent for so long is left for another, unless a sixth of the session's time to live is longer.
 	placeAttemptMin = 250 * time.Millisecond
 	placeAttemptMax = 3 * time.Second
+	// holderWithin is how long to ask who holds what was not got.
+	holderWithin = 100 * time.Millisecond
 	// Pauses before a place that could not be given up is given up again.
 	leavePauseMin = 50 * time.Millisecond
 	leavePauseMax = 5 * time.Second
@@ -135,7 +138,56 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	}
 	// Only now: another handle would not wait for what is given up, and have its own place taken back.
 	s.untake(place)
+	if ctx.Err() != nil && errors.Is(err, ErrTimeout) {
+		err = q.givenUp(s, context.Cause(ctx), err)
+	}
 	return nil, err
+}
+
+// givenUp is the error of a wait whose context ended. Nothing is left open for the caller: what may have been got is given up.
+func (q queue) givenUp(s *Session, cause, last error) *Error {
+	what := "the lock `" + q.name + "` was not acquired"
+	if q.isElection {
+		what = "the election `" + q.name + "` was not won"
+	}
+	// Where nobody can be asked who is in the way, what went wrong last says why.
+	why := fmt.Sprintf("; the last: %v", last)
+	if holder, ok := q.holder(s); ok {
+		why = "; held by " + holder
+	}
+	e := localError(api.ErrorCodeTimeout, cause, "%s: %v%s", what, cause, why)
+	e.Retry = api.RetryAfterReading
+	return e
+}
+
+// holder asks shortly who holds it; the caller does not wait any more.
+func (q queue) holder(s *Session) (string, bool) {
+	ctx, cancel := context.WithTimeout(s.c.roots, holderWithin)
+	defer cancel()
+	if q.isElection {
+		leader, err := s.c.Leader(ctx, q.name)
+		if err != nil || leader == nil || leader.Session == s.id {
+			return "", false
+		}
+		return holderWords(leader.Owner, leader.Session, 1), true
+	}
+	info, err := s.c.LockInfo(ctx, q.name)
+	if err != nil || len(info.Holders) == 0 || info.Holders[0].Session == s.id {
+		return "", false
+	}
+	return holderWords(info.Holders[0].Owner, info.Holders[0].Session, info.HolderCount), true
+}
+
+// holderWords names the first of so many.
+func holderWords(owner, session string, count uint64) string {
+	words := "session " + session
+	if owner != "" {
+		words = owner + ", " + words
+	}
+	if count > 1 {
+		words += fmt.Sprintf(" and %d others", count-1)
+	}
+	return words
 }
 
 // hasOther: the answer was about another lock, or election, which a handle of this session has. Nothing of that is to be given up.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -347,5 +348,61 @@ func TestWhatCannotBeGivenUpIsGivenUpInTheBackground(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestAWaitThatIsGivenUpSaysWhyAndWhatWasNotGot(t *testing.T) {
+	base := sessions(600_000, renewedAll)
+	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/acquire"), strings.HasSuffix(r.URL.Path, "/campaign"), strings.HasSuffix(r.URL.Path, "/enter"):
+			<-r.Context().Done()
+		case r.URL.Path == "/v1/locks/busy":
+			say(w, 200, `{"lock":"busy","holder_count":3,"holders":[{"session":"7","owner":"bob","token":"1","mode":"exclusive","age_ms":1}],"queue":[],
+				"revision":"1","index":1}`)
+		case r.URL.Path == "/v1/elections/busy":
+			say(w, 200, `{"election":"busy","leader":{"session":"7","owner":"bob","term":"1","age_ms":1,"since":"2026-01-01T00:00:00Z"},"revision":"1","index":1}`)
+		default:
+			base(n, w, r)
+		}
+	})
+	s, err := clientOf(t, Options{AttemptTimeout: time.Minute}, f).NewSession(soon(t, 5*time.Second), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wait  func(context.Context) error
+		words string
+	}{
+		{func(ctx context.Context) error { _, err := s.Lock(ctx, "busy", nil); return err }, "quorate: the lock `busy` was not acquired: %v; held by bob, session 7 and 2 others"},
+		{func(ctx context.Context) error { _, err := s.Campaign(ctx, "busy", nil); return err }, "quorate: the election `busy` was not won: %v; held by bob, session 7"},
+		{func(ctx context.Context) error { _, err := s.EnterBarrier(ctx, "busy", 2, nil); return err }, "quorate: the wait at the barrier `busy` was given up: %v"},
+	} {
+		short, cancelShort := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancelShort()
+		ended, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		for ctx, why := range map[context.Context]error{short: context.DeadlineExceeded, ended: context.Canceled} {
+			err := c.wait(ctx)
+			var e *Error
+			if !errors.Is(err, why) || errors.Is(err, ErrUnknownOutcome) || !errors.As(err, &e) || e.Applied != api.AppliedNo || err.Error() != fmt.Sprintf(c.words, why) {
+				// A wait that began while the former was still being given up says so.
+				t.Errorf("%v", err)
+			}
+		}
+	}
+}
+
+func TestACallThatIsEndedSaysWhyAndHowLongItTook(t *testing.T) {
+	f := newFake(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	c := clientOf(t, Options{Timeout: time.Minute, AttemptTimeout: time.Minute}, f)
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err := c.Put(ctx, "k", 1, nil)
+	if !errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "after 1 try: context canceled; the last: ") || !strings.Contains(err.Error(), " ms, when the call was ended") {
+		t.Errorf("%v", err)
+	}
+	if found := regexp.MustCompile(`after (\d+) ms`).FindStringSubmatch(err.Error()); len(found) != 2 || len(found[1]) > 4 {
+		t.Errorf("that time did not pass: %v", err)
 	}
 }

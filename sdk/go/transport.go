@@ -195,8 +195,9 @@ func (t *transport) request(ctx context.Context, to node, c *call, told time.Dur
 }
 
 // send makes one attempt at one node, over within the budget. Also gives the generation of what was shown.
-func (t *transport) send(ctx context.Context, to node, c *call, budget time.Duration) (*answer, *failure, int) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+func (t *transport) send(whole context.Context, to node, c *call, budget time.Duration) (*answer, *failure, int) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(whole, budget)
 	defer cancel()
 	shown := t.credentials.shown()
 	var way sent
@@ -212,13 +213,14 @@ func (t *transport) send(ctx context.Context, to node, c *call, budget time.Dura
 			return received, nil, shown.generation
 		}
 	}
-	return nil, failureOf(to, err, &way, ctx, budget), shown.generation
+	return nil, failureOf(to, err, &way, attemptEnd{whole, ctx, began}), shown.generation
 }
 
 // open makes one attempt at one node, for an answer of this content type that is taken as it comes, until cancel is called. It has the
 // budget to begin.
-func (t *transport) open(ctx context.Context, to node, c *call, kind string, budget time.Duration) (*stream, *answer, *failure, int) {
-	ctx, cancel := context.WithCancel(ctx)
+func (t *transport) open(whole context.Context, to node, c *call, kind string, budget time.Duration) (*stream, *answer, *failure, int) {
+	began := time.Now()
+	ctx, cancel := context.WithCancel(whole)
 	timer := time.AfterFunc(budget, cancel)
 	shown := t.credentials.shown()
 	var way sent
@@ -239,7 +241,7 @@ func (t *transport) open(ctx context.Context, to node, c *call, kind string, bud
 		}
 	}
 	cancel()
-	return nil, nil, failureOf(to, err, &way, ctx, budget), shown.generation
+	return nil, nil, failureOf(to, err, &way, attemptEnd{whole, ctx, began}), shown.generation
 }
 
 // receive reads an answer to its end.
@@ -266,16 +268,30 @@ func hintOf(header http.Header) leaderHint {
 	return leaderHint{term: parsed("Quorate-Term"), leaderID: parsed("Quorate-Leader")}
 }
 
+// attemptEnd is what may have ended an attempt: the context of the whole call, or its own, which has the time of the attempt too.
+type attemptEnd struct {
+	whole, own context.Context
+	began      time.Time
+}
+
+func (e attemptEnd) words() string {
+	passed := time.Since(e.began).Milliseconds()
+	if e.whole.Err() != nil {
+		return fmt.Sprintf("it had not answered after %d ms, when the call was ended", passed)
+	}
+	return fmt.Sprintf("no answer in %d ms", passed)
+}
+
 // failureOf says what became of an attempt that ended with this error.
-func failureOf(to node, err error, way *sent, ctx context.Context, budget time.Duration) *failure {
+func failureOf(to node, err error, way *sent, end attemptEnd) *failure {
 	f := &failure{address: to.address, kind: failedBroken, cause: err}
 	switch {
 	case isTLSFault(err):
 		f.kind = failedTLS
 	case !way.isOut.Load():
 		f.kind = failedNotSent
-	case ctx.Err() != nil:
-		f.kind, f.detail = failedTimedOut, fmt.Sprintf("no answer in %d ms", budget.Milliseconds())
+	case end.own.Err() != nil:
+		f.kind, f.detail = failedTimedOut, end.words()
 	}
 	return f
 }
