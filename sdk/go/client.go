@@ -279,6 +279,9 @@ type trip struct {
 	failed int
 	// isRefreshed: it was refused for old credentials once.
 	isRefreshed bool
+	// foreign is the last answer of a node of another cluster; isHeard: one of ours, or one that does not say, answered too.
+	foreign *failure
+	isHeard bool
 }
 
 func (t *trip) pick() int {
@@ -295,12 +298,37 @@ func (t *trip) showsNewer(problem *api.Problem, generation int) bool {
 }
 
 func (t *trip) onFailure(place int, last *failure) (time.Duration, bool) {
-	t.c.nodeFailed(place)
 	t.failed = place
+	if last.kind == failedForeign {
+		t.foreign = last
+	} else {
+		t.c.nodeFailed(place)
+	}
 	return t.attempts.onFailure(last, t.call.intent, t.c.options.Retry, t.c.transport.len(), rand.Float64())
 }
 
+// judge is that of the client, of an answer that is believed: nothing of another cluster is.
+func (t *trip) judge(place int, got *answer) (*api.Problem, *failure) {
+	if foreign := t.c.foreign(place, got.cluster); foreign != nil {
+		return nil, foreign
+	}
+	t.isHeard = true
+	return t.c.judge(place, t.call, got)
+}
+
+// isLost says whether nobody is left to ask.
+func (t *trip) isLost(last *failure) bool {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	return last.kind == failedForeign && t.c.endpoints.areAllForeign(time.Now())
+}
+
 func (t *trip) gaveUp(last *failure, isOpen bool, cause error) error {
+	if t.foreign != nil && !t.isHeard && last.kind != failedForeign {
+		// What could not be reached is not the whole of it.
+		told := *t.foreign
+		told.cause, last = last.cause, &told
+	}
 	return gaveUp(t.call.requestID, max(t.attempts.failures, 1), isOpen, last, cause)
 }
 
@@ -337,7 +365,7 @@ func (c *Client) send(ctx context.Context, wanted *call) (*reply, error) {
 		got, last, generation := c.transport.send(ctx, c.transport.node(place), wanted, min(max(until.left(), 0), budget+wanted.hold))
 		if last == nil {
 			var problem *api.Problem
-			problem, last = c.judge(place, wanted, got)
+			problem, last = way.judge(place, got)
 			switch {
 			case problem == nil && last == nil:
 				return &reply{status: got.status, body: got.body}, nil
@@ -379,7 +407,7 @@ func (t *trip) rest(ctx context.Context, place int, last *failure, until limit) 
 	if err := ctx.Err(); err != nil {
 		return t.gaveUp(last, t.attempts.isOpen, context.Cause(ctx))
 	}
-	if !again {
+	if !again || t.isLost(last) {
 		return t.gaveUp(last, t.attempts.isOpen, nil)
 	}
 	if isInTime, err := until.sleep(ctx, pause); err != nil || !isInTime {
@@ -423,12 +451,15 @@ func (c *Client) openStream(ctx context.Context, wanted *call, kind string, unti
 		budget := min(max(until.left(), 0), c.options.AttemptTimeout)
 		opened, got, last, generation := c.transport.open(ctx, c.transport.node(place), wanted, kind, budget)
 		if opened != nil {
-			c.learn(place, hintOf(opened.header))
-			return place, opened, nil
+			if last = c.foreign(place, opened.header.Get(clusterHeader)); last == nil {
+				c.learn(place, hintOf(opened.header))
+				return place, opened, nil
+			}
+			opened.close()
 		}
 		if last == nil {
 			var problem *api.Problem
-			problem, last = c.judge(place, wanted, got)
+			problem, last = way.judge(place, got)
 			switch {
 			case problem == nil && last == nil:
 				detail := fmt.Sprintf("status %d without %s; is this a Quorate node?", got.status, kind)
@@ -453,6 +484,10 @@ func (t *trip) restStream(ctx context.Context, place int, last *failure, until l
 		return t.rest(ctx, place, last, until)
 	}
 	pause, again := t.onFailure(place, last)
+	if t.isLost(last) {
+		// Where it is has no meaning in another cluster.
+		return t.gaveUp(last, false, nil)
+	}
 	if !again {
 		pause = t.c.options.Retry.BackoffMax
 	}
@@ -503,6 +538,22 @@ func (c *Client) answerFrom(ctx context.Context, to node, wanted *call, budget t
 		return nil, localError(CodeProtocol, nil, "%s: status %d without a problem document; is this a Quorate node?", to.address, got.status)
 	}
 	return got, nil
+}
+
+// foreign is the failure of an answer of a node of this cluster, if that is not ours.
+func (c *Client) foreign(place int, cluster string) *failure {
+	c.mu.Lock()
+	isOurs, isNews := c.endpoints.belongs(place, cluster, time.Now())
+	ours := c.endpoints.cluster
+	c.mu.Unlock()
+	if isOurs {
+		return nil
+	}
+	address := c.transport.node(place).address
+	if isNews {
+		c.options.log("a node of another cluster is not asked", "address", address, "cluster", cluster, "ours", ours)
+	}
+	return &failure{address: address, kind: failedForeign, detail: fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", cluster, ours)}
 }
 
 // nodeFailed: a node that was well is not any more.

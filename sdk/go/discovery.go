@@ -3,7 +3,9 @@ package quorate
 // Who the nodes are, and which members of the cluster no endpoint names.
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,8 +26,14 @@ func (c *Client) introduceAll() {
 	}
 	all.Wait()
 	var latest *api.StatusAnswer
-	for _, status := range statuses {
-		if status != nil && (latest == nil || status.AppliedIndex > latest.AppliedIndex) {
+	for place, status := range c.ours(statuses) {
+		if status == nil {
+			continue
+		}
+		c.mu.Lock()
+		c.endpoints.introduce(place, status.NodeID, leaderHint{status.Term, status.LeaderID})
+		c.mu.Unlock()
+		if latest == nil || status.AppliedIndex > latest.AppliedIndex {
 			latest = status
 		}
 	}
@@ -42,10 +50,30 @@ func (c *Client) introduce(place int) *api.StatusAnswer {
 	if err != nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endpoints.introduce(place, status.NodeID, leaderHint{status.Term, status.LeaderID})
 	return status
+}
+
+// ours are those of our cluster, each at its place. Where nobody told yet which that is, it is that of all of them; where they differ, nobody knows.
+func (c *Client) ours(statuses []*api.StatusAnswer) []*api.StatusAnswer {
+	c.mu.Lock()
+	isKnown := c.endpoints.cluster != ""
+	c.mu.Unlock()
+	told := map[string]bool{}
+	for _, status := range statuses {
+		if status != nil && status.ClusterID != "" {
+			told[status.ClusterID] = true
+		}
+	}
+	if !isKnown && len(told) > 1 {
+		c.options.log("the nodes are of different clusters", "clusters", slices.Sorted(maps.Keys(told)))
+		return statuses
+	}
+	for place, status := range statuses {
+		if status != nil && c.foreign(place, status.ClusterID) != nil {
+			statuses[place] = nil
+		}
+	}
+	return statuses
 }
 
 // discover asks the members that are not known for who they are, and adds those that answer as they should.

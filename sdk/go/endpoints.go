@@ -17,6 +17,8 @@ const (
 	introductionPause = time.Second
 	// Pause between two looks at who the members are.
 	discoveryPause = 30 * time.Second
+	// foreignPause is how long a node of another cluster is left alone.
+	foreignPause = 30 * time.Second
 	// The first look comes once a client has lived a little; what is over by then needs none.
 	discoveryFirst = time.Second
 )
@@ -46,6 +48,8 @@ type nodeHealth struct {
 	avoidUntil time.Time
 	// isGone: no member any more. Never of a node that was given.
 	isGone bool
+	// foreign is the id of the cluster that it is of, where that is not ours.
+	foreign string
 }
 
 // endpoints are the nodes by their place: those that were given, then members that were discovered. Discovered ones are asked only
@@ -60,6 +64,8 @@ type endpoints struct {
 	introducedAt time.Time
 	discoverAt   time.Time
 	discovers    bool
+	// cluster is the id of ours: that which was told first.
+	cluster string
 }
 
 // newEndpoints knows nothing of count nodes. The turn begins at start, so that clients spread.
@@ -78,22 +84,72 @@ func (e *endpoints) pick(wanted preference, failed int, now time.Time) int {
 	if wanted == preferLeader && e.leader != none && e.leader < reach && e.leader != failed && e.isWell(e.leader, now) {
 		return e.leader
 	}
-	rested := failed
+	rested := none
 	for step := range reach {
 		node := (e.next + step) % reach
-		if node == failed || e.nodes[node].isGone {
+		if node == failed || e.nodes[node].isGone || e.isForeign(node, now) {
 			continue
 		}
 		if e.isWell(node, now) {
 			rested = node
 			break
 		}
-		if rested == failed || e.nodes[node].avoidUntil.Before(e.nodes[rested].avoidUntil) {
+		if rested == none || e.nodes[node].avoidUntil.Before(e.nodes[rested].avoidUntil) {
 			rested = node
 		}
 	}
+	if rested == none {
+		rested = e.lastResort(failed, reach, now)
+	}
 	e.next = (rested + 1) % reach
 	return rested
+}
+
+// lastResort is the node that has just failed, where all others are of another cluster; or one of those, the longest ago that it said so, where
+// there is nothing else: its address may be that of ours again.
+func (e *endpoints) lastResort(failed, reach int, now time.Time) int {
+	if failed != none && !e.isForeign(failed, now) {
+		return failed
+	}
+	resort := none
+	for node := range reach {
+		if !e.nodes[node].isGone && (resort == none || e.nodes[node].avoidUntil.Before(e.nodes[resort].avoidUntil)) {
+			resort = node
+		}
+	}
+	return resort
+}
+
+// belongs says whether a node that says so is of our cluster, which is that of the first who says one. One of another cluster is left alone for
+// a while; isNews says that this was not known of it.
+func (e *endpoints) belongs(node int, cluster string, now time.Time) (isOurs, isNews bool) {
+	health := &e.nodes[node]
+	if e.cluster == "" {
+		e.cluster = cluster
+	}
+	if cluster == "" || cluster == e.cluster {
+		health.foreign = ""
+		return true, false
+	}
+	isNews = health.foreign == ""
+	health.foreign, health.id, health.avoidUntil = cluster, 0, now.Add(foreignPause)
+	e.findLeader()
+	return false, isNews
+}
+
+// isForeign says whether it told lately that it is of another cluster.
+func (e *endpoints) isForeign(node int, now time.Time) bool {
+	return e.nodes[node].foreign != "" && !e.isWell(node, now)
+}
+
+// areAllForeign says whether nobody of ours is left to ask.
+func (e *endpoints) areAllForeign(now time.Time) bool {
+	for node := range e.nodes {
+		if !e.nodes[node].isGone && !e.isForeign(node, now) {
+			return false
+		}
+	}
+	return true
 }
 
 // reach is how many nodes, from the first, may be asked.

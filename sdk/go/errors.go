@@ -193,6 +193,8 @@ const (
 	failedProblem
 	// failedStrange: a 5xx that is no problem document, as proxies send it.
 	failedStrange
+	// failedForeign: the node is of another cluster, so that nothing was done in ours.
+	failedForeign
 	// failedNonsense: the answer is not that of a node. Ends the call.
 	failedNonsense
 )
@@ -224,7 +226,7 @@ func (f *failure) words() string {
 // leavesOpen says whether a write could have been applied, or could still be, by this attempt.
 func (f *failure) leavesOpen() bool {
 	switch f.kind {
-	case failedNotSent, failedTLS:
+	case failedNotSent, failedTLS, failedForeign:
 		return false
 	case failedProblem:
 		return f.problem.Applied != api.AppliedNo

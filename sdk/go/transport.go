@@ -31,6 +31,8 @@ const (
 	graceMax = 250 * time.Millisecond
 	// answerBytesMax is the largest answer taken: many times the largest page. Protects the memory of the caller.
 	answerBytesMax = 64 << 20
+	// clusterHeader has the id of the cluster that a node is of.
+	clusterHeader = "Quorate-Cluster"
 )
 
 // node is the way to one node.
@@ -56,7 +58,9 @@ func (n node) url(target string) string {
 type answer struct {
 	status int
 	hint   leaderHint
-	body   []byte
+	// cluster is the id of the one that the node is of; empty where it does not say.
+	cluster string
+	body    []byte
 }
 
 // transport is the way to all nodes. A node keeps its place: others only come behind it.
@@ -253,7 +257,7 @@ func receive(response *http.Response) (*answer, error) {
 	if len(body) > answerBytesMax {
 		return nil, fmt.Errorf("an answer of more than %d bytes", answerBytesMax)
 	}
-	return &answer{status: response.StatusCode, hint: hintOf(response.Header), body: body}, nil
+	return &answer{status: response.StatusCode, hint: hintOf(response.Header), cluster: response.Header.Get(clusterHeader), body: body}, nil
 }
 
 // hintOf is what the headers say of the cluster. Headers that make no sense say nothing.

@@ -1,0 +1,208 @@
+package quorate
+
+// Tests of nodes of another cluster at an address that was given.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quorate.dev/go/api"
+)
+
+// of answers for a node of this cluster.
+func of(cluster string, answer func(int, http.ResponseWriter, *http.Request)) func(int, http.ResponseWriter, *http.Request) {
+	return func(n int, w http.ResponseWriter, r *http.Request) {
+		if cluster != "" {
+			w.Header().Set(clusterHeader, cluster)
+		}
+		answer(n, w, r)
+	}
+}
+
+// entry answers reads with this value, and writes.
+func entry(value int) func(int, http.ResponseWriter, *http.Request) {
+	return func(_ int, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/watch":
+			w.Header().Set("Content-Type", eventStreamType)
+			_, _ = fmt.Fprintf(w, "event: put\nid: 5\ndata: {\"type\":\"put\",\"key\":\"k\",\"revision\":\"5\",\"entry\":{\"key\":\"k\",\"value\":%d,\"cas\":\"1\"}}\n\n", value)
+		case r.Header.Get("Content-Type") == linesType:
+			w.Header().Set("Content-Type", linesType)
+			_, _ = fmt.Fprintf(w, `{"n":0,"status":200,"term":"1","leader":1,"answer":%s}`+"\n", writtenText)
+		default:
+			say(w, 200, fmt.Sprintf(`{"key":"k","value":%d,"revision":"7","index":3,"cas":"7","create_revision":"7","mod_revision":"7","version":1}`, value))
+		}
+	}
+}
+
+// firstAsks lets the client begin with the first of its nodes.
+func firstAsks(c *Client) *Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endpoints.next = 0
+	return c
+}
+
+func TestANodeOfAnotherClusterIsNotBelieved(t *testing.T) {
+	ours, also, stranger := newFake(t, of("ours", entry(1))), newFake(t, of("ours", entry(1))), newFake(t, of("theirs", entry(2)))
+	var told bytes.Buffer
+	c := firstAsks(clientOf(t, Options{Logger: slog.New(slog.NewTextHandler(&told, nil))}, ours, also, stranger))
+	ctx := soon(t, 10*time.Second)
+	for n := range 30 {
+		if got, err := Get[int](ctx, c, "k", nil); err != nil || got.Value != 1 {
+			t.Errorf("%d: %+v, %v", n, got, err)
+		}
+		if _, err := c.Put(ctx, "k", 1, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if came := stranger.requests(); len(came) != 1 {
+		t.Errorf("it was asked %d times", len(came))
+	}
+	if text := told.String(); strings.Count(text, "another cluster") != 1 || !strings.Contains(text, "theirs") || !strings.Contains(text, stranger.address()) {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestAWriteThatReachedAnotherClusterGoesOnUnderItsID(t *testing.T) {
+	refused := func(_ int, w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "denied") || r.Method == http.MethodDelete {
+			refuse(w, 403, api.ErrorCodePermissionDenied, api.RetryNever, "")
+			return
+		}
+		entry(1)(0, w, r)
+	}
+	ours, stranger := newFake(t, of("ours", refused)), newFake(t, of("theirs", entry(2)))
+	ctx := soon(t, 10*time.Second)
+	// A client that knows its cluster, and asks the other one next.
+	knowing := func() *Client {
+		c := firstAsks(clientOf(t, Options{}, stranger, ours))
+		c.endpoints.cluster = "ours"
+		return c
+	}
+	if _, err := knowing().Put(ctx, "k", 1, nil); err != nil {
+		t.Error(err)
+	}
+	if first, second := stranger.requests()[0], ours.requests()[0]; first.id != second.id || first.id == "" {
+		t.Errorf("%+v, %+v", first, second)
+	}
+	for done := range knowing().Stream(ctx, slices.Values([]Op{OpPut("k", 1, nil)})) {
+		if done.Err != nil {
+			t.Error(done.Err)
+		}
+	}
+	// What another cluster did leaves nothing open in ours.
+	if _, err := knowing().DeleteLatch(ctx, "l"); !errors.Is(err, ErrPermissionDenied) || errors.Is(err, ErrUnknownOutcome) {
+		t.Errorf("%v", err)
+	}
+	watch, err := knowing().Watch(ctx, "k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	if event, err := watch.Next(); err != nil || string(event.Entry.Value) != "1" {
+		t.Errorf("%+v, %v", event, err)
+	}
+}
+
+func TestWhereAllAreOfAnotherClusterTheErrorSaysSo(t *testing.T) {
+	gone := newFake(t, entry(1))
+	gone.end()
+	for what, nodes := range map[string][]*fake{
+		"one":           {newFake(t, of("theirs", entry(2)))},
+		"all":           {newFake(t, of("theirs", entry(2))), newFake(t, of("theirs", entry(2)))},
+		"all that are":  {gone, newFake(t, of("theirs", entry(2)))},
+		"in this order": {newFake(t, of("theirs", entry(2))), gone},
+	} {
+		c := firstAsks(clientOf(t, Options{Timeout: 500 * time.Millisecond}, nodes...))
+		c.endpoints.cluster = "ours"
+		begun := time.Now()
+		_, err := c.Put(context.Background(), "k", 1, nil)
+		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "`theirs`") || !strings.Contains(err.Error(), "`ours`") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if took := time.Since(begun); !slices.Contains(nodes, gone) && took > 300*time.Millisecond {
+			t.Errorf("%s: there was nothing to wait for, and it took %v", what, took)
+		}
+		if _, err := c.Watch(soon(t, time.Second), "", nil); err == nil {
+			t.Errorf("%s: a watch of another cluster", what)
+		}
+	}
+}
+
+func TestWhereNobodySaysWhichClusterItIsNothingIsKnown(t *testing.T) {
+	one, other := newFake(t, entry(1)), newFake(t, of("ours", entry(1)))
+	c, ctx := clientOf(t, Options{}, one, other), soon(t, 5*time.Second)
+	for range 6 {
+		if _, err := c.Get(ctx, "k", nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(one.requests()) < 2 || len(other.requests()) < 2 {
+		t.Error("one of them is left alone")
+	}
+}
+
+func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
+	e, now := introduced(3), time.Now()
+	if isOurs, isNews := e.belongs(0, "ours", now); !isOurs || isNews {
+		t.Error("the first says which is ours")
+	}
+	if isOurs, isNews := e.belongs(2, "theirs", now); isOurs || !isNews {
+		t.Error("it is of another")
+	}
+	if _, isNews := e.belongs(2, "theirs", now); isNews {
+		t.Error("that is told once")
+	}
+	if got := picks(e, preferLeader, none, 6, now.Add(foreignPause-1)); slices.Contains(got, 2) {
+		t.Errorf("asked %v, of which 2 is the leader of another cluster", got)
+	}
+	e.onFailure(1, now)
+	e.onFailure(0, now)
+	if got := e.pick(preferAny, 0, now); got != 1 {
+		t.Errorf("asked %d, though there is another that rests", got)
+	}
+	single := newEndpoints(2, 0)
+	single.cluster = "ours"
+	single.belongs(1, "theirs", now)
+	if got := single.pick(preferAny, 0, now); got != 0 || single.areAllForeign(now) {
+		t.Errorf("asked %d, which is not of ours", got)
+	}
+	if got := picks(e, preferAny, none, 3, now.Add(foreignPause)); !slices.Contains(got, 2) {
+		t.Errorf("asked %v: it may be of ours again", got)
+	}
+	if isOurs, _ := e.belongs(2, "ours", now); !isOurs || e.isForeign(2, now) {
+		t.Error("it is of ours again")
+	}
+}
+
+func TestNodesThatDifferDoNotTellWhichClusterIsOurs(t *testing.T) {
+	status := func(id int, cluster string) func(int, http.ResponseWriter, *http.Request) {
+		return func(_ int, w http.ResponseWriter, _ *http.Request) {
+			say(w, 200, fmt.Sprintf(`{"node_id":%d,"term":"1","cluster_id":%q,"oldest_revision":"1","revision":"1","members":[]}`, id, cluster))
+		}
+	}
+	c := clientOf(t, Options{}, newFake(t, status(1, "ours")), newFake(t, status(2, "theirs")))
+	c.introduceAll()
+	if c.endpoints.cluster != "" || c.endpoints.nodes[1].foreign != "" || c.endpoints.nodes[1].id != 2 {
+		t.Errorf("%+v", c.endpoints)
+	}
+	c.endpoints.cluster = "ours"
+	c.introduceAll()
+	if c.endpoints.nodes[0].foreign != "" || c.endpoints.nodes[1].foreign != "theirs" {
+		t.Errorf("%+v", c.endpoints)
+	}
+	same := clientOf(t, Options{}, newFake(t, status(1, "ours")), newFake(t, status(2, "ours")))
+	same.introduceAll()
+	if same.endpoints.cluster != "ours" {
+		t.Errorf("%+v", same.endpoints)
+	}
+}
