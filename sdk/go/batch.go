@@ -80,6 +80,9 @@ func (t Txn) request() (*api.TxnRequest, error) {
 	request := &api.TxnRequest{}
 	for _, check := range t.If {
 		view := api.TxnCheck{Key: check.Key, Cas: check.Cas, If: check.Where}
+		if check.Exists && check.Absent {
+			return nil, invalid("a check of `%s` asks for it to be there and not to be there", check.Key)
+		}
 		if check.Exists || check.Absent {
 			exists := check.Exists
 			view.Exists = &exists

@@ -73,6 +73,9 @@ func TestWhatMakesNoSenseIsNotSent(t *testing.T) {
 			t.Errorf("%v, not %v", c.op.err, c.code)
 		}
 	}
+	if _, err := (Txn{If: []Check{{Key: "k", Exists: true, Absent: true}}}).request(); !errors.Is(err, ErrInvalidArgument) {
+		t.Errorf("a check of what cannot be: %v", err)
+	}
 	if err := OpRemove("k", nil).call(&WriteOptions{RequestID: "a b"}).err; !errors.Is(err, ErrInvalidArgument) {
 		t.Errorf("a request id with a space: %v", err)
 	}

@@ -106,7 +106,7 @@ type ReadOptions struct {
 	Revision uint64
 }
 
-// Get reads an entry. Fails with [ErrNotFound] where there is none.
+// Get reads an entry. Fails with [ErrNotFound] where there is none: it never gives nil without an error.
 func (c *Client) Get(ctx context.Context, key string, options *ReadOptions) (*Entry, error) {
 	if options == nil || (*options == ReadOptions{}) {
 		return fetch[Entry](ctx, c, c.queryCall("/v1/ops", api.Op{Op: api.OpKindGet, Key: key}).of("Key", key))
@@ -313,7 +313,7 @@ type Doc[T any] struct {
 	*Entry
 }
 
-// Get reads an entry and decodes its value. Fails with [ErrNotFound] where there is none, and with [ErrDecode] where the value is something
+// Get reads an entry and decodes its value, numbers of an any as [json.Number]. Fails with [ErrNotFound] where there is none, and with [ErrDecode] where the value is something
 // else than a T.
 func Get[T any](ctx context.Context, c *Client, key string, options *ReadOptions) (*Doc[T], error) {
 	entry, err := c.Get(ctx, key, options)

@@ -20,8 +20,8 @@ type LockOptions struct {
 	// Delay is how long nobody gets it after our session was not renewed in time, at most a minute: for work that is still under way and
 	// takes no guard. A lock that is released, and a session that is ended, cost nobody this time.
 	Delay time.Duration
-	// Wait is how long to wait for it at most; then it fails with [ErrLocked]. Without it, as long as the session lives and the context
-	// allows.
+	// Wait is how long to wait for it at most; then it fails with [ErrLocked]. Without it, which is 0, as long as the session lives and the
+	// context allows; [Session.TryLock] does not wait at all.
 	Wait time.Duration
 }
 
@@ -42,7 +42,7 @@ func (s *Session) Lock(ctx context.Context, name string, options *LockOptions) (
 	return s.lock(ctx, name, options, false)
 }
 
-// TryLock takes the lock if nobody has it; else it fails with [ErrLocked].
+// TryLock takes the lock if it is to be had at once, whatever options.Wait is; else it fails with [ErrLocked], and leaves no place in the queue.
 func (s *Session) TryLock(ctx context.Context, name string, options *LockOptions) (*Lock, error) {
 	return s.lock(ctx, name, options, true)
 }
@@ -121,7 +121,8 @@ type CampaignOptions struct {
 	Value any
 	// Delay is how long nobody leads after our session was not renewed in time, at most a minute.
 	Delay time.Duration
-	// Wait is how long to stand at most; then it fails with [ErrLocked]. Without it, as long as the session lives and the context allows.
+	// Wait is how long to stand at most; then it fails with [ErrLocked]. Without it, which is 0, as long as the session lives and the context
+	// allows; [Session.TryCampaign] does not wait at all.
 	Wait time.Duration
 }
 
@@ -131,10 +132,19 @@ type Leadership struct{ held *held }
 // Campaign stands in an election until we lead. Who has stood longest leads next. When the context ends first, we do not stand any more.
 // Fails as [Session.Lock] does.
 func (s *Session) Campaign(ctx context.Context, election string, options *CampaignOptions) (*Leadership, error) {
+	return s.campaign(ctx, election, options, false)
+}
+
+// TryCampaign takes the lead if nobody leads, whatever options.Wait is; else it fails with [ErrLocked], and does not stand in the election.
+func (s *Session) TryCampaign(ctx context.Context, election string, options *CampaignOptions) (*Leadership, error) {
+	return s.campaign(ctx, election, options, true)
+}
+
+func (s *Session) campaign(ctx context.Context, election string, options *CampaignOptions, noWait bool) (*Leadership, error) {
 	if options == nil {
 		options = &CampaignOptions{}
 	}
-	wanted := placeWanted{value: options.Value, delay: options.Delay, wait: options.Wait}
+	wanted := placeWanted{value: options.Value, delay: options.Delay, wait: options.Wait, noWait: noWait}
 	held, err := s.takePlace(ctx, queue{election, true}, wanted)
 	if err != nil {
 		return nil, err

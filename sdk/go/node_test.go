@@ -609,6 +609,9 @@ func TestLocksAndSemaphores(t *testing.T) {
 	if _, err := ben.Lock(given, "books", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+	if _, err := ben.Lock(given, "books", nil); err == nil || errors.Is(err, quorate.ErrUnknownOutcome) || !strings.Contains(err.Error(), "held by ann, session "+ann.ID()) {
+		t.Errorf("%v", err)
+	}
 	token := must(held.Token())(t)
 	must(c.CheckLock(ctx, "books", token))(t)
 	if err := held.Unlock(ctx); err != nil {
@@ -694,6 +697,12 @@ func TestElections(t *testing.T) {
 	if _, err := ben.Campaign(ctx, "scheduler", &quorate.CampaignOptions{Wait: 20 * time.Millisecond}); !errors.Is(err, quorate.ErrLocked) {
 		t.Errorf("%v", err)
 	}
+	if _, err := ben.TryCampaign(ctx, "scheduler", nil); !errors.Is(err, quorate.ErrLocked) {
+		t.Errorf("%v", err)
+	}
+	if stand := must(c.Election(ctx, "scheduler"))(t).Candidates; len(stand) != 0 {
+		t.Errorf("who only tried stands: %+v", stand)
+	}
 	must(leads.Proclaim(ctx, map[string]int{"port": 1}))(t)
 	must(c.Put(ctx, "schedule/last", 1, &quorate.WriteOptions{Guard: leads}))(t)
 	leader := must(c.Leader(ctx, "scheduler"))(t)
@@ -719,7 +728,7 @@ func TestElections(t *testing.T) {
 	if leader := must(c.Leader(ctx, "scheduler"))(t); leader != nil {
 		t.Errorf("%+v", leader)
 	}
-	again := must(ben.Campaign(ctx, "scheduler", nil))(t)
+	again := must(ben.TryCampaign(ctx, "scheduler", &quorate.CampaignOptions{Wait: time.Minute}))(t)
 	must(c.ResignLeader(ctx, "scheduler", again.Guard().Token))(t)
 }
 

@@ -76,6 +76,7 @@ func TestANegativeTimeIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			func() error { _, err := s.Lock(ctx, "l", &LockOptions{Wait: wrong}); return err },
 			func() error { _, err := s.TryLock(ctx, "l", &LockOptions{Wait: wrong}); return err },
 			func() error { _, err := s.Campaign(ctx, "e", &CampaignOptions{Wait: wrong}); return err },
+			func() error { _, err := s.TryCampaign(ctx, "e", &CampaignOptions{Wait: wrong}); return err },
 			func() error { _, err := s.EnterBarrier(ctx, "b", 2, &BarrierOptions{Wait: wrong}); return err },
 			func() error { _, err := s.LeaveBarrier(ctx, "b", &BarrierOptions{Wait: wrong}); return err },
 			func() error { _, err := c.Tasks("q").Claim(ctx, &ClaimTasksOptions{Wait: wrong}); return err },
