@@ -58,7 +58,7 @@ func bad(n string, status int, code api.ErrorCode, retry api.Retry) string {
 
 func streamed(t *testing.T, c *Client, ops ...Op) []*Streamed {
 	t.Helper()
-	all := slices.Collect(c.Stream(soon(t, 10*time.Second), slices.Values(ops)))
+	all := slices.Collect(c.Stream(soon(t, time.Minute), slices.Values(ops)))
 	slices.SortFunc(all, func(a, b *Streamed) int { return a.N - b.N })
 	return all
 }

@@ -90,7 +90,12 @@ func TestAPlaceThatIsGivenUpIsNobodyElsesMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Enough to find the race in each run while it was there.
+	begun := time.Now()
 	for round := range 60 {
+		if time.Since(begun) > 10*time.Second {
+			break
+		}
 		name := fmt.Sprintf("l%d", round)
 		lock := raceForAPlace(t, s, locks, name)
 		// Until what is given up in the background is.
