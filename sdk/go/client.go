@@ -140,8 +140,8 @@ func New(nodes string, options *Options) (*Client, error) {
 }
 
 // FromEnv is a client of the nodes in QUORATE_ENDPOINTS, or of the local cluster where there is no such variable; one that is empty fails with
-// [ErrInvalidArgument]. Over TLS where QUORATE_CA names a CA, with the
-// certificate in QUORATE_CERT and its key in QUORATE_KEY where they are there, and the token of QUORATE_TOKEN_FILE or QUORATE_TOKEN.
+// [ErrInvalidArgument]. Over TLS where QUORATE_CA names a CA, with the certificate in QUORATE_CERT and its key in QUORATE_KEY where they are
+// there, and the token of QUORATE_TOKEN_FILE or QUORATE_TOKEN.
 func FromEnv() (*Client, error) {
 	nodes, isSet := os.LookupEnv("QUORATE_ENDPOINTS")
 	if !isSet {
@@ -284,10 +284,15 @@ type trip struct {
 	isHeard bool
 }
 
-func (t *trip) pick() int {
+// pick is the node to ask now. An error ends the call: nobody of our cluster is left to ask, for a while.
+func (t *trip) pick() (int, error) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	return t.c.endpoints.pick(t.call.preference, t.failed, time.Now())
+	now := time.Now()
+	if foreign := t.c.endpoints.onlyForeign(now); foreign != none {
+		return none, t.gaveUp(t.c.foreignFailure(foreign), t.attempts.isOpen, nil)
+	}
+	return t.c.endpoints.pick(t.call.preference, t.failed, now), nil
 }
 
 // showsNewer says whether to make the attempt that was refused again: what says who we are was exchanged, and we were late to see it.
@@ -314,13 +319,6 @@ func (t *trip) judge(place int, got *answer) (*api.Problem, *failure) {
 	}
 	t.isHeard = true
 	return t.c.judge(place, t.call, got)
-}
-
-// isLost says whether nobody is left to ask.
-func (t *trip) isLost(last *failure) bool {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	return last.kind == failedForeign && t.c.endpoints.areAllForeign(time.Now())
 }
 
 func (t *trip) gaveUp(last *failure, isOpen bool, cause error) error {
@@ -357,7 +355,10 @@ func (c *Client) send(ctx context.Context, wanted *call) (*reply, error) {
 	until := c.deadline(ctx, wanted)
 	way := &trip{c: c, call: wanted, failed: none}
 	for {
-		place := way.pick()
+		place, err := way.pick()
+		if err != nil {
+			return nil, err
+		}
 		budget := c.options.AttemptTimeout
 		if wanted.attempt > 0 {
 			budget = wanted.attempt
@@ -407,7 +408,7 @@ func (t *trip) rest(ctx context.Context, place int, last *failure, until limit) 
 	if err := ctx.Err(); err != nil {
 		return t.gaveUp(last, t.attempts.isOpen, context.Cause(ctx))
 	}
-	if !again || t.isLost(last) {
+	if !again {
 		return t.gaveUp(last, t.attempts.isOpen, nil)
 	}
 	if isInTime, err := until.sleep(ctx, pause); err != nil || !isInTime {
@@ -447,7 +448,10 @@ func (c *Client) judge(place int, wanted *call, got *answer) (*api.Problem, *fai
 func (c *Client) openStream(ctx context.Context, wanted *call, kind string, until limit) (int, *stream, error) {
 	way := &trip{c: c, call: wanted, failed: none}
 	for {
-		place := way.pick()
+		place, err := way.pick()
+		if err != nil {
+			return 0, nil, err
+		}
 		budget := min(max(until.left(), 0), c.options.AttemptTimeout)
 		opened, got, last, generation := c.transport.open(ctx, c.transport.node(place), wanted, kind, budget)
 		if opened != nil {
@@ -484,10 +488,6 @@ func (t *trip) restStream(ctx context.Context, place int, last *failure, until l
 		return t.rest(ctx, place, last, until)
 	}
 	pause, again := t.onFailure(place, last)
-	if t.isLost(last) {
-		// Where it is has no meaning in another cluster.
-		return t.gaveUp(last, false, nil)
-	}
 	if !again {
 		pause = t.c.options.Retry.BackoffMax
 	}
@@ -543,17 +543,22 @@ func (c *Client) answerFrom(ctx context.Context, to node, wanted *call, budget t
 // foreign is the failure of an answer of a node of this cluster, if that is not ours.
 func (c *Client) foreign(place int, cluster string) *failure {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	isOurs, isNews := c.endpoints.belongs(place, cluster, time.Now())
-	ours := c.endpoints.cluster
-	c.mu.Unlock()
 	if isOurs {
 		return nil
 	}
-	address := c.transport.node(place).address
+	failed := c.foreignFailure(place)
 	if isNews {
-		c.options.log("a node of another cluster is not asked", "address", address, "cluster", cluster, "ours", ours)
+		c.options.log("a node of another cluster is not asked", "address", failed.address, "reason", failed.detail)
 	}
-	return &failure{address: address, kind: failedForeign, detail: fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", cluster, ours)}
+	return failed
+}
+
+// foreignFailure is that of a node that is known to be of another cluster. The caller holds the lock.
+func (c *Client) foreignFailure(place int) *failure {
+	detail := fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", c.endpoints.nodes[place].foreign, c.endpoints.cluster)
+	return &failure{address: c.transport.node(place).address, kind: failedForeign, detail: detail}
 }
 
 // nodeFailed: a node that was well is not any more.

@@ -45,7 +45,8 @@
 //
 // Order of reading: client.go (settings, and the way of every call), kv.go, update.go, query.go, batch.go, collections.go, tasks.go, worker.go,
 // watch.go, mirror.go, cluster.go, access.go, backup.go (what can be called), session.go, lock.go, latch.go (what is held; waiting for a place
-// and giving it up are place.go), then the leaves: call.go (a call before it is sent), endpoints.go and discovery.go (which node), retry.go
-// (whether again), clock.go (until when), lease.go and renewals.go (how long a session lives), credentials.go (who asks), transport.go and stream.go (how), subject.go
-// (what the answer is about), errors.go (what it means when it fails). The types of the HTTP API are package api, which is generated.
+// and giving it up are place.go), then the leaves: call.go (a call before it is sent), subject.go (what it is about), endpoints.go and
+// discovery.go (which node), retry.go (whether again), clock.go (until when), lease.go and renewals.go (how long a session lives), fields.go
+// (what an update would lose), credentials.go (who asks), transport.go and stream.go (how), errors.go (what it means when it fails). The types
+// of the HTTP API are package api, which is generated.
 package quorate

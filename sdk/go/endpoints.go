@@ -105,19 +105,12 @@ func (e *endpoints) pick(wanted preference, failed int, now time.Time) int {
 	return rested
 }
 
-// lastResort is the node that has just failed, where all others are of another cluster; or one of those, the longest ago that it said so, where
-// there is nothing else: its address may be that of ours again.
+// lastResort is the node that has just failed, where all others are of another cluster, or any of those that are not asked at all.
 func (e *endpoints) lastResort(failed, reach int, now time.Time) int {
 	if failed != none && !e.isForeign(failed, now) {
 		return failed
 	}
-	resort := none
-	for node := range reach {
-		if !e.nodes[node].isGone && (resort == none || e.nodes[node].avoidUntil.Before(e.nodes[resort].avoidUntil)) {
-			resort = node
-		}
-	}
-	return resort
+	return e.next % reach
 }
 
 // belongs says whether a node that says so is of our cluster, which is that of the first who says one. One of another cluster is left alone for
@@ -142,14 +135,19 @@ func (e *endpoints) isForeign(node int, now time.Time) bool {
 	return e.nodes[node].foreign != "" && !e.isWell(node, now)
 }
 
-// areAllForeign says whether nobody of ours is left to ask.
-func (e *endpoints) areAllForeign(now time.Time) bool {
+// onlyForeign gives a node of another cluster, where all that could be asked lately said so; else none.
+func (e *endpoints) onlyForeign(now time.Time) int {
+	found := none
 	for node := range e.nodes {
-		if !e.nodes[node].isGone && !e.isForeign(node, now) {
-			return false
+		switch {
+		case e.nodes[node].isGone:
+		case !e.isForeign(node, now):
+			return none
+		default:
+			found = node
 		}
 	}
-	return true
+	return found
 }
 
 // reach is how many nodes, from the first, may be asked.

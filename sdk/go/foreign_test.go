@@ -140,6 +140,11 @@ func TestWhereAllAreOfAnotherClusterTheErrorSaysSo(t *testing.T) {
 		if _, err := c.Watch(soon(t, time.Second), "", nil); err == nil {
 			t.Errorf("%s: a watch of another cluster", what)
 		}
+		for _, node := range nodes {
+			if came := node.requests(); len(came) > 1 {
+				t.Errorf("%s: it was asked %d times", what, len(came))
+			}
+		}
 	}
 }
 
@@ -178,8 +183,12 @@ func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	single := newEndpoints(2, 0)
 	single.cluster = "ours"
 	single.belongs(1, "theirs", now)
-	if got := single.pick(preferAny, 0, now); got != 0 || single.areAllForeign(now) {
+	if got := single.pick(preferAny, 0, now); got != 0 || single.onlyForeign(now) != none {
 		t.Errorf("asked %d, which is not of ours", got)
+	}
+	single.belongs(0, "others", now)
+	if got := single.onlyForeign(now); got == none || single.onlyForeign(now.Add(foreignPause)) != none {
+		t.Errorf("%d", got)
 	}
 	if got := picks(e, preferAny, none, 3, now.Add(foreignPause)); !slices.Contains(got, 2) {
 		t.Errorf("asked %v: it may be of ours again", got)

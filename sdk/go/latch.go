@@ -67,7 +67,7 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 
 // ended is the error of a wait whose context ended, else the given one. It is left in the background: nothing stays open for the caller.
 func (b *barrier) ended(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, ErrTimeout) {
+	if ctx.Err() == nil || !isGivenUp(err) {
 		return err
 	}
 	e := localError(api.ErrorCodeTimeout, context.Cause(ctx), "the wait at the barrier `%s` was given up: %v", b.name, context.Cause(ctx))

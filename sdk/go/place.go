@@ -138,10 +138,15 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	}
 	// Only now: another handle would not wait for what is given up, and have its own place taken back.
 	s.untake(place)
-	if ctx.Err() != nil && errors.Is(err, ErrTimeout) {
+	if ctx.Err() != nil && isGivenUp(err) {
 		err = q.givenUp(s, context.Cause(ctx), err)
 	}
 	return nil, err
+}
+
+// isGivenUp: it is an end for want of time, whatever was told last.
+func isGivenUp(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnavailable)
 }
 
 // givenUp is the error of a wait whose context ended. Nothing is left open for the caller: what may have been got is given up.
