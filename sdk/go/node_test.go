@@ -293,6 +293,27 @@ func TestUpdatesKeepTimeAndSession(t *testing.T) {
 	}
 }
 
+// TestAnEntryExpiresInItsTimeHoweverOftenItIsUpdated fails where each update gives back the time that it took itself.
+func TestAnEntryExpiresInItsTimeHoweverOftenItIsUpdated(t *testing.T) {
+	c, ctx := node(t), deadline(t)
+	must(c.Put(ctx, "hits/go", 0, &quorate.WriteOptions{TTL: time.Second}))(t)
+	begun, isGone := time.Now(), false
+	slow := func(n *int) (*int, error) {
+		time.Sleep(100 * time.Millisecond)
+		if isGone = n == nil; isGone {
+			return nil, nil
+		}
+		*n++
+		return n, nil
+	}
+	for !isGone {
+		if time.Since(begun) > 5*time.Second {
+			t.Fatal("it lives on")
+		}
+		must(quorate.Update(ctx, c, "hits/go", slow, nil))(t)
+	}
+}
+
 func TestListsFindsAndCounts(t *testing.T) {
 	c, ctx := node(t), deadline(t)
 	for n := range 25 {

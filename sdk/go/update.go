@@ -128,12 +128,8 @@ func updateOp(key string, current *Entry, value any, options *UpdateOptions) Op 
 		op.err = lockedError(key, current)
 	}
 	if options.TTL == 0 {
-		// Without a time of its own it would get that of its collection.
-		left := uint64(0)
-		if current.TTLMs != nil {
-			left = max(*current.TTLMs, 1)
-		}
-		op.op.TTLMs = &left
+		// The time that was left when it was read would be given anew by each update, and the entry would never expire.
+		op.op.TTL = api.TtlRuleKeep
 	}
 	return op
 }

@@ -1583,6 +1583,9 @@ type Op struct {
 	// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace, update,
 	// touch). Without it insert, upsert and replace make an entry that goes with none, the others leave that as it is.
 	Session string `json:"session,omitempty"`
+	// `keep`: the entry expires when it would have without this write, and never where there is none (upsert, replace, update). Not
+	// beside `ttl_ms`.
+	TTL TtlRule `json:"ttl,omitempty"`
 	// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace make an entry that
 	// never expires, and update leaves the expiry as it is.
 	TTLMs *uint64 `json:"ttl_ms,omitempty"`
@@ -2979,6 +2982,17 @@ type TokenView struct {
 	// Whose it is.
 	User string `json:"user"`
 }
+
+// TtlRule: what becomes of the time to live of an entry that is written.
+//
+// One of the constants below, or what a newer node says.
+type TtlRule string
+
+// The values of TtlRule.
+const (
+	// It stays as it is.
+	TtlRuleKeep TtlRule = "keep"
+)
 
 // TxnAnswer: the answer of `POST /v1/txn`.
 type TxnAnswer struct {
