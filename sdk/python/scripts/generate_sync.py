@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src/quorate/_async"
 TARGET = HERE.parent / "src/quorate/_sync"
 # Tests of both clients, written once.
-TESTS = [HERE.parent / "tests" / name for name in ("unit/test_calls_async.py", "node/test_node_async.py")]
+TESTS = [HERE.parent / "tests" / f"{name}_async.py" for name in ("unit/test_calls", "unit/test_handles", "node/test_node")]
 BY_HAND = {"_io.py", "__init__.py"}
 
 # One level of brackets within brackets.

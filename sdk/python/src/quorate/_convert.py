@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import math
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -23,23 +24,82 @@ from quorate.errors import DecodeError, InvalidRequestError
 BYTES = (bytes, bytearray)
 
 
+class NoJsonError(Exception):
+    """A value has no JSON form, or another one would be read back; `path` is where, from the inside to the outside."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.path: list[str] = []
+
+
 def to_json(value: Any) -> bytes:
     """The JSON text of a value; dataclasses and models are objects.
 
     Raises:
-        InvalidRequestError: It has no JSON form.
+        InvalidRequestError: It has no JSON form, or one that says something else.
     """
     try:
-        text = json.dumps(value, default=plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(faithful(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode()
+    except NoJsonError as error:
+        where = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in reversed(error.path))
+        raise InvalidRequestError(f"the value has no JSON form: {where + ': ' if where else ''}{error}") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequestError(f"the value has no JSON form: {error}") from error
+
+
+def faithful(value: Any) -> Any:
+    """The value in what JSON has.
+
+    Raises:
+        NoJsonError: There is none that says the same: what is stored in silence as something else is noticed when it is too late.
+    """
+    if value is None or isinstance(value, bool | int):
+        # Of an enumeration the number that it stands for.
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NoJsonError(f"JSON has no {value}")
+        return value
+    if isinstance(value, str):
+        return faithful_text(value)
+    if isinstance(value, Mapping):
+        return faithful_mapping(cast("Mapping[Any, Any]", value))
+    if isinstance(value, Sequence) and not isinstance(value, BYTES):
+        return [faithful_part(str(n), part) for n, part in enumerate(cast("Sequence[Any]", value))]
+    return faithful(plain(value))
+
+
+def faithful_text(text: str) -> str:
+    """A text, which has no half characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise NoJsonError(f"{text!r} is no text: {error.reason} at {error.start}") from error
+    return text
+
+
+def faithful_mapping(mapping: Mapping[Any, Any]) -> dict[str, Any]:
+    """A mapping, whose keys are texts: others would become some, and could become the same."""
+    for key in mapping:
+        if not isinstance(key, str):
+            raise NoJsonError(f"the key {key!r} is {type(key).__name__}, not str")
+    return {faithful_part(key, key): faithful_part(key, part) for key, part in mapping.items()}
+
+
+def faithful_part(step: str, part: Any) -> Any:
+    """A part of a value; an error says where it is."""
+    try:
+        return faithful(part)
+    except NoJsonError as error:
+        error.path.append(step)
+        raise
 
 
 def plain(value: Any) -> Any:
     """What JSON has of a value that it does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: field_value(value, field.name) for field in dataclasses.fields(value)}
     dump: Any = getattr(cast("Any", value), "model_dump", None)
     if callable(dump):
         return dump(mode="json", by_alias=True)
@@ -47,13 +107,32 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
     if isinstance(value, BYTES):
-        raise TypeError("bytes are a whole value, not a part of one")
-    if isinstance(value, Sequence | set | frozenset):
-        return list(cast("Sequence[Any]", value))
-    raise TypeError(f"{type(value).__name__} is neither JSON nor a dataclass nor a model")
+        raise NoJsonError("bytes are a whole value, not a part of one")
+    if isinstance(value, set | frozenset):
+        raise NoJsonError("a set has no order, and would be read as a list: make a list of it")
+    raise NoJsonError(f"{type(value).__name__} is neither JSON nor a dataclass nor a model")
+
+
+def field_value(value: Any, name: str) -> Any:
+    """A field of a dataclass. A set is one that its class declares, and is read as a set again where the class is the model."""
+    part: Any = getattr(value, name)
+    if isinstance(part, set | frozenset) and is_set(hints(cast("Any", type(value))).get(name)):
+        return list(cast("set[Any]", part))
+    return cast("Any", part)
+
+
+def is_set(kind: Any) -> bool:
+    """Whether a type is that of sets, or of sets or nothing."""
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        return any(is_set(one) for one in typing.get_args(kind))
+    return kind in (set, frozenset) or typing.get_origin(kind) in (set, frozenset)
+
+
+def is_model(value: Any) -> bool:
+    """Whether a value is an object of a dataclass, or of a model of pydantic."""
+    is_object = not isinstance(value, type)
+    return is_object and (dataclasses.is_dataclass(value) or callable(getattr(value, "model_dump", None)))
 
 
 def value_fields(value: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from quorate._fork import tell_in_child
 from quorate.errors import InvalidRequestError
 
 # How often files are looked at, at most.
@@ -77,6 +78,11 @@ class Credentials:
         self._look_at = time.monotonic() + LOOK_EVERY
         self._stamps = stamps(sources)
         self._shown = show(sources, 0)
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: a thread that is not here may hold the lock."""
+        self._lock = threading.Lock()
 
     @property
     def has_token(self) -> bool:

@@ -9,6 +9,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
+from quorate._lists import listed
 from quorate._requests import Preference
 from quorate.errors import InvalidRequestError
 
@@ -20,6 +21,8 @@ INTRODUCTION_PAUSE = 1.0
 # Pause between two looks at who the members are; the first comes once a client has lived a little.
 DISCOVERY_PAUSE = 30.0
 DISCOVERY_FIRST = 1.0
+# How long a node of another cluster is not asked at all: somebody has to put it right first.
+FOREIGN_PAUSE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,12 @@ class LeaderHint:
 
 def parse_endpoints(given: str | list[str], prefers_tls: bool) -> list[Endpoint]:
     """The nodes of a list, or of a text with commas. `prefers_tls` is for those that do not say."""
-    items = given.split(",") if isinstance(given, str) else given
+    items = [item for item in given.split(",") if item.strip()] if isinstance(given, str) else listed(given, str, "endpoints")
     endpoints: list[Endpoint] = []
     for item in (item.strip() for item in items):
         if not item:
-            continue
+            # Of a variable that is not set, for instance: the others alone may be the wrong ones.
+            raise InvalidRequestError("no endpoint is given in one place of the list; expected host:port")
         endpoint = parse_endpoint(item, prefers_tls)
         if all(known.address != endpoint.address for known in endpoints):
             endpoints.append(endpoint)
@@ -131,6 +135,8 @@ class Node:
     avoid_until: float = 0.0
     # No member any more. Never of a node that was given.
     is_gone: bool = False
+    # It is of another cluster, and is not asked before this.
+    foreign_until: float = 0.0
 
 
 class Endpoints:
@@ -156,25 +162,26 @@ class Endpoints:
         """Members are discovered from now on."""
         self.discover_at = now + DISCOVERY_FIRST
 
-    def pick(self, preference: Preference, failed: int | None, now: float) -> int:
-        """The node to ask now. `failed` has just failed this very request: it comes last."""
+    def pick(self, preference: Preference, failed: int | None, now: float) -> int | None:
+        """The node to ask now; `None` where all are of another cluster. `failed` has just failed this very request: it comes last."""
         reach = self._reach(now)
         leader = self.leader
         is_wanted = preference == "leader" and leader is not None and leader < reach and leader != failed
         if is_wanted and leader is not None and self._is_well(leader, now):
             return leader
         turn = [(self.next + step) % reach for step in range(reach)]
-        turn = [node for node in turn if not self.nodes[node].is_gone]
+        turn = [node for node in turn if not self.nodes[node].is_gone and self.nodes[node].foreign_until <= now]
         others = [node for node in turn if node != failed]
         well = [node for node in others if self._is_well(node, now)]
         if well:
             pick = well[0]
         elif others:
             pick = min(others, key=lambda node: self.nodes[node].avoid_until)
+        elif turn:
+            # The one that failed.
+            pick = turn[0]
         else:
-            # Given nodes are never gone: one is left, or it is the one that failed.
-            assert failed is not None
-            pick = failed
+            return None
         self.next = (pick + 1) % reach
         return pick
 
@@ -195,6 +202,13 @@ class Endpoints:
         if self.leader == node:
             self.leader = None
             self.leader_id = None
+
+    def on_foreign(self, node: int, now: float) -> None:
+        """A node is of another cluster."""
+        self.on_failure(node, now)
+        entry = self.nodes[node]
+        entry.id, entry.failures = None, 0
+        entry.foreign_until = entry.avoid_until = now + FOREIGN_PAUSE
 
     def introduce(self, node: int, node_id: int, hint: LeaderHint) -> None:
         """A node said who it is."""

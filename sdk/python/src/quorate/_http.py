@@ -33,6 +33,11 @@ class Head:
         """The revision at which the answer begins."""
         return number(self.headers.get("quorate-revision"))
 
+    @property
+    def cluster(self) -> str | None:
+        """The id of the cluster that answers, where it says it."""
+        return self.headers.get("quorate-cluster") or None
+
     def is_of(self, kind: str) -> bool:
         """Whether what follows is of this content type."""
         return self.status == 200 and self.headers.get("content-type", "").startswith(kind)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Literal
 
 SessionState = Literal["alive", "suspect", "lost"]
-Loss = Literal["not_renewed", "expired", "ended"]
+# `forked`: it is of the process that this one was forked from, which goes on to renew it.
+Loss = Literal["not_renewed", "expired", "ended", "forked"]
 
 # Part of the time to live that is given away for clocks that do not run alike, and at least so many seconds.
 MARGIN_PART = 0.1

@@ -6,6 +6,7 @@ Owns request ids and the escaping of names. Sends nothing.
 from __future__ import annotations
 
 import base64
+import math
 import os
 import time
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from quorate._convert import to_json
-from quorate._names import Key, name_bytes
+from quorate._names import Key, name_bytes, name_text
+from quorate._patience import Patience
 from quorate.errors import InvalidRequestError
 
 Seconds = float | timedelta
@@ -34,14 +36,37 @@ Intent = Literal["read", "write", "once"]
 Preference = Literal["leader", "any", "read"]
 
 
-def seconds(time: Seconds) -> float:
-    """A span of time in seconds."""
-    return time.total_seconds() if isinstance(time, timedelta) else float(time)
+def seconds(time: Seconds, what: str) -> float:
+    """A span of time in seconds.
+
+    Raises:
+        InvalidRequestError: It is negative, or no span of time; `what` is the argument that says it.
+    """
+    span = time.total_seconds() if isinstance(time, timedelta) else time
+    # Arguments may be anything: not everybody checks types.
+    if isinstance(span, bool) or not isinstance(cast("Any", span), int | float):
+        raise InvalidRequestError(f"{what}: {time!r} is no time; expected seconds as a number, or a timedelta")
+    if not 0 <= span < math.inf:
+        raise InvalidRequestError(f"{what}: {time} is no time; expected a number of seconds, at least 0")
+    return float(span)
 
 
-def milliseconds(time: Seconds) -> int:
-    """As the API takes spans of time."""
-    return max(0, round(seconds(time) * 1000))
+def milliseconds(time: Seconds, what: str) -> int:
+    """As the API takes spans of time: what is said is not cut short, so parts of a millisecond are rounded up. Fails as `seconds` does."""
+    # First to whole nanoseconds: 0.07 is not exactly that in binary, and not to become 71 ms.
+    return -(-round(seconds(time, what) * 1e9) // 1_000_000) or (1 if seconds(time, what) > 0 else 0)
+
+
+def time_to_live(ttl: Seconds | None, else_: str = "leave it out for no expiry") -> int | None:
+    """The time to live that a write gives an entry, in milliseconds.
+
+    Raises:
+        InvalidRequestError: It is none, or 0: for how long that lets an entry live is not agreed upon among stores.
+    """
+    given = span(ttl, "ttl")
+    if given == 0:
+        raise InvalidRequestError(f"ttl: 0 is no time to live; {else_}")
+    return given
 
 
 def random_request_id() -> str:
@@ -81,12 +106,23 @@ class Call:
     attempt: float | None = None
     # How long the node is asked to hold its answer back, on top of the deadline.
     hold: float = 0.0
+    # What the answer has to be about: its fields of these names, where it has them.
+    about: dict[str, str] = field(default_factory=dict[str, str])
+    # For how long a write goes under this id, from when it was made.
+    patience: Patience = field(default_factory=Patience)
 
 
-def get(target: str, *, timeout: Seconds | None = None, hold: float = 0.0, preference: Preference = "read") -> Call:
+def get(
+    target: str,
+    *,
+    timeout: Seconds | None = None,
+    hold: float = 0.0,
+    preference: Preference = "read",
+    about: dict[str, str] | None = None,
+) -> Call:
     """A call that reads."""
-    left = None if timeout is None else seconds(timeout)
-    return Call("GET", target, "read", preference, timeout=left, hold=hold)
+    left = None if timeout is None else seconds(timeout, "timeout")
+    return Call("GET", target, "read", preference, timeout=left, hold=hold, about=about or {})
 
 
 def post(
@@ -97,15 +133,16 @@ def post(
     intent: Intent = "write",
     request_id: str | None = None,
     timeout: Seconds | None = None,
+    about: dict[str, str] | None = None,
 ) -> Call:
     """A call with a JSON body; a write has a request id."""
-    call = Call(method, target, intent, "leader" if intent != "read" else "read")
+    call = Call(method, target, intent, "leader" if intent != "read" else "read", about=about or {})
     if body is not None:
         call.body, call.content_type = to_json(body), "application/json"
     if intent == "write":
         call.request_id = checked_request_id(request_id)
     if timeout is not None:
-        call.timeout = seconds(timeout)
+        call.timeout = seconds(timeout, "timeout")
     return call
 
 
@@ -121,6 +158,11 @@ def key_path(key: Key) -> str:
     if not key:
         raise InvalidRequestError("a key has at least one character")
     return f"/v1/kv/{quote(name_bytes(key), safe='/')}"
+
+
+def is_rewritten(key: Key) -> bool:
+    """Whether proxies like to make another path of this key: one with an empty segment, `.` or `..`, at an end too."""
+    return not {"", ".", ".."}.isdisjoint(name_text(key).split("/"))
 
 
 def escaped(text: str, safe: str) -> str:
@@ -161,6 +203,11 @@ def compact(**fields: Any) -> dict[str, Any]:
     return {name.rstrip("_"): value for name, value in fields.items() if value is not None and value is not False}
 
 
-def span(time: Seconds | None) -> int | None:
+def span(time: Seconds | None, what: str) -> int | None:
     """Milliseconds, where there is a time."""
-    return None if time is None else milliseconds(time)
+    return None if time is None else milliseconds(time, what)
+
+
+def end_of(timeout: Seconds | None, now: float, what: str = "timeout") -> float | None:
+    """When a wait of at most so long ends; `None` for one without an end."""
+    return None if timeout is None else now + seconds(timeout, what)

@@ -43,8 +43,9 @@ class RetryPolicy:
 
 
 # How an attempt can fail: no connection came about; one side does not believe the other's certificate; the connection was lost
-# before the request went out, or after that; no answer came; the node cannot serve this now; a 5xx that is none of a node.
-FailureKind = Literal["connect", "tls", "not_sent", "broken", "timed_out", "problem", "strange"]
+# before the request went out, or after that; no answer came; the node cannot serve this now; a 5xx that is none of a node; the node is of
+# another cluster, so nothing was applied in ours.
+FailureKind = Literal["connect", "tls", "not_sent", "broken", "timed_out", "problem", "strange", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,6 @@ DEFAULT_ENDPOINTS = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103"
 TIMEOUT_DEFAULT = 10.0
 # How long one node may take before another is asked: some elections, but a good part of the deadline is left.
 ATTEMPT_TIMEOUT_DEFAULT = 3.0
-# Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
-# second time after that; what is still on its way, and clocks that differ, have the rest.
-WRITE_PATIENCE_MAX = 5 * 60.0
 
 Reads = Literal["spread", "leader"]
 
@@ -54,9 +51,9 @@ def settings(
     """The settings of the arguments of a client."""
     paths: dict[str, Any] = {name: Path(value) for name, value in sources.items() if name.endswith("_file") and value is not None}
     return Settings(
-        endpoints=endpoints or DEFAULT_ENDPOINTS,
-        timeout=seconds(timeout),
-        attempt_timeout=seconds(attempt_timeout),
+        endpoints=DEFAULT_ENDPOINTS if endpoints is None else endpoints,
+        timeout=seconds(timeout, "timeout"),
+        attempt_timeout=seconds(attempt_timeout, "attempt_timeout"),
         retry=retry or RetryPolicy(),
         reads=reads,
         discover_members=discover_members,

@@ -16,6 +16,8 @@ from quorate import _codec
 from quorate import types as wire
 from quorate._convert import to_json
 from quorate._entry import AnyEntry, entry_of
+from quorate._lists import checked, iterated
+from quorate._names import shown, with_names
 from quorate._requests import checked_request_id
 from quorate._retry import Attempts, Failure, RetryPolicy, is_final
 from quorate.errors import (
@@ -81,7 +83,14 @@ class Sent:
         return b'{"n":%d,"timeout_ms":%d,"op":%b}\n' % (self.n, told, self.json)
 
     def answered(self, answer: dict[str, Any]) -> Streamed:
-        """What a good answer says."""
+        """What a good answer says.
+
+        Raises:
+            ValueError: It is about another key.
+        """
+        asked, said = self.op.about.get("key"), with_names(answer).get("key")
+        if asked is not None and said is not None and said != asked:
+            raise ValueError(f"it is about `{shown(said)}`, not `{shown(asked)}`")
         is_read = self.op.body.get("op") in READS
         return Streamed(self.n, self.op, entry_of(answer) if is_read else _codec.read(wire.WriteAnswer, answer))
 
@@ -187,7 +196,7 @@ class Batches:
     """Takes operations as many at a time as go in one request."""
 
     def __init__(self, ops: Iterable[Op], policy: RetryPolicy) -> None:
-        self._ops = enumerate(ops)
+        self._ops = enumerate(iterated(ops, "ops"))
         self._policy = policy
         self._held: Sent | None = None
 
@@ -196,6 +205,7 @@ class Batches:
         batch, size = [] if self._held is None else [self._held], 0 if self._held is None else len(self._held.json)
         self._held = None
         for n, op in self._ops:
+            checked(op, Op, f"ops/{n}")
             sent = Sent(n, op, self._policy)
             if batch and (size + len(sent.json) > BYTES_MAX or len(batch) == OPS_MAX):
                 self._held = sent

@@ -163,7 +163,7 @@ class Backoff:
 
     def body(self) -> dict[str, Any]:
         """As the API takes it."""
-        return compact(initial_ms=span(self.first), max_ms=span(self.longest), factor=self.factor)
+        return compact(initial_ms=span(self.first, "first"), max_ms=span(self.longest, "longest"), factor=self.factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,13 +203,13 @@ class TaskSpec:
         return payload | compact(
             id=self.id,
             execute_at=at,
-            delay_ms=span(self.delay),
-            every_ms=span(self.every),
+            delay_ms=span(self.delay, "delay"),
+            every_ms=span(self.every, "every"),
             cron=self.cron,
             zone=self.zone,
             max_attempts=self.max_attempts,
             backoff=self.backoff.body() if self.backoff else None,
-            keep_ms=span(self.keep),
+            keep_ms=span(self.keep, "keep"),
             replace=self.replace,
         )
 
@@ -349,6 +349,11 @@ class Place:
         return path(f"/v1/{self.kind}s/", self.name, what, verb)
 
     @property
+    def about(self) -> dict[str, str]:
+        """What each answer says that it is about."""
+        return {self.kind: self.name}
+
+    @property
     def ask_verb(self) -> str:
         """What asks for a place."""
         return "/acquire" if self.kind == "lock" else "/campaign"
@@ -356,13 +361,13 @@ class Place:
     def release(self, token: int, request_id: str | None = None) -> Call:
         """Gives up what this token holds."""
         if self.kind == "lock":
-            return post(self.path("/release"), {"token": str(token)}, request_id=request_id)
-        return post(self.path("/resign"), {"term": str(token)}, request_id=request_id)
+            return post(self.path("/release"), {"token": str(token)}, request_id=request_id, about=self.about)
+        return post(self.path("/resign"), {"term": str(token)}, request_id=request_id, about=self.about)
 
     def leave(self, session: str, request_id: str | None = None) -> Call:
         """Gives up whatever this session has there, a place too."""
         verb = "/release" if self.kind == "lock" else "/resign"
-        return post(self.path(verb), {"session": session}, request_id=request_id)
+        return post(self.path(verb), {"session": session}, request_id=request_id, about=self.about)
 
 
 def problem_here(code: str, status: int, detail: str, current: AnyEntry | None = None) -> wire.Problem:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from quorate._lists import checked, iterated, listed
 from quorate._names import Key, key_value
 
 # A condition as the API takes it.
@@ -61,11 +62,11 @@ class field:  # noqa: N801 - it reads as a word of the language that it makes
 
     def in_(self, values: Iterable[Any]) -> Criterion:
         """It is one of these."""
-        return self._is("in", list(values))
+        return self._is("in", list(iterated(values, "in_")))
 
     def nin(self, values: Iterable[Any]) -> Criterion:
         """It is none of these, or is missing."""
-        return self._is("nin", list(values))
+        return self._is("nin", list(iterated(values, "nin")))
 
     def exists(self) -> Criterion:
         """It is there; `null` counts."""
@@ -98,21 +99,25 @@ class field:  # noqa: N801 - it reads as a word of the language that it makes
 
 def any_of(*criteria: Criterion) -> Criterion:
     """One of these holds."""
-    return {"any": list(criteria)}
+    return {"any": listed(criteria, Mapping, "any_of")}
 
 
 def all_of(*criteria: Criterion) -> Criterion:
     """All of these hold."""
-    return {"all": list(criteria)}
+    return {"all": listed(criteria, Mapping, "all_of")}
 
 
 def not_(criterion: Criterion) -> Criterion:
     """It does not hold."""
-    return {"not": criterion}
+    return {"not": checked(criterion, Mapping, "not_")}
 
 
-def criteria_list(criteria: Criteria | None) -> list[Criterion] | None:
-    """The conditions as the API takes them."""
+def criteria_list(criteria: Criteria | None, what: str) -> list[Criterion] | None:
+    """The conditions as the API takes them.
+
+    Raises:
+        InvalidRequestError: They are none; `what` is the argument that says them.
+    """
     if criteria is None:
         return None
-    return [cast("Criterion", criteria)] if isinstance(criteria, Mapping) else list(criteria)
+    return [cast("Criterion", criteria)] if isinstance(criteria, Mapping) else listed(criteria, Mapping, what)

@@ -257,7 +257,7 @@ class SessionLostError(QuorateError):
 
     Attributes:
         session: Its id.
-        loss: Why it is lost: `not_renewed`, `expired` or `ended`; `None` where it is only suspect.
+        loss: Why it is lost: `not_renewed`, `expired`, `ended` or `forked`; `None` where it is only suspect.
     """
 
     code = "session_expired"
@@ -269,6 +269,7 @@ class SessionLostError(QuorateError):
             "not_renewed": "is lost: no renewal was confirmed in time",
             "expired": "is lost: the cluster says that it is over",
             "ended": "is lost: it was ended",
+            "forked": "is lost here: it is of the process that this one was forked from",
         }
         super().__init__(f"session {session} {words.get(loss, loss)}")
         self.session, self.loss = session, loss

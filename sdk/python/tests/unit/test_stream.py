@@ -10,7 +10,7 @@ import pytest
 from quorate import InvalidRequestError, Op, ProtocolError, RetryPolicy, Streamed, UnavailableError, UnknownOutcomeError
 from quorate._stream import BYTES_MAX, OPS_MAX, Batches, Pending, Sent
 
-WRITTEN = {"key": "k", "revision": "7", "index": 1, "cas": "7", "version": 1}
+WRITTEN = {"key": "a", "revision": "7", "index": 1, "cas": "7", "version": 1}
 
 
 def problem(code: str, retry: str, **more: Any) -> dict[str, Any]:

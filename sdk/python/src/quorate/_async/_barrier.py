@@ -6,18 +6,16 @@ good; it hangs on no session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from quorate import types as wire
 from quorate._async._core import AsyncCore
 from quorate._async._io import now, sleep
+from quorate._async._places import AsyncPlaces
 from quorate._async._queue import leaves_nothing
-from quorate._requests import Call, Seconds, checked_request_id, get, path, post, query, seconds
+from quorate._requests import Call, Seconds, checked_request_id, end_of, get, path, post, query, seconds
 from quorate._retry import WAIT_PAUSE
 from quorate.errors import GaveUpError, UnavailableError
-
-if TYPE_CHECKING:
-    from quorate._async._session import AsyncSession
 
 # A node holds a question back for at most this long: if it has died silently, another is asked soon.
 POLL_MAX = 5.0
@@ -35,8 +33,8 @@ def barrier_path(name: str, verb: str = "") -> str:
 class AsyncBarrier:
     """A barrier for one session."""
 
-    def __init__(self, session: AsyncSession, name: str, parties: int) -> None:
-        self._session = session
+    def __init__(self, places: AsyncPlaces, name: str, parties: int) -> None:
+        self._places = places
         self._parties = parties
         self.name = name
         self._asked: Call | None = None
@@ -50,13 +48,14 @@ class AsyncBarrier:
             LockedError: Those who opened it have not all left.
         """
         place = barrier_path(self.name)
-        await self._session.left(place)
+        end_of(wait, 0.0, "wait")
+        await self._places.left(place)
         stays = False
         try:
-            answer = await self._session.or_lost(self._rounds("enter", wait))
+            answer = await self._places.or_lost(self._rounds("enter", wait))
             if answer.state != "open":
                 # Before the caller is told, so that whoever enters next does not find us there.
-                await self._session.or_lost(self._rounds("leave", 0.0))
+                await self._places.or_lost(self._rounds("leave", 0.0))
             stays = True
             return answer
         except BaseException as error:
@@ -64,30 +63,31 @@ class AsyncBarrier:
             raise
         finally:
             if not stays:
-                self._session.give_up(place, self._asked, self._call("leave", 0.0, checked_request_id(None)))
+                self._places.give_up(place, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
 
     async def leave(self, wait: Seconds | None = None) -> wire.BarrierAnswer:
         """Leaves, and waits until the others have left too: then it can be entered anew."""
-        return await self._session.or_lost(self._rounds("leave", wait))
+        return await self._places.or_lost(self._rounds("leave", wait))
 
     async def _rounds(self, verb: Verb, wait: Seconds | None) -> wire.BarrierAnswer:
         """Asks until all are there, or gone, or the time is over."""
-        until = None if wait is None else now() + seconds(wait)
-        undecided: str | None = None
+        until = end_of(wait, now(), "wait")
+        undecided: Call | None = None
         opened: int | None = None
         while True:
             left = POLL_MAX if until is None else min(max(until - now(), 0.0), POLL_MAX)
-            # What nobody could tell the outcome of is asked again as it was.
-            request_id = undecided or checked_request_id(None)
-            self._asked = self._call(verb, 0.0, request_id)
-            self._session.check_alive()
+            # What nobody could tell the outcome of is asked again as it was, as long as nodes are sure to know its id.
+            is_again = undecided is not None and undecided.patience.left() > 0
+            self._asked = undecided if is_again and undecided is not None else self._call(verb, 0.0, checked_request_id(None))
+            self._places.check_alive()
             try:
-                call = self._call(verb, left, request_id)
-                answer = await self._session.core.fetch(wire.BarrierAnswer, call)
+                call = self._call(verb, left, self._asked.request_id)
+                call.patience = self._asked.patience
+                answer = await self._places.core.fetch(wire.BarrierAnswer, call)
             except GaveUpError:
                 if left <= 0:
                     raise
-                undecided = request_id
+                undecided = self._asked
                 await sleep(WAIT_PAUSE)
                 continue
             undecided, self._asked = None, None
@@ -96,11 +96,11 @@ class AsyncBarrier:
             # Others are awaited.
             opened = answer.opened_revision
 
-    def _call(self, verb: Verb, wait: float, request_id: str) -> Call:
-        body = {"session": self._session.id, "wait_ms": round(wait * 1000)}
+    def _call(self, verb: Verb, wait: float, request_id: str | None) -> Call:
+        body = {"session": self._places.session, "wait_ms": round(wait * 1000)}
         if verb == "enter":
             body["parties"] = self._parties
-        call = post(barrier_path(self.name, f"/{verb}"), body, request_id=request_id)
+        call = post(barrier_path(self.name, f"/{verb}"), body, request_id=request_id, about={"barrier": self.name})
         call.hold, call.attempt = wait, ATTEMPT
         return call
 
@@ -126,16 +126,20 @@ class AsyncLatch:
         Raises:
             DifferentSettingsError: It is there with another count.
         """
-        call = post(self._path(), {"count": count}, method="PUT", request_id=request_id)
+        call = post(self._path(), {"count": count}, method="PUT", request_id=request_id, about=self._about)
         return await self._core.fetch(wire.LatchAnswer, call)
 
     async def count_down(self, by: int = 1, *, request_id: str | None = None) -> wire.LatchAnswer:
         """Counts it down; more than is left is as good as what is left."""
-        return await self._core.fetch(wire.LatchAnswer, post(self._path("/count_down"), {"by": by}, request_id=request_id))
+        return await self._core.fetch(
+            wire.LatchAnswer, post(self._path("/count_down"), {"by": by}, request_id=request_id, about=self._about)
+        )
 
     async def remove(self, *, request_id: str | None = None) -> wire.LatchRemoved:
         """Removes it."""
-        return await self._core.fetch(wire.LatchRemoved, post(self._path(), None, method="DELETE", request_id=request_id))
+        return await self._core.fetch(
+            wire.LatchRemoved, post(self._path(), None, method="DELETE", request_id=request_id, about=self._about)
+        )
 
     async def get(self) -> wire.LatchAnswer:
         """What it is now."""
@@ -143,7 +147,7 @@ class AsyncLatch:
 
     async def wait(self, wait: Seconds) -> wire.LatchAnswer:
         """Waits until it is open, at most for so long; tells what it is then."""
-        until = now() + seconds(wait)
+        until = now() + seconds(wait, "wait")
         while True:
             left = max(until - now(), 0.0)
             try:
@@ -157,9 +161,13 @@ class AsyncLatch:
                 return answer
 
     async def _look(self, wait: float) -> wire.LatchAnswer:
-        call = get(query(self._path(), wait_ms=round(wait * 1000) or None), hold=wait)
+        call = get(query(self._path(), wait_ms=round(wait * 1000) or None), hold=wait, about=self._about)
         call.attempt = ATTEMPT
         return await self._core.fetch(wire.LatchAnswer, call)
+
+    @property
+    def _about(self) -> dict[str, str]:
+        return {"latch": self.name}
 
     def _path(self, verb: str = "") -> str:
         return path("/v1/latches/", self.name, "the name of a latch", verb)

@@ -6,10 +6,13 @@ Owns all that the two clients do not have in common. Everything else is written 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
+
+from quorate._fork import tell_in_child
 
 T = TypeVar("T")
 # Bytes that come in before they are taken.
@@ -28,8 +31,16 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs here, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class AsyncConnection(asyncio.Protocol):
-    """A connection to a node."""
+    """A connection to a node. It belongs to the event loop in which it was opened: no other one can use it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -39,6 +50,7 @@ class AsyncConnection(asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._is_paused = False
+        tell_in_child(self)
 
     @classmethod
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None, timeout: float) -> AsyncConnection:
@@ -65,13 +77,19 @@ class AsyncConnection(asyncio.Protocol):
         return connection
 
     @property
+    def is_here(self) -> bool:
+        """Whether it can be used, or be closed, by who asks: it is of the loop that runs here, or its own one is closed."""
+        return self._loop is loop_here() or self._loop.is_closed()
+
+    @property
     def is_dead(self) -> bool:
         """Whether a connection on which nothing is under way is of no more use."""
-        return self._ended or bool(self._buffer)
+        return self._ended or bool(self._buffer) or self._loop is not loop_here()
 
     async def send(self, data: bytes, timeout: float) -> None:
         """Sends all of it."""
         del timeout  # What does not fit into the socket is sent in the background; the answer has the deadline.
+        self._check_loop()
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         self._transport.write(data)
@@ -84,6 +102,7 @@ class AsyncConnection(asyncio.Protocol):
             OSError: The connection broke.
         """
         if not self._buffer and not self._ended:
+            self._check_loop()
             await self._wait(timeout)
         if self._buffer:
             data = bytes(self._buffer)
@@ -96,9 +115,42 @@ class AsyncConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Closes it at once. A receive that is under way ends."""
-        if self._transport is not None and not self._loop.is_closed():
+        if self._ended and self._transport is None:
+            return
+        if self._loop is loop_here():
+            self._abort()
+        elif self._loop.is_closed():
+            # Nobody is there to do it.
+            self.forked()
+        else:
+            try:
+                self._loop.call_soon_threadsafe(self._abort)
+            except RuntimeError:
+                # It was closed at this moment.
+                self.forked()
+
+    def forked(self) -> None:
+        """Lets go of the connection without telling the event loop, or anybody else.
+
+        In a forked child the connection is the parent's, and so is what its loop watches files with: to take this one off there would
+        take it off for both. So it is exchanged for nothing under its number, which the transport closes one day.
+        """
+        transport, self._transport = self._transport, None
+        self._ended, self._error = True, ConnectionAbortedError("closed")
+        file = -1 if transport is None else transport.get_extra_info("socket").fileno()
+        if file >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, file, inheritable=False)
+            os.close(nothing)
+
+    def _abort(self) -> None:
+        if self._transport is not None:
             self._transport.abort()
         self._end(ConnectionAbortedError("closed"))
+
+    def _check_loop(self) -> None:
+        if self._loop is not loop_here():
+            raise ConnectionAbortedError("it is of another event loop")
 
     async def _wait(self, timeout: float) -> None:
         self._waiter = self._loop.create_future()
@@ -158,26 +210,31 @@ class AsyncSignal:
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        # Another one after each change. Not a number: who counts can be interrupted by another thread, or by the handler of a signal.
+        self.count: object = object()
         self._waiters: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        """Something changed."""
-        self.count += 1
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        """Something changed. May be called from any thread, and from the handler of a signal."""
+        self.count = object()
+        for waiter in tuple(self._waiters):
+            try:
+                # Also wakes a loop that waits for files, and knows nothing of a handler of a signal.
+                waiter.get_loop().call_soon_threadsafe(self._pass, waiter)
+            except RuntimeError:
+                # Its loop is closed.
+                pass
 
-    async def wait(self, seen: int, timeout: float | None = None) -> None:
+    async def wait(self, seen: object, timeout: float | None = None) -> None:
         """Until something changed since, or so many seconds have passed."""
-        if self.count != seen:
-            return
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.add(waiter)
         timer = None if timeout is None else loop.call_later(max(timeout, 0), self._pass, waiter)
         try:
-            await waiter
+            # After it is in the list: who notifies in between finds it there.
+            if self.count is seen:
+                await waiter
         finally:
             self._waiters.discard(waiter)
             if timer is not None:
@@ -197,8 +254,8 @@ class AsyncTask:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
-        return self._task.done()
+        """Whether it has ended, or can never go on, since its event loop is closed."""
+        return self._task.done() or self._task.get_loop().is_closed()
 
     def cancel(self) -> None:
         """Ends it at its next wait. Threads cannot be ended: in the blocking client this does nothing."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -17,6 +18,8 @@ from quorate._async._core import AsyncCore
 from quorate._async._io import AsyncSignal, Opening, now, opening, spawn
 from quorate._async._watch import AsyncWatch
 from quorate._entry import AnyEntry
+from quorate._fork import tell_in_child
+from quorate._lists import listed
 from quorate._mirror_state import Entries
 from quorate._names import Key, name_text, shown
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
@@ -33,43 +36,71 @@ AGAIN_MIN = 0.05
 AGAIN_MAX = 5.0
 
 
-class AsyncMirrorChanges:
-    """What happens to a mirror from now on: iterate over it."""
+class AsyncNews:
+    """What a listener of a mirror was told and has not taken yet; for the mirror."""
 
-    def __init__(self, mirror: AsyncMirror) -> None:
-        self._mirror = mirror
-        self._waiting: deque[MirrorChange | Resynced] = deque()
-        self._signal = AsyncSignal()
+    def __init__(self) -> None:
+        self.signal = AsyncSignal()
+        self.waiting: deque[MirrorChange | Resynced] = deque()
+        self.is_closed = False
 
     def tell(self, change: MirrorChange | Resynced) -> None:
-        """One more; for the mirror."""
-        if isinstance(change, Resynced) or len(self._waiting) >= CHANGES_KEPT:
-            self._waiting.clear()
+        """One more."""
+        if isinstance(change, Resynced) or len(self.waiting) >= CHANGES_KEPT:
+            self.waiting.clear()
             change = Resynced(change.revision)
-        self._waiting.append(change)
-        self._signal.notify()
+        self.waiting.append(change)
+        self.signal.notify()
+
+    def close(self) -> None:
+        """There is nothing more to come."""
+        self.is_closed = True
+        self.signal.notify()
+
+
+class AsyncMirrorChanges:
+    """What happens to a mirror from now on: iterate over it. Ends with the mirror, with its `async with`, or when it is closed."""
+
+    def __init__(self, news: AsyncNews) -> None:
+        # The mirror does not keep it: nobody is told any more once this has gone.
+        self._news = news
 
     async def next(self) -> MirrorChange | Resynced:
-        """The next change, which the mirror shows by then."""
-        while True:
-            seen = self._signal.count
-            if self._waiting:
-                return self._waiting.popleft()
-            if self._mirror.is_closed:
-                raise InvalidRequestError("the mirror is closed")
-            await self._signal.wait(seen)
+        """The next change, which the mirror shows by then.
 
-    def wake(self) -> None:
-        """The mirror was closed; for it."""
-        self._signal.notify()
+        Raises:
+            InvalidRequestError: The mirror is closed, or this is.
+        """
+        while True:
+            seen = self._news.signal.count
+            if self._news.waiting:
+                return self._news.waiting.popleft()
+            if self._news.is_closed:
+                raise InvalidRequestError("the changes of the mirror are closed, or it is")
+            await self._news.signal.wait(seen)
+
+    def close(self) -> None:
+        """Hears of no more. A `next` that is under way fails."""
+        self._news.waiting.clear()
+        self._news.close()
+
+    async def __aenter__(self) -> AsyncMirrorChanges:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
 
     def __aiter__(self) -> AsyncIterator[MirrorChange | Resynced]:
         return self
 
     async def __anext__(self) -> MirrorChange | Resynced:
-        if self._mirror.is_closed and not self._waiting:
-            raise StopAsyncIteration
-        return await self.next()
+        while True:
+            seen = self._news.signal.count
+            if self._news.waiting:
+                return self._news.waiting.popleft()
+            if self._news.is_closed:
+                raise StopAsyncIteration
+            await self._news.signal.wait(seen)
 
 
 class AsyncMirror:
@@ -90,18 +121,30 @@ class AsyncMirror:
         self._progress = AsyncSignal()
         self._heard = now()
         self._trouble: QuorateError | None = None
-        self._listeners: list[AsyncMirrorChanges] = []
+        self._listeners: weakref.WeakSet[AsyncNews] = weakref.WeakSet()
         self._watch: AsyncWatch[Any] | None = None
         self.prefix = name_text(prefix)
         self.is_closed = False
+        self._is_forked = False
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nobody follows here, a change may be half done, and a thread that is not here may hold the lock."""
+        self._lock, self._progress = threading.Lock(), AsyncSignal()
+        self._is_forked = self.is_closed = True
+        # Not by closing the watch: its connection may not have heard yet that it is the parent's.
+        for listener in list(self._listeners):
+            listener.is_closed = True
 
     def get(self, key: Key) -> AnyEntry | None:
         """An entry."""
+        self._check_here()
         with self._lock:
             return self._entries.get(key)
 
     def list(self, prefix: Key = "") -> tuple[AnyEntry, ...]:
         """The entries whose keys begin with `prefix`, by key, all of one moment."""
+        self._check_here()
         with self._lock:
             return self._entries.list(prefix)
 
@@ -111,6 +154,7 @@ class AsyncMirror:
         Raises:
             InvalidRequestError: `index_by` did not name the field.
         """
+        self._check_here()
         with self._lock:
             found = self._entries.find(field, value)
         if found is None:
@@ -118,6 +162,7 @@ class AsyncMirror:
         return found
 
     def __len__(self) -> int:
+        self._check_here()
         with self._lock:
             return len(self._entries.entries)
 
@@ -144,6 +189,7 @@ class AsyncMirror:
         Raises:
             BehindError: That takes longer than the deadline of the client.
         """
+        self._check_here()
         asked = await self._core.fetch_json(get(query("/v1/kv", prefix=self.prefix, limit=1, keys_only=True)))
         return await self.wait_for(int(asked["revision"]))
 
@@ -153,6 +199,7 @@ class AsyncMirror:
         Raises:
             BehindError: That takes longer than the deadline of the client.
         """
+        self._check_here()
         until = now() + self._core.settings.timeout
         while True:
             seen = self._progress.count
@@ -163,10 +210,15 @@ class AsyncMirror:
             await self._progress.wait(seen, until - now())
 
     def changes(self) -> AsyncMirrorChanges:
-        """What happens to it from now on. Who is more than some hundred changes behind is told `Resynced` instead of them."""
-        changes = AsyncMirrorChanges(self)
-        self._listeners.append(changes)
-        return changes
+        """What happens to it from now on. Who is more than some hundred changes behind is told `Resynced` instead of them.
+
+        Close it, or use it in a `with`, when it is not needed any more.
+        """
+        news = AsyncNews()
+        if self.is_closed:
+            news.close()
+        self._listeners.add(news)
+        return AsyncMirrorChanges(news)
 
     def close(self) -> None:
         """Follows no more."""
@@ -174,8 +226,8 @@ class AsyncMirror:
         if self._watch is not None:
             self._watch.close()
         self._progress.notify()
-        for listener in self._listeners:
-            listener.wake()
+        for listener in list(self._listeners):
+            listener.close()
 
     async def __aenter__(self) -> AsyncMirror:
         return self
@@ -190,7 +242,9 @@ class AsyncMirror:
 
     async def _fill(self) -> None:
         """Begins a new watch, and exchanges everything for what it brings."""
-        target = query("/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat))
+        target = query(
+            "/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat, "heartbeat")
+        )
         watch: AsyncWatch[Any] = AsyncWatch(
             self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None
         )
@@ -252,8 +306,14 @@ class AsyncMirror:
             self._tell(change)
 
     def _tell(self, change: MirrorChange | Resynced) -> None:
-        for listener in self._listeners:
-            listener.tell(change)
+        for listener in list(self._listeners):
+            if not listener.is_closed:
+                listener.tell(change)
+
+    def _check_here(self) -> None:
+        if self._is_forked:
+            detail = f"the mirror of `{shown(self.prefix)}` is of the process that this one was forked from: make a new one"
+            raise InvalidRequestError(detail)
 
     def _reached(self, revision: int) -> None:
         self._heard, self._trouble = now(), None
@@ -284,10 +344,10 @@ class AsyncMirrors(AsyncBase):
             part: Only the entries whose keys are in one of several parts, `(index, of)`, as `watch` has it.
             heartbeat: How often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s. A `sync` may take as long.
         """
-        fields = (index_by,) if isinstance(index_by, str) else tuple(index_by)
+        fields = (index_by,) if isinstance(index_by, str) else tuple(listed(index_by, str, "index_by"))
 
         async def begin() -> AsyncMirror:
-            mirror = AsyncMirror(self._core, prefix, fields, part, seconds(heartbeat))
+            mirror = AsyncMirror(self._core, prefix, fields, part, seconds(heartbeat, "heartbeat"))
             await mirror.start()
             return mirror
 

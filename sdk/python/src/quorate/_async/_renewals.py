@@ -12,6 +12,7 @@ import weakref
 from quorate import types as wire
 from quorate._async._core import AsyncCore
 from quorate._async._io import AsyncSignal, AsyncTask, now, spawn
+from quorate._fork import tell_in_child
 from quorate._lease import Lease
 from quorate._requests import post
 from quorate.errors import QuorateError
@@ -28,6 +29,12 @@ class AsyncRenewed:
         self.lease = lease
         # Told after each change of the lease.
         self.changed = AsyncSignal()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nobody renews it here, and what hangs on it is held by the parent."""
+        self.lease.on_over("forked", now())
+        self.changed = AsyncSignal()
 
 
 class AsyncRenewals:
@@ -39,6 +46,13 @@ class AsyncRenewals:
         self._members: list[weakref.ref[AsyncRenewed]] = []
         self._task: AsyncTask | None = None
         self._news = AsyncSignal()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: the work in the background is the parent's, and so are the sessions."""
+        self._lock = threading.Lock()
+        self._members.clear()
+        self._task, self._news = None, AsyncSignal()
 
     def add(self, session: AsyncRenewed) -> None:
         """Renews this session from now on."""
@@ -93,25 +107,27 @@ class AsyncRenewals:
         """One request. Whatever comes of it, all its sessions hear."""
         sent = now()
         try:
-            expired = await self._ask([session.id for session in batch], min(one.lease.round() for one in batch))
+            renewed, expired = await self._ask([session.id for session in batch], min(one.lease.round() for one in batch))
         except QuorateError:
-            expired = None
+            renewed, expired = set[str](), set[str]()
         for session in batch:
-            if expired is None:
-                session.lease.on_failed(now())
-            elif session.id in expired:
+            if session.id in expired:
                 session.lease.on_over("expired", now())
-            else:
+            elif session.id in renewed:
                 session.lease.on_confirmed(sent, now())
+            else:
+                # Also one that the answer does not name: of that nothing is known.
+                session.lease.on_failed(now())
             session.changed.notify()
 
-    async def _ask(self, ids: list[str], round_time: float) -> set[str]:
-        """Renews these once, and says which are over; half of the time for one node, so that another can be asked."""
+    async def _ask(self, ids: list[str], round_time: float) -> tuple[set[str], set[str]]:
+        """Renews these once, and says which live and which are over; half of the time for one node, so that another can be asked."""
         # To renew twice is as good as once.
         call = post("/v1/sessions/renew", {"sessions": ids}, intent="read", timeout=round_time)
         call.preference, call.attempt = "leader", round_time / 2
         answer = await self._core.fetch(wire.RenewAnswer, call)
-        return {renewal.session for renewal in answer.sessions if isinstance(renewal, wire.SessionExpired)}
+        expired = {renewal.session for renewal in answer.sessions if isinstance(renewal, wire.SessionExpired)}
+        return {renewal.session for renewal in answer.sessions} - expired, expired
 
 
 def choose(live: list[AsyncRenewed], at: float) -> tuple[list[AsyncRenewed], float | None]:

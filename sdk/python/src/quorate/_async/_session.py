@@ -5,23 +5,23 @@ Owns the handle. It is renewed in the background (`_renewals`), and tells of its
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from quorate import types as wire
 from quorate._async._barrier import AsyncBarrier
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
-from quorate._async._io import Opening, now, opening, spawn, while_true
+from quorate._async._io import Opening, now, opening
+from quorate._async._places import AsyncPlaces
 from quorate._async._queue import AsyncLeadership, AsyncLock, take_place
-from quorate._async._renewals import AsyncRenewals, AsyncRenewed
+from quorate._async._renewals import AsyncRenewed
 from quorate._lease import Lease, Loss, SessionState
-from quorate._requests import Call, Seconds, compact, get, path, post, query, seconds, span
+from quorate._lists import checked
+from quorate._requests import Seconds, compact, end_of, get, path, post, query, seconds, span
 from quorate._values import Place
-from quorate.errors import InvalidRequestError, NotFoundError, QuorateError, SessionExpiredError, SessionLostError
+from quorate.errors import InvalidRequestError, NotFoundError, SessionExpiredError
 
-T = TypeVar("T")
 # A session that is created late is over before it is known: then another one is asked for, so many times.
 STARTS_MAX = 3
 WHAT = "the id of a session"
@@ -33,15 +33,9 @@ class AsyncSession:
     One that is only forgotten is not renewed any more, and ends by its time.
     """
 
-    def __init__(self, core: AsyncCore, renewals: AsyncRenewals, renewed: AsyncRenewed) -> None:
-        self._core = core
-        self._renewals = renewals
-        self._renewed = renewed
-        self._lock = threading.Lock()
-        # Places in queues that a handle has or waits for: the cluster knows one for each session.
-        self._taken: set[str] = set()
-        # Places that are being given up in the background, and how often.
-        self._leaving: dict[str, int] = {}
+    def __init__(self, places: AsyncPlaces) -> None:
+        self._places = places
+        self._renewed = places.renewed
 
     @property
     def id(self) -> str:
@@ -73,8 +67,7 @@ class AsyncSession:
         Raises:
             SessionLostError: That is not so.
         """
-        if self.state != "alive":
-            raise SessionLostError(self.id, self.loss)
+        self._places.check()
 
     def check_alive(self) -> None:
         """Nothing unless it is lost: suspect is well enough to ask for more.
@@ -82,13 +75,11 @@ class AsyncSession:
         Raises:
             SessionLostError: It is lost.
         """
-        loss = self.loss
-        if loss is not None:
-            raise SessionLostError(self.id, loss)
+        self._places.check_alive()
 
     async def changed(self, known: SessionState, timeout: Seconds | None = None) -> SessionState:
         """Waits until it is something else than `known`, or the time is over, and tells what it is."""
-        until = None if timeout is None else now() + seconds(timeout)
+        until = end_of(timeout, now())
         while True:
             seen = self._renewed.changed.count
             state, changes_at = self.state, self._renewed.lease.changes_at(now())
@@ -99,16 +90,21 @@ class AsyncSession:
 
     async def wait_lost(self, timeout: Seconds | None = None) -> Loss | None:
         """Waits until it is lost, and tells why; `None` when the time is over before."""
-        until = None if timeout is None else now() + seconds(timeout)
+        until = end_of(timeout, now())
         while self.loss is None and (until is None or now() < until):
             await self.changed(self.state, None if until is None else max(until - now(), 0))
         return self.loss
 
     async def end(self) -> None:
-        """Ends it, and with it all that hangs on it: entries, locks, leaderships, places. It is lost here in any case."""
-        self._on_over("ended")
+        """Ends it, and with it all that hangs on it: entries, locks, leaderships, places. It is lost here in any case.
+
+        In a forked child this does nothing: it is the parent's.
+        """
+        if self.loss == "forked":
+            return
+        self._places.on_over("ended")
         try:
-            await end_session(self._core, self.id, None)
+            await end_session(self._places.core, self.id, None)
         except SessionExpiredError:
             # It had ended by itself, or by an earlier call.
             pass
@@ -150,11 +146,11 @@ class AsyncSession:
             SessionLostError: The session was lost meanwhile.
         """
         mode = "shared" if shared else None
-        request = compact(session=self.id, mode=mode, slots=slots, delay_ms=span(delay))
-        place = Place("lock", name)
+        request = compact(session=self.id, mode=mode, slots=slots, delay_ms=span(delay, "delay"))
+        place, wait_for = Place("lock", name), None if wait is None else seconds(wait, "wait")
 
         async def start() -> AsyncLock:
-            return AsyncLock(self, place, await take_place(self, place, request, wait))
+            return AsyncLock(self, self._places, place, await take_place(self._places, place, request, wait_for))
 
         return opening(start)
 
@@ -176,99 +172,22 @@ class AsyncSession:
             LockedError: Others led all the time.
             SessionLostError: The session was lost meanwhile.
         """
-        request = compact(session=self.id, value=value, delay_ms=span(delay))
-        place = Place("election", election)
+        request = compact(session=self.id, value=value, delay_ms=span(delay, "delay"))
+        place, wait_for = Place("election", election), None if wait is None else seconds(wait, "wait")
 
         async def start() -> AsyncLeadership:
-            return AsyncLeadership(self, place, await take_place(self, place, request, wait))
+            return AsyncLeadership(self, self._places, place, await take_place(self._places, place, request, wait_for))
 
         return opening(start)
 
     def barrier(self, name: str, parties: int) -> AsyncBarrier:
         """The barrier of this name, which so many sessions open: all of them say the same number."""
-        return AsyncBarrier(self, name, parties)
-
-    @property
-    def core(self) -> AsyncCore:
-        """What its client is made of; for the parts of the client."""
-        return self._core
-
-    async def or_lost(self, work: Coroutine[Any, Any, T]) -> T:
-        """The outcome of the work, unless the session is lost before; for the parts of the client."""
-        try:
-            outcome = await while_true(work, self._renewed.changed, lambda: self.loss is None)
-        except SessionExpiredError as error:
-            self._on_over("expired")
-            raise SessionLostError(self.id, self.loss) from error
-        self.check_alive()
-        assert outcome is not None
-        return outcome
-
-    def take(self, place: str) -> bool:
-        """Takes a place in a queue for one handle; whether it was free. For the parts of the client."""
-        with self._lock:
-            is_free = place not in self._taken
-            self._taken.add(place)
-            return is_free
-
-    def leave(self, place: str) -> None:
-        """Another handle may take this place now."""
-        with self._lock:
-            self._taken.discard(place)
-
-    async def left(self, place: str) -> None:
-        """Waits until this place is not being given up any more: what is asked for before that would be given up too."""
-        while True:
-            seen = self._renewed.changed.count
-            if place not in self._leaving:
-                return
-            await self._renewed.changed.wait(seen)
-
-    def give_up(self, place: str, asked: Call | None, give_up: Call) -> None:
-        """Gives up this place in the background.
-
-        What is on its way is decided before it is taken back, or it could take effect afterwards and leave a place that nobody knows
-        of in a queue. If neither reaches a node, the end of the session takes it back.
-        """
-        if self.loss is not None:
-            return
-        with self._lock:
-            self._leaving[place] = self._leaving.get(place, 0) + 1
-        spawn(self._take_back, place, asked, give_up)
-
-    async def _take_back(self, place: str, asked: Call | None, give_up: Call) -> None:
-        try:
-            await take_back(self._core, asked, give_up)
-        finally:
-            with self._lock:
-                self._leaving[place] -= 1
-                if self._leaving[place] == 0:
-                    del self._leaving[place]
-            self._renewed.changed.notify()
-
-    def _on_over(self, loss: Loss) -> None:
-        self._renewed.lease.on_over(loss, now())
-        self._renewed.changed.notify()
-        self._renewals.look()
-
-
-async def take_back(core: AsyncCore, asked: Call | None, give_up: Call) -> None:
-    """Sends both; nobody is there to hear of an error, and the end of the session does the same."""
-    try:
-        if asked is not None:
-            await core.send(asked)
-    except QuorateError as error:
-        if error.applied == "unknown":
-            return
-    try:
-        await core.send(give_up)
-    except QuorateError:
-        return
+        return AsyncBarrier(self._places, name, parties)
 
 
 async def end_session(core: AsyncCore, session: str, request_id: str | None) -> wire.SessionEnded:
     """Ends a session by its id."""
-    call = post(path("/v1/sessions/", session, WHAT), None, method="DELETE", request_id=request_id)
+    call = post(path("/v1/sessions/", session, WHAT), None, method="DELETE", request_id=request_id, about={"session": session})
     return await core.fetch(wire.SessionEnded, call)
 
 
@@ -282,14 +201,14 @@ class AsyncSessionById:
     async def get(self) -> wire.SessionView | None:
         """What it is, and what hangs on it; `None` if there is no such session, or not any more."""
         try:
-            return await self._core.fetch(wire.SessionView, get(path("/v1/sessions/", self.id, WHAT)))
+            return await self._core.fetch(wire.SessionView, get(path("/v1/sessions/", self.id, WHAT), about={"session": self.id}))
         except (NotFoundError, SessionExpiredError):
             return None
 
     async def renew(self) -> wire.RenewedAnswer:
         """Lets it live for its time from now."""
         # To renew twice is as good as once.
-        call = post(path("/v1/sessions/", self.id, WHAT, "/renew"), None, intent="read")
+        call = post(path("/v1/sessions/", self.id, WHAT, "/renew"), None, intent="read", about={"session": self.id})
         call.preference = "leader"
         return await self._core.fetch(wire.RenewedAnswer, call)
 
@@ -337,7 +256,8 @@ class AsyncSessions(AsyncBase):
         timeout: Seconds | None = None,
     ) -> wire.SessionAnswer:
         """Creates a session without keeping it alive: for one that others renew."""
-        body = compact(ttl_ms=span(ttl), owner=owner, labels=dict(labels) if labels else None)
+        labels = None if labels is None else checked(labels, Mapping, "labels")
+        body = compact(ttl_ms=span(ttl, "ttl"), owner=owner, labels=dict(labels) if labels else None)
         call = post("/v1/sessions", body, request_id=request_id, timeout=timeout)
         return await self._core.fetch(wire.SessionAnswer, call)
 
@@ -365,5 +285,5 @@ class AsyncSessions(AsyncBase):
             if lease.loss(now()) is None:
                 renewed = AsyncRenewed(answer.session, lease)
                 self._renewals.add(renewed)
-                return AsyncSession(self._core, self._renewals, renewed)
+                return AsyncSession(AsyncPlaces(self._core, self._renewals, renewed))
         raise InvalidRequestError("each session was over before its creation was answered; give it more time to live")

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterable
 
 from quorate._async._base import AsyncBase
 from quorate._async._io import now, sleep
+from quorate._patience import Patience
 from quorate._requests import Call, Seconds, seconds
-from quorate._settings import WRITE_PATIENCE_MAX
 from quorate._stream import CONTENT_TYPE, Batches, Pending, Streamed
 from quorate._values import BrokenStreamError
 from quorate.errors import QuorateError
@@ -36,19 +36,19 @@ class AsyncStreams(AsyncBase):
             timeout: Deadline of each instead of the client's own.
         """
         core = self._core
-        patience = min(core.settings.timeout if timeout is None else seconds(timeout), WRITE_PATIENCE_MAX)
+        time = core.settings.timeout if timeout is None else seconds(timeout, "timeout")
         batches = Batches(ops, core.settings.retry)
-        sent, until = batches.next(), now() + patience
+        sent, until, patience = batches.next(), now() + time, Patience()
         while sent:
             told = int(min(until - now(), core.settings.attempt_timeout) * 1000)
             body = b"".join(one.line(max(told, 1)) for one in sent)
-            call = Call("POST", "/v1/ops", "write", "leader", body=body, content_type=CONTENT_TYPE)
+            call = Call("POST", "/v1/ops", "write", "leader", body=body, content_type=CONTENT_TYPE, patience=patience)
             try:
                 node, answers = await core.open(call, CONTENT_TYPE, until)
             except QuorateError as error:
                 for one in sent:
                     yield one.failed(error)
-                sent, until = batches.next(), now() + patience
+                sent, until, patience = batches.next(), now() + time, Patience()
                 continue
             pending = Pending(core.lines[node].address, sent, len(core.lines), random.random())
             try:
@@ -67,7 +67,7 @@ class AsyncStreams(AsyncBase):
                 core.node_failed(node)
             # Those that have no further try, and all of them once their time is up.
             pause = max((one.pause for one in pending.again if one.pause is not None), default=0.0)
-            is_late = now() + pause >= until
+            is_late = pause >= min(until - now(), patience.left())
             for one in pending.again:
                 if is_late or one.pause is None:
                     yield one.gave_up()
@@ -75,4 +75,4 @@ class AsyncStreams(AsyncBase):
             if sent:
                 await sleep(pause)
             else:
-                sent, until = batches.next(), now() + patience
+                sent, until, patience = batches.next(), now() + time, Patience()

@@ -336,7 +336,7 @@ class AsyncWatches(AsyncBase):
         Raises:
             CompactedError: `from_revision` can no longer be read.
         """
-        criteria = criteria_list(where)
+        criteria = criteria_list(where, "where")
         target = query(
             "/v1/watch",
             key=key,
@@ -351,7 +351,7 @@ class AsyncWatches(AsyncBase):
             consistency="local" if local else None,
             initial=initial,
             from_=from_revision,
-            heartbeat_ms=milliseconds(heartbeat),
+            heartbeat_ms=milliseconds(heartbeat, "heartbeat"),
         )
         core = self._core
 
@@ -361,8 +361,8 @@ class AsyncWatches(AsyncBase):
                 target,
                 is_initial=initial,
                 from_revision=from_revision,
-                heartbeat=seconds(heartbeat),
-                patience=None if patience is None else seconds(patience),
+                heartbeat=seconds(heartbeat, "heartbeat"),
+                patience=None if patience is None else seconds(patience, "patience"),
             )
             await watch.connect(core.settings.timeout)
             return watch

@@ -7,18 +7,16 @@ good; it hangs on no session.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from quorate import types as wire
-from quorate._requests import Call, Seconds, checked_request_id, get, path, post, query, seconds
+from quorate._requests import Call, Seconds, checked_request_id, end_of, get, path, post, query, seconds
 from quorate._retry import WAIT_PAUSE
 from quorate._sync._core import Core
 from quorate._sync._io import now, sleep
+from quorate._sync._places import Places
 from quorate._sync._queue import leaves_nothing
 from quorate.errors import GaveUpError, UnavailableError
-
-if TYPE_CHECKING:
-    from quorate._sync._session import Session
 
 # A node holds a question back for at most this long: if it has died silently, another is asked soon.
 POLL_MAX = 5.0
@@ -36,8 +34,8 @@ def barrier_path(name: str, verb: str = "") -> str:
 class Barrier:
     """A barrier for one session."""
 
-    def __init__(self, session: Session, name: str, parties: int) -> None:
-        self._session = session
+    def __init__(self, places: Places, name: str, parties: int) -> None:
+        self._places = places
         self._parties = parties
         self.name = name
         self._asked: Call | None = None
@@ -51,13 +49,14 @@ class Barrier:
             LockedError: Those who opened it have not all left.
         """
         place = barrier_path(self.name)
-        self._session.left(place)
+        end_of(wait, 0.0, "wait")
+        self._places.left(place)
         stays = False
         try:
-            answer = self._session.or_lost(self._rounds("enter", wait))
+            answer = self._places.or_lost(self._rounds("enter", wait))
             if answer.state != "open":
                 # Before the caller is told, so that whoever enters next does not find us there.
-                self._session.or_lost(self._rounds("leave", 0.0))
+                self._places.or_lost(self._rounds("leave", 0.0))
             stays = True
             return answer
         except BaseException as error:
@@ -65,30 +64,31 @@ class Barrier:
             raise
         finally:
             if not stays:
-                self._session.give_up(place, self._asked, self._call("leave", 0.0, checked_request_id(None)))
+                self._places.give_up(place, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
 
     def leave(self, wait: Seconds | None = None) -> wire.BarrierAnswer:
         """Leaves, and waits until the others have left too: then it can be entered anew."""
-        return self._session.or_lost(self._rounds("leave", wait))
+        return self._places.or_lost(self._rounds("leave", wait))
 
     def _rounds(self, verb: Verb, wait: Seconds | None) -> wire.BarrierAnswer:
         """Asks until all are there, or gone, or the time is over."""
-        until = None if wait is None else now() + seconds(wait)
-        undecided: str | None = None
+        until = end_of(wait, now(), "wait")
+        undecided: Call | None = None
         opened: int | None = None
         while True:
             left = POLL_MAX if until is None else min(max(until - now(), 0.0), POLL_MAX)
-            # What nobody could tell the outcome of is asked again as it was.
-            request_id = undecided or checked_request_id(None)
-            self._asked = self._call(verb, 0.0, request_id)
-            self._session.check_alive()
+            # What nobody could tell the outcome of is asked again as it was, as long as nodes are sure to know its id.
+            is_again = undecided is not None and undecided.patience.left() > 0
+            self._asked = undecided if is_again and undecided is not None else self._call(verb, 0.0, checked_request_id(None))
+            self._places.check_alive()
             try:
-                call = self._call(verb, left, request_id)
-                answer = self._session.core.fetch(wire.BarrierAnswer, call)
+                call = self._call(verb, left, self._asked.request_id)
+                call.patience = self._asked.patience
+                answer = self._places.core.fetch(wire.BarrierAnswer, call)
             except GaveUpError:
                 if left <= 0:
                     raise
-                undecided = request_id
+                undecided = self._asked
                 sleep(WAIT_PAUSE)
                 continue
             undecided, self._asked = None, None
@@ -97,11 +97,11 @@ class Barrier:
             # Others are awaited.
             opened = answer.opened_revision
 
-    def _call(self, verb: Verb, wait: float, request_id: str) -> Call:
-        body = {"session": self._session.id, "wait_ms": round(wait * 1000)}
+    def _call(self, verb: Verb, wait: float, request_id: str | None) -> Call:
+        body = {"session": self._places.session, "wait_ms": round(wait * 1000)}
         if verb == "enter":
             body["parties"] = self._parties
-        call = post(barrier_path(self.name, f"/{verb}"), body, request_id=request_id)
+        call = post(barrier_path(self.name, f"/{verb}"), body, request_id=request_id, about={"barrier": self.name})
         call.hold, call.attempt = wait, ATTEMPT
         return call
 
@@ -127,16 +127,16 @@ class Latch:
         Raises:
             DifferentSettingsError: It is there with another count.
         """
-        call = post(self._path(), {"count": count}, method="PUT", request_id=request_id)
+        call = post(self._path(), {"count": count}, method="PUT", request_id=request_id, about=self._about)
         return self._core.fetch(wire.LatchAnswer, call)
 
     def count_down(self, by: int = 1, *, request_id: str | None = None) -> wire.LatchAnswer:
         """Counts it down; more than is left is as good as what is left."""
-        return self._core.fetch(wire.LatchAnswer, post(self._path("/count_down"), {"by": by}, request_id=request_id))
+        return self._core.fetch(wire.LatchAnswer, post(self._path("/count_down"), {"by": by}, request_id=request_id, about=self._about))
 
     def remove(self, *, request_id: str | None = None) -> wire.LatchRemoved:
         """Removes it."""
-        return self._core.fetch(wire.LatchRemoved, post(self._path(), None, method="DELETE", request_id=request_id))
+        return self._core.fetch(wire.LatchRemoved, post(self._path(), None, method="DELETE", request_id=request_id, about=self._about))
 
     def get(self) -> wire.LatchAnswer:
         """What it is now."""
@@ -144,7 +144,7 @@ class Latch:
 
     def wait(self, wait: Seconds) -> wire.LatchAnswer:
         """Waits until it is open, at most for so long; tells what it is then."""
-        until = now() + seconds(wait)
+        until = now() + seconds(wait, "wait")
         while True:
             left = max(until - now(), 0.0)
             try:
@@ -158,9 +158,13 @@ class Latch:
                 return answer
 
     def _look(self, wait: float) -> wire.LatchAnswer:
-        call = get(query(self._path(), wait_ms=round(wait * 1000) or None), hold=wait)
+        call = get(query(self._path(), wait_ms=round(wait * 1000) or None), hold=wait, about=self._about)
         call.attempt = ATTEMPT
         return self._core.fetch(wire.LatchAnswer, call)
+
+    @property
+    def _about(self) -> dict[str, str]:
+        return {"latch": self.name}
 
     def _path(self, verb: str = "") -> str:
         return path("/v1/latches/", self.name, "the name of a latch", verb)

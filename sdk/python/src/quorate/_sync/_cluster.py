@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from quorate import types as wire
 from quorate._backup import Tail
+from quorate._lists import listed
 from quorate._names import Key, name_fields
 from quorate._requests import Seconds, compact, get, path, post, query, seconds, span
 from quorate._sync._barrier import Latch, barrier_path
@@ -92,13 +93,13 @@ class Access:
 
     def set_user(self, name: str, roles: Iterable[str], *, request_id: str | None = None) -> wire.UserAnswer:
         """Makes a user, or gives it other roles."""
-        call = post(user_path(name), {"roles": list(roles)}, method="PUT", request_id=request_id)
+        call = post(user_path(name), {"roles": listed(roles, str, "roles")}, method="PUT", request_id=request_id, about={"user": name})
         return self._core.fetch(wire.UserAnswer, call)
 
     def user(self, name: str) -> wire.UserAnswer | None:
         """A user; `None` if there is none."""
         try:
-            return self._core.fetch(wire.UserAnswer, get(user_path(name)))
+            return self._core.fetch(wire.UserAnswer, get(user_path(name), about={"user": name}))
         except NotFoundError:
             return None
 
@@ -108,19 +109,19 @@ class Access:
 
     def remove_user(self, name: str, *, request_id: str | None = None) -> wire.UserRemoved:
         """Removes a user with its tokens."""
-        call = post(user_path(name), None, method="DELETE", request_id=request_id)
+        call = post(user_path(name), None, method="DELETE", request_id=request_id, about={"user": name})
         return self._core.fetch(wire.UserRemoved, call)
 
     def set_role(self, name: str, grants: Iterable[wire.Grant], *, request_id: str | None = None) -> wire.RoleAnswer:
         """Makes a role, or lets it grant something else."""
-        listed = [{"permission": one.permission, **name_fields(one.prefix, "prefix")} for one in grants]
-        call = post(role_path(name), {"grants": listed}, method="PUT", request_id=request_id)
+        fields = [{"permission": one.permission, **name_fields(one.prefix, "prefix")} for one in listed(grants, wire.Grant, "grants")]
+        call = post(role_path(name), {"grants": fields}, method="PUT", request_id=request_id, about={"role": name})
         return self._core.fetch(wire.RoleAnswer, call)
 
     def role(self, name: str) -> wire.RoleAnswer | None:
         """A role; `None` if there is none."""
         try:
-            return self._core.fetch(wire.RoleAnswer, get(role_path(name)))
+            return self._core.fetch(wire.RoleAnswer, get(role_path(name), about={"role": name}))
         except NotFoundError:
             return None
 
@@ -130,7 +131,7 @@ class Access:
 
     def remove_role(self, name: str, *, request_id: str | None = None) -> wire.RoleRemoved:
         """Removes a role that no user has."""
-        call = post(role_path(name), None, method="DELETE", request_id=request_id)
+        call = post(role_path(name), None, method="DELETE", request_id=request_id, about={"role": name})
         return self._core.fetch(wire.RoleRemoved, call)
 
     def create_token(
@@ -142,7 +143,7 @@ class Access:
         request_id: str | None = None,
     ) -> wire.TokenCreated:
         """Gives a user a token; only this answer has it."""
-        body = {"user": user, **compact(expires_in_ms=span(expires_in), note=note)}
+        body = {"user": user, **compact(expires_in_ms=span(expires_in, "expires_in"), note=note)}
         return self._core.fetch(wire.TokenCreated, post("/v1/access/tokens", body, request_id=request_id))
 
     def tokens(self, *, limit: int | None = None, cursor: str | None = None) -> wire.TokenList:
@@ -184,7 +185,7 @@ class Cluster(Base):
 
     def barrier(self, name: str) -> wire.BarrierAnswer:
         """The barrier of this name as it is. To enter it: `session.barrier`."""
-        return self._core.fetch(wire.BarrierAnswer, get(barrier_path(name)))
+        return self._core.fetch(wire.BarrierAnswer, get(barrier_path(name), about={"barrier": name}))
 
     def status(self) -> wire.StatusAnswer:
         """The cluster as one node sees it."""
@@ -247,7 +248,7 @@ class Cluster(Base):
 
         Gives the last look; ready or not is for the caller to see.
         """
-        until = now() + seconds(timeout)
+        until = now() + seconds(timeout, "timeout")
         while True:
             nodes = self.status_of_all()
             ready = sum(node.is_ready for node in nodes)

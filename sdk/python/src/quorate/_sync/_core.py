@@ -8,20 +8,23 @@ again). A write carries one request id over all its attempts, so whatever happen
 from __future__ import annotations
 
 import json
+import logging
 import random
 import threading
-import time
 import weakref
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar, cast
 
 from quorate import _codec
 from quorate import types as wire
 from quorate._credentials import Credentials
 from quorate._endpoints import Endpoint, Endpoints, LeaderHint, is_clear, is_reachable, parse_endpoint, parse_endpoints
-from quorate._http import Answer
+from quorate._fork import tell_in_child
+from quorate._http import Answer, Head
+from quorate._names import shown, with_names
 from quorate._requests import Call, Preference, get
 from quorate._retry import Attempts, Failure, is_final
-from quorate._settings import WRITE_PATIENCE_MAX, Settings
+from quorate._settings import Settings
 from quorate._sync._io import now, sleep, spawn
 from quorate._sync._transport import Body, Line
 from quorate._values import AttemptError
@@ -37,6 +40,7 @@ from quorate.errors import (
 T = TypeVar("T")
 # How long a node may take to say who it is.
 INTRODUCTION_TIMEOUT = 1.0
+log = logging.getLogger("quorate")
 
 
 class AgainError(Exception):
@@ -51,20 +55,28 @@ class Way:
         self.call = call
         self.attempts = Attempts(call.intent, core.settings.retry)
         self.started = now()
-        self.started_wall = time.time()
         # The node that failed last.
         self.failed: int | None = None
         # Whether it was refused for old credentials once.
         self.is_refreshed = False
         # The generation of the credentials of the attempt that is under way.
         self.generation = 0
+        # That a node is of another cluster, and whether one of ours said anything.
+        self.foreign: Failure | None = None
+        self.is_heard = False
 
     def pick(self) -> int:
         """The node of the next attempt."""
         self.generation = self.core.credentials.shown().generation
         preference = self.core.reads if self.call.preference == "read" else self.call.preference
         with self.core.lock:
-            return self.core.endpoints.pick(preference, self.failed, now())
+            node = self.core.endpoints.pick(preference, self.failed, now())
+        if node is None:
+            # Whichever was seen by another call: its trouble is ours.
+            failure = self.foreign or self.core.foreign
+            assert failure is not None
+            self.give_up(failure, fate_open=self.attempts.fate_open, attempts=self.attempts.failures)
+        return node
 
     def shows_newer_credentials(self, problem: wire.Problem) -> bool:
         """Whether to make a refused attempt again: what says who we are was exchanged, and we were late to see it. Once."""
@@ -75,28 +87,36 @@ class Way:
     def on_failure(self, node: int, failure: Failure) -> float | None:
         """The pause after an attempt that brought no final answer; `None`: no further one."""
         with self.core.lock:
-            self.core.endpoints.on_failure(node, now())
+            if failure.kind == "foreign":
+                self.core.endpoints.on_foreign(node, now())
+            else:
+                self.core.endpoints.on_failure(node, now())
             nodes = len(self.core.lines)
+        if failure.kind == "foreign":
+            self.foreign = failure
+        self.is_heard = self.is_heard or failure.problem is not None
         self.failed = node
         return self.attempts.on_failure(failure, nodes, random.random())
 
-    def time_left(self) -> float:
-        """Seconds until the deadline of the call."""
+    def time_left(self, until: float | None = None) -> float:
+        """Seconds until the deadline of the call, or until `until`, and until a write may not go under its id any more."""
         call, settings = self.call, self.core.settings
-        timeout = call.timeout if call.timeout is not None else settings.timeout
-        left = timeout + call.hold - (now() - self.started)
-        if call.intent != "write":
-            return left
-        # While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
-        elapsed = max(now() - self.started, time.time() - self.started_wall)
-        return min(left, WRITE_PATIENCE_MAX + call.hold - elapsed)
+        if until is None:
+            timeout = call.timeout if call.timeout is not None else settings.timeout
+            until = self.started + timeout + call.hold
+        left = until - now()
+        return left if call.intent != "write" else min(left, call.patience.left() + call.hold)
 
     def give_up(self, failure: Failure, *, fate_open: bool, attempts: int) -> NoReturn:
         """Raises what a call ends with that no node decided."""
         kind = UnknownOutcomeError if fate_open else UnavailableError
         elapsed = now() - self.started
         request_id = self.call.request_id
-        raise kind(str(failure), request_id=request_id, attempts=attempts, elapsed=elapsed, problem=failure.problem) from None
+        detail = str(failure)
+        if self.foreign is not None and self.foreign is not failure and not self.is_heard:
+            # All that answered are of another cluster, which is why none else did better.
+            detail += f"; {self.foreign}"
+        raise kind(detail, request_id=request_id, attempts=attempts, elapsed=elapsed, problem=failure.problem) from None
 
 
 class Core:
@@ -110,11 +130,22 @@ class Core:
         self.endpoints = Endpoints(len(self.given), random.randrange(1 << 16))
         self.lock = threading.Lock()
         self.is_closed = False
+        # The id of the cluster, as the first answer said it, and that a node is of another one.
+        self.cluster: str | None = None
+        self.foreign: Failure | None = None
+        self._foreign_told: set[str] = set()
         # Answers that are taken as they come, to be closed with the client.
         self._open: weakref.WeakSet[Body] = weakref.WeakSet()
         # A token is never sent in clear to an address that was not given.
         if settings.discover_members and not (self.credentials.has_token and is_clear(self.given, settings.sources.has_ca)):
             self.endpoints.discover(now())
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: a thread that is not here may hold the lock, or have been about to add a member."""
+        self.lock = threading.Lock()
+        count = min(len(self.lines), len(self.endpoints.nodes))
+        del self.lines[count:], self.endpoints.nodes[count:]
 
     @property
     def is_tls(self) -> bool:
@@ -139,7 +170,7 @@ class Core:
         """Makes the call, decodes the answer."""
         address, answer = self.send(call)
         try:
-            return _codec.decode(kind, answer.body)
+            return _codec.read(kind, parsed(call, answer))
         except ValueError as error:
             raise self._undecodable(call, address, answer, error) from error
 
@@ -147,7 +178,7 @@ class Core:
         """Makes the call, gives the JSON of the answer."""
         address, answer = self.send(call)
         try:
-            return json.loads(answer.body)
+            return parsed(call, answer)
         except ValueError as error:
             raise self._undecodable(call, address, answer, error) from error
 
@@ -183,15 +214,20 @@ class Core:
         while True:
             self._check_open()
             node = way.pick()
-            left = self.settings.attempt_timeout if until is None else until - now()
+            left = self.settings.attempt_timeout if until is None else way.time_left(until)
             try:
                 opened = self.lines[node].open(call, kind, max(min(left, self.settings.attempt_timeout), 0.001))
                 if isinstance(opened, Body):
-                    self.learn(node, opened.head.hint)
-                    self._open.add(opened)
-                    return node, opened
-                failure = self._judge(way, node, opened)
+                    failure = self._stranger(node, opened.head)
+                    if failure is None:
+                        self.learn(node, opened.head.hint)
+                        self._open.add(opened)
+                        return node, opened
+                    opened.close()
+                else:
+                    failure = self._judge(way, node, opened)
                 if failure is None:
+                    assert isinstance(opened, Answer)
                     raise self.strange(node, f"status {opened.status} without {kind}; is this a Quorate node?")
             except AgainError:
                 continue
@@ -201,7 +237,7 @@ class Core:
             if pause is None and until is None:
                 # Tries are bounded for calls. A watch goes on as long as its time does.
                 pause = self.settings.retry.backoff_max
-            if pause is None or (until is not None and now() + pause >= until):
+            if pause is None or (until is not None and pause >= way.time_left(until)):
                 way.give_up(failure, fate_open=way.attempts.fate_open, attempts=way.attempts.failures)
             if pause > 0:
                 sleep(pause)
@@ -226,6 +262,9 @@ class Core:
             answer = line.send(call, budget)
         except AttemptError as error:
             raise UnavailableError(str(error.failure), request_id=None, attempts=1, elapsed=0.0, problem=None) from error
+        failure = self._foreign(line.address, answer.head.cluster)
+        if failure is not None:
+            raise UnavailableError(str(failure), request_id=None, attempts=1, elapsed=0.0, problem=None)
         problem = problem_of(answer)
         if problem is not None:
             raise rejected(problem)
@@ -251,6 +290,23 @@ class Core:
         if is_due and not self.is_closed:
             spawn(self._introduce_all)
 
+    def _foreign(self, address: str, cluster: str | None) -> Failure | None:
+        """That a node is of another cluster than the one that the first answer was from; `None` where it is not, or does not say it."""
+        with self.lock:
+            self.cluster = self.cluster or cluster
+            if cluster is None or cluster == self.cluster:
+                return None
+            failure = Failure(address, "foreign", f"it is a node of the cluster {cluster}, not of {self.cluster}")
+            is_news = str(failure) not in self._foreign_told
+            self._foreign_told.add(str(failure))
+            self.foreign = failure
+        if is_news:
+            log.warning("%s; what it says is not believed", failure)
+        return failure
+
+    def _stranger(self, node: int, head: Head) -> Failure | None:
+        return self._foreign(self.lines[node].address, head.cluster)
+
     def _check_open(self) -> None:
         if self.is_closed:
             raise InvalidRequestError("the client is closed")
@@ -258,6 +314,9 @@ class Core:
     def _judge(self, way: Way, node: int, answer: Answer) -> Failure | None:
         """What an answer means for the call: `None` where it is good, a failure where another attempt may do better."""
         call, address = way.call, self.lines[node].address
+        stranger = self._stranger(node, answer.head)
+        if stranger is not None:
+            return stranger
         # What HEAD is answered has no problem document, so only a node may say that there is no entry.
         is_missing = call.method == "HEAD" and answer.status == 404 and answer.head.hint.term > 0
         if 200 <= answer.status < 300 or answer.status == 304 or is_missing:
@@ -302,6 +361,9 @@ class Core:
         except QuorateError:
             return None
         with self.lock:
+            self.cluster = self.cluster or status.cluster_id or None
+            if status.cluster_id not in ("", self.cluster):
+                return None
             self.endpoints.introduce(node, status.node_id, LeaderHint(status.term, status.leader_id))
         return status
 
@@ -329,6 +391,25 @@ class Core:
             if not self.endpoints.is_known(member.id):
                 self.lines.append(line)
                 self.endpoints.add(member.id)
+
+
+def parsed(call: Call, answer: Answer) -> Any:
+    """The JSON of an answer; `None` where nothing has changed.
+
+    Raises:
+        ValueError: It is none, or is about something else than was asked for.
+    """
+    if answer.status == 304:
+        return None
+    data: Any = json.loads(answer.body)
+    named: Mapping[str, Any] = {}
+    if call.about and isinstance(data, dict):
+        named = with_names(cast("dict[str, Any]", data))
+    for field, asked in call.about.items():
+        said = named.get(field, asked)
+        if said != asked:
+            raise ValueError(f"the answer is about `{shown(str(said))}`, not `{shown(asked)}`: a proxy may have changed the path")
+    return cast("Any", data)
 
 
 def problem_of(answer: Answer) -> wire.Problem | None:

@@ -12,14 +12,16 @@ from typing import Any, Generic, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
+from quorate._lists import listed
 from quorate._names import Key, name_fields, shown
-from quorate._requests import Part, Seconds, checked_request_id, compact, get, key_path, part_query, path, post, query, span
+from quorate._requests import Part, Seconds, checked_request_id, compact, get, part_query, path, post, query, span, time_to_live
 from quorate._sync._base import Base
 from quorate._sync._core import Core
+from quorate._sync._entries import read
 from quorate._values import Page, Version, page_of
 from quorate.conditions import Criteria, criteria_list
 from quorate.errors import InvalidRequestError, NotFoundError
-from quorate.ops import Check, Guarding, Op, Txn, guard_json, txn_body
+from quorate.ops import KEEP_ELSE, Check, Guarding, Op, Txn, guard_json, patch_json, txn_body
 
 T = TypeVar("T")
 # Most operations of one bulk.
@@ -75,7 +77,7 @@ class Claimed(Generic[T]):
         return self._do(Op.patch(self.key, patch, cas=self.cas))
 
     def _do(self, op: Op) -> wire.WriteAnswer:
-        return self._core.fetch(wire.WriteAnswer, post("/v1/ops", op.body))
+        return self._core.fetch(wire.WriteAnswer, post("/v1/ops", op.body, about=op.about))
 
 
 class Collection:
@@ -88,7 +90,7 @@ class Collection:
     def get(self) -> wire.CollectionAnswer | None:
         """The rules; `None` if there are none."""
         try:
-            return self._core.fetch(wire.CollectionAnswer, get(self._path()))
+            return self._core.fetch(wire.CollectionAnswer, get(self._path(), about={"name": self.name}))
         except NotFoundError:
             return None
 
@@ -101,13 +103,13 @@ class Collection:
         request_id: str | None = None,
     ) -> wire.CollectionAnswer:
         """Sets the rules: of fields, indexes, time to live, and whether writes need a condition."""
-        call = post(self._path(), without_nothing(rules), method="PUT", request_id=request_id)
+        call = post(self._path(), without_nothing(rules), method="PUT", request_id=request_id, about={"name": self.name})
         call.headers += precondition(cas, if_absent)
         return self._core.fetch(wire.CollectionAnswer, call)
 
     def delete(self, *, cas: str | None = None, request_id: str | None = None) -> wire.CollectionRemoved:
         """Takes the rules away; the entries stay."""
-        call = post(self._path(), None, method="DELETE", request_id=request_id)
+        call = post(self._path(), None, method="DELETE", request_id=request_id, about={"name": self.name})
         call.headers += precondition(cas, False)
         return self._core.fetch(wire.CollectionRemoved, call)
 
@@ -145,11 +147,11 @@ class Counter:
 
     def get(self) -> wire.SequenceAnswer:
         """The number that was taken last."""
-        return self._core.fetch(wire.SequenceAnswer, get(self._path()))
+        return self._core.fetch(wire.SequenceAnswer, get(self._path(), about={"name": self.name}))
 
     def next(self, count: int = 1, *, request_id: str | None = None) -> wire.SequenceNext:
         """Takes the next number, or so many."""
-        call = post(self._path(), {"count": count}, request_id=request_id)
+        call = post(self._path(), {"count": count}, request_id=request_id, about={"name": self.name})
         return self._core.fetch(wire.SequenceNext, call)
 
     def _path(self) -> str:
@@ -364,11 +366,11 @@ class Documents(Base):
         """
         body = compact(
             **(name_fields(prefix, "prefix") if prefix else {}),
-            where=criteria_list(where),
-            order_by=names(order_by),
+            where=criteria_list(where, "where"),
+            order_by=names(order_by, "order_by"),
             limit=limit,
             cursor=cursor,
-            fields=names(fields),
+            fields=names(fields, "fields"),
             keys_only=keys_only,
             revision=None if revision is None else str(revision),
             consistency="local" if local else None,
@@ -411,7 +413,7 @@ class Documents(Base):
     ) -> Iterator[Entry[Any]]:
         """All entries of which something holds, page by page, all of one revision."""
         cursor: str | None = None
-        criteria, order, chosen = criteria_list(where), names(order_by), names(fields)
+        criteria, order, chosen = criteria_list(where, "where"), names(order_by, "order_by"), names(fields, "fields")
         while True:
             page = self.find(prefix, criteria, order_by=order, cursor=cursor, fields=chosen, keys_only=keys_only, model=model)
             for entry in page.entries:
@@ -426,7 +428,7 @@ class Documents(Base):
         """Counts the entries of which something holds; with a `cursor` in the answer there are more to look at."""
         body = compact(
             **(name_fields(prefix, "prefix") if prefix else {}),
-            where=criteria_list(where),
+            where=criteria_list(where, "where"),
             cursor=cursor,
             revision=None if revision is None else str(revision),
         )
@@ -447,8 +449,8 @@ class Documents(Base):
     def _version(self, key: Key, line: wire.AuditView) -> Version:
         entry: Entry[Any] | None = None
         if line.effect == "changed":
-            target = query(key_path(key), revision=line.revision)
-            entry = entry_of(self._core.fetch_json(get(target)))
+            data = read(self._core, key, revision=line.revision)
+            entry = None if data is None else entry_of(data)
         return Version(line.revision, line.time, line.op, entry, line.principal, line.request_id)
 
     def bulk(
@@ -471,7 +473,7 @@ class Documents(Base):
             request_id: An id of one's own; a bulk that was applied in part goes on where it stopped.
             timeout: Deadline instead of the client's own.
         """
-        bodies = [op.body for op in ops]
+        bodies = [op.body for op in listed(ops, Op, "ops")]
         if not 1 <= len(bodies) <= BULK_OPS_MAX:
             raise InvalidRequestError(f"a bulk has 1 to {BULK_OPS_MAX} operations, not {len(bodies)}")
         call = post("/v1/bulk", {"ops": bodies, **compact(dry_run=dry_run)}, request_id=request_id, timeout=timeout)
@@ -567,11 +569,11 @@ class Documents(Base):
         """
         body = compact(
             **name_fields(prefix, "prefix"),
-            where=criteria_list(where),
-            order_by=names(order_by),
+            where=criteria_list(where, "where"),
+            order_by=names(order_by, "order_by"),
             limit=limit,
-            lock_ms=span(lock_for),
-            patch=patch,
+            lock_ms=span(lock_for, "lock_for"),
+            patch=None if patch is None else patch_json(patch),
             guard=guard_json(guard),
             dry_run=dry_run,
         )
@@ -599,7 +601,7 @@ class Documents(Base):
         with.
         """
         body = where_body(prefix, where, if_, cursor, guard, dry_run, limit)
-        body |= compact(patch=patch, ttl_ms=span(ttl))
+        body |= compact(patch=patch_json(patch), ttl_ms=time_to_live(ttl, KEEP_ELSE))
         call = post("/v1/update_where", body, request_id=request_id, timeout=timeout)
         return self._core.fetch(wire.WhereAnswer, call)
 
@@ -616,7 +618,7 @@ class Documents(Base):
         request_id: str | None = None,
     ) -> Iterator[wire.WhereAnswer]:
         """`update_where` for all parts, made one by one as the loop asks for them, each under an id made of the first one's."""
-        cursor, criteria, conditions = None, criteria_list(where) or [], criteria_list(if_)
+        cursor, criteria, conditions = None, criteria_list(where, "where") or [], criteria_list(if_, "if_")
         for part in part_ids(request_id):
             answer = self.update_where(
                 prefix, criteria, patch, if_=conditions, ttl=ttl, limit=limit, cursor=cursor, guard=guard, request_id=part
@@ -655,7 +657,7 @@ class Documents(Base):
         request_id: str | None = None,
     ) -> Iterator[wire.WhereAnswer]:
         """`delete_where` for all parts, as `update_all_where` makes them."""
-        cursor, criteria, conditions = None, criteria_list(where) or [], criteria_list(if_)
+        cursor, criteria, conditions = None, criteria_list(where, "where") or [], criteria_list(if_, "if_")
         for part in part_ids(request_id):
             answer = self.delete_where(prefix, criteria, if_=conditions, limit=limit, cursor=cursor, guard=guard, request_id=part)
             yield answer
@@ -676,11 +678,11 @@ class Documents(Base):
         return Counter(self._core, name)
 
 
-def names(given: str | Iterable[str] | None) -> list[str] | None:
+def names(given: str | Iterable[str] | None, what: str) -> list[str] | None:
     """One name or several as a list."""
     if given is None:
         return None
-    return [given] if isinstance(given, str) else list(given)
+    return [given] if isinstance(given, str) else listed(given, str, what)
 
 
 def part_ids(request_id: str | None) -> Iterator[str]:
@@ -701,5 +703,5 @@ def where_body(
     limit: int | None,
 ) -> dict[str, Any]:
     """What changes of all that match have in common."""
-    shared = compact(if_=criteria_list(if_), cursor=cursor, guard=guard_json(guard), dry_run=dry_run, limit=limit)
-    return {**name_fields(prefix, "prefix"), "where": criteria_list(where), **shared}
+    shared = compact(if_=criteria_list(if_, "if_"), cursor=cursor, guard=guard_json(guard), dry_run=dry_run, limit=limit)
+    return {**name_fields(prefix, "prefix"), "where": criteria_list(where, "where"), **shared}

@@ -6,7 +6,6 @@ Owns the public shape of reads and writes. Turns each into a call; sends nothing
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from typing import Any, TypeVar, overload
 
 from quorate import types as wire
 from quorate._entry import Entry, entry_of
-from quorate._names import Key, name_fields, name_text, shown
-from quorate._requests import Call, Seconds, compact, get, key_path, post, query, seconds, span
+from quorate._names import Key, name_bytes, name_fields, name_text, shown, with_names
+from quorate._requests import Call, Seconds, compact, get, is_rewritten, key_path, path, post, query, seconds, span, time_to_live
 from quorate._sync._base import Base
+from quorate._sync._core import Core
 from quorate._sync._io import sleep
 from quorate._values import Change, Updated, problem_here
 from quorate.conditions import Criteria
@@ -28,7 +28,7 @@ from quorate.errors import (
     NotFoundError,
     RejectedError,
 )
-from quorate.ops import Guarding, HasId, Op, op_fields, session_id
+from quorate.ops import KEEP_ELSE, Guarding, HasId, Op, op_fields, session_id
 
 T = TypeVar("T")
 # What no entry ever has.
@@ -95,23 +95,13 @@ class Entries(Base):
             min_revision: At least as fresh as this revision, from the asked node.
             timeout: Deadline instead of the client's own.
         """
-        target = query(
-            key_path(key),
-            revision=revision,
-            consistency="local" if local else None,
-            min_revision=min_revision,
-        )
-        preference = "any" if local or min_revision is not None else "read"
-        try:
-            data = self._core.fetch_json(get(target, timeout=timeout, preference=preference))
-        except NotFoundError as error:
-            if error.errors:
-                raise
-            return None
-        return entry_of(data, model)
+        data = read(self._core, key, revision=revision, local=local, min_revision=min_revision, timeout=timeout)
+        return None if data is None else entry_of(data, model)
 
     def exists(self, key: Key, *, timeout: Seconds | None = None) -> bool:
         """Whether there is an entry, without its value being sent."""
+        if is_rewritten(key):
+            return read_by_list(self._core, key, keys_only=True, timeout=timeout) is not None
         call = get(key_path(key), timeout=timeout)
         call.method = "HEAD"
         _, answer = self._core.send(call)
@@ -132,15 +122,17 @@ class Entries(Base):
             wait: How long.
             model: What its value is to be.
         """
-        call = get(query(key_path(key), wait_ms=span(wait)), hold=seconds(wait))
+        call = get(query(key_path(key), wait_ms=span(wait, "wait")), hold=seconds(wait, "wait"), about=about_key(key))
         call.headers.append(("If-None-Match", f'"{known or NO_ENTRY}"'))
         try:
-            _, answer = self._core.send(call)
+            data = self._core.fetch_json(call)
         except NotFoundError:
-            return Change("gone")
-        if answer.status == 304:
-            return Change("none")
-        return Change("entry", entry_of(json.loads(answer.body), model))
+            # What is not there has no name that could be compared.
+            data = read(self._core, key) if is_rewritten(key) else None
+            if data is None:
+                return Change("gone")
+        # Where it is as it was known there is nothing to read.
+        return Change("none") if data is None else Change("entry", entry_of(data, model))
 
     def put(
         self,
@@ -308,8 +300,8 @@ class Entries(Base):
 
     def get_and_touch(self, key: Key, ttl: Seconds, *, model: Any = None, request_id: str | None = None) -> Entry[Any]:
         """Reads an entry and sets its time to live in one step; zero for ever."""
-        body = {"op": "get_and_touch", **name_fields(key), "ttl_ms": span(ttl)}
-        return entry_of(self._core.fetch_json(post("/v1/ops", body, request_id=request_id)), model)
+        body = {"op": "get_and_touch", **name_fields(key), "ttl_ms": span(ttl, "ttl")}
+        return entry_of(self._core.fetch_json(post("/v1/ops", body, request_id=request_id, about=about_key(key))), model)
 
     def lock_entry(
         self,
@@ -381,7 +373,7 @@ class Entries(Base):
     def request_outcome(self, request_id: str) -> wire.RequestAnswer | None:
         """What became of a write, by its request id; `None` if nothing is known of it."""
         try:
-            call = get(f"/v1/requests/{request_id}")
+            call = get(path("/v1/requests/", request_id, "a request id"), about={"request_id": request_id})
             return self._core.fetch(wire.RequestAnswer, call)
         except NotFoundError:
             return None
@@ -436,7 +428,7 @@ class Entries(Base):
                 called many times, and should depend on its argument only.
             model: What the value is to be.
             tries: Most tries.
-            ttl: Time to live from the write on instead of what the entry has left; zero for ever.
+            ttl: Time to live from the write on instead of what the entry has left. Not 0: what is to stay is touched with 0.
             session: The session that the entry goes with from now on, instead of the one that it has.
             guard: Only while this holds.
             timeout: Deadline of each read and each write instead of the client's own.
@@ -477,14 +469,66 @@ class Entries(Base):
 
     def _write(self, op: Op, dry_run: bool, request_id: str | None, timeout: Seconds | None) -> wire.WriteAnswer:
         body = {**op.body, "dry_run": True} if dry_run else op.body
-        return self._core.fetch(wire.WriteAnswer, post("/v1/ops", body, request_id=request_id, timeout=timeout))
+        call = post("/v1/ops", body, request_id=request_id, timeout=timeout, about=op.about)
+        return self._core.fetch(wire.WriteAnswer, call)
+
+
+def about_key(key: Key) -> dict[str, str]:
+    """That an answer has to be about this key."""
+    return {"key": name_text(key)}
+
+
+def read(
+    core: Core,
+    key: Key,
+    *,
+    revision: int | None = None,
+    local: bool = False,
+    min_revision: int | None = None,
+    timeout: Seconds | None = None,
+) -> dict[str, Any] | None:
+    """An entry as the API has it; `None` if there is none."""
+    if is_rewritten(key) and (revision is not None or local or min_revision is not None):
+        return read_by_list(core, key, revision=revision, local=local, min_revision=min_revision, timeout=timeout)
+    if is_rewritten(key):
+        call = post("/v1/ops", Op.get(key).body, intent="read", timeout=timeout, about=about_key(key))
+    else:
+        target = query(key_path(key), revision=revision, consistency="local" if local else None, min_revision=min_revision)
+        preference = "any" if local or min_revision is not None else "read"
+        call = get(target, timeout=timeout, preference=preference, about=about_key(key))
+    try:
+        return core.fetch_json(call)
+    except NotFoundError as error:
+        if error.errors:
+            raise
+        return None
+
+
+def read_by_list(
+    core: Core,
+    key: Key,
+    *,
+    revision: int | None = None,
+    local: bool = False,
+    min_revision: int | None = None,
+    keys_only: bool = False,
+    timeout: Seconds | None = None,
+) -> dict[str, Any] | None:
+    """An entry whose key would not come through a proxy in a path: the first one of a range that begins with it."""
+    consistency = "local" if local else None
+    start, end = name_bytes(key), name_bytes(key) + b"\x01"
+    target = query("/v1/kv", start=start, end=end, limit=1, keys_only=keys_only, revision=revision, consistency=consistency)
+    preference = "any" if local or min_revision is not None else "read"
+    answer = core.fetch_json(get(query(target, min_revision=min_revision), timeout=timeout, preference=preference))
+    found = [with_names(entry) for entry in answer["entries"]]
+    return dict(found[0]) if found and found[0]["key"] == name_text(key) else None
 
 
 def lock_call(kind: str, key: Key, lock_for: Seconds | None, wait: Seconds | None, request_id: str | None) -> Call:
     """A call that locks an entry, and may wait for that."""
-    body = {"op": kind, **name_fields(key), **compact(lock_ms=span(lock_for), wait_ms=span(wait))}
-    call = post("/v1/ops", body, request_id=request_id)
-    call.hold = 0.0 if wait is None else seconds(wait)
+    body = {"op": kind, **name_fields(key), **compact(lock_ms=span(lock_for, "lock_for"), wait_ms=span(wait, "wait"))}
+    call = post("/v1/ops", body, request_id=request_id, about=about_key(key))
+    call.hold = 0.0 if wait is None else seconds(wait, "wait")
     return call
 
 
@@ -500,7 +544,7 @@ class UpdateTerms:
     def write(self, current: Entry[Any] | None, value: Any) -> Op:
         """The write of this value in place of what was read."""
         if current is None:
-            fields = op_fields(ttl=self.ttl, session=self.session, guard=self.guard)
+            fields = op_fields(ttl=self.ttl, session=self.session, guard=self.guard, ttl_else=KEEP_ELSE)
             return Op({**Op.insert(self.key, value).body, **fields})
         if current.cas is None:
             detail = f"`{shown(self.key)}` is locked by somebody else"
@@ -508,7 +552,7 @@ class UpdateTerms:
         # Without a time of its own it would get that of its collection.
         left = 0 if current.ttl_ms is None else max(current.ttl_ms, 1)
         fields = op_fields(cas=current.cas, session=session_id(self.session) or current.session, guard=self.guard)
-        fields["ttl_ms"] = left if self.ttl is None else span(self.ttl)
+        fields["ttl_ms"] = left if self.ttl is None else time_to_live(self.ttl, KEEP_ELSE)
         return Op({**Op.replace(self.key, value).body, **fields})
 
 

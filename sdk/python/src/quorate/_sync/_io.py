@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from quorate._fork import tell_in_child
+
 T = TypeVar("T")
 # Bytes that are taken at once.
 CHUNK = 64 * 1024
@@ -36,6 +38,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._is_closed = False
+        tell_in_child(self)
 
     @classmethod
     def open(cls, host: str, port: int, tls: ssl.SSLContext | None, timeout: float) -> Connection:
@@ -64,6 +67,11 @@ class Connection:
         except BaseException:
             sock.close()
             raise
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it can be used, or be closed, by who asks: any thread may."""
+        return True
 
     @property
     def is_dead(self) -> bool:
@@ -108,6 +116,11 @@ class Connection:
             pass
         self._socket.close()
 
+    def forked(self) -> None:
+        """In a forked child: it is the parent's, and stays open there. A shutdown, or a farewell of TLS, would end it for both."""
+        self._is_closed = True
+        self._socket.close()
+
     def __del__(self) -> None:
         if not self._is_closed:
             self._socket.close()
@@ -120,20 +133,32 @@ class Signal:
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self._condition = threading.Condition()
+        # Another one after each change. Not a number and no lock for both: a handler of a signal may interrupt its own thread anywhere in
+        # here, and a forked child may have no thread that would unlock it.
+        self.count: object = object()
+        self._waiting: list[threading.Lock] = []
 
     def notify(self) -> None:
-        """Something changed."""
-        with self._condition:
-            self.count += 1
-            self._condition.notify_all()
+        """Something changed. May be called from any thread, and from the handler of a signal."""
+        self.count = object()
+        for one in tuple(self._waiting):
+            try:
+                one.release()
+            except RuntimeError:
+                # It was woken before, and has not left yet.
+                pass
 
-    def wait(self, seen: int, timeout: float | None = None) -> None:
+    def wait(self, seen: object, timeout: float | None = None) -> None:
         """Until something changed since, or so many seconds have passed."""
-        with self._condition:
-            if self.count == seen:
-                self._condition.wait(None if timeout is None else max(timeout, 0))
+        lock = threading.Lock()
+        lock.acquire()
+        self._waiting.append(lock)
+        try:
+            # After it is in the list: who notifies in between finds it there.
+            if self.count is seen:
+                lock.acquire(timeout=-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX))
+        finally:
+            self._waiting.remove(lock)
 
 
 class Task:

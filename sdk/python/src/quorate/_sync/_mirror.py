@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from quorate import types as wire
 from quorate._entry import AnyEntry
+from quorate._fork import tell_in_child
+from quorate._lists import listed
 from quorate._mirror_state import Entries
 from quorate._names import Key, name_text, shown
 from quorate._requests import Part, Seconds, get, milliseconds, part_query, query, seconds
@@ -34,43 +37,71 @@ AGAIN_MIN = 0.05
 AGAIN_MAX = 5.0
 
 
-class MirrorChanges:
-    """What happens to a mirror from now on: iterate over it."""
+class News:
+    """What a listener of a mirror was told and has not taken yet; for the mirror."""
 
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
-        self._waiting: deque[MirrorChange | Resynced] = deque()
-        self._signal = Signal()
+    def __init__(self) -> None:
+        self.signal = Signal()
+        self.waiting: deque[MirrorChange | Resynced] = deque()
+        self.is_closed = False
 
     def tell(self, change: MirrorChange | Resynced) -> None:
-        """One more; for the mirror."""
-        if isinstance(change, Resynced) or len(self._waiting) >= CHANGES_KEPT:
-            self._waiting.clear()
+        """One more."""
+        if isinstance(change, Resynced) or len(self.waiting) >= CHANGES_KEPT:
+            self.waiting.clear()
             change = Resynced(change.revision)
-        self._waiting.append(change)
-        self._signal.notify()
+        self.waiting.append(change)
+        self.signal.notify()
+
+    def close(self) -> None:
+        """There is nothing more to come."""
+        self.is_closed = True
+        self.signal.notify()
+
+
+class MirrorChanges:
+    """What happens to a mirror from now on: iterate over it. Ends with the mirror, with its `with`, or when it is closed."""
+
+    def __init__(self, news: News) -> None:
+        # The mirror does not keep it: nobody is told any more once this has gone.
+        self._news = news
 
     def next(self) -> MirrorChange | Resynced:
-        """The next change, which the mirror shows by then."""
-        while True:
-            seen = self._signal.count
-            if self._waiting:
-                return self._waiting.popleft()
-            if self._mirror.is_closed:
-                raise InvalidRequestError("the mirror is closed")
-            self._signal.wait(seen)
+        """The next change, which the mirror shows by then.
 
-    def wake(self) -> None:
-        """The mirror was closed; for it."""
-        self._signal.notify()
+        Raises:
+            InvalidRequestError: The mirror is closed, or this is.
+        """
+        while True:
+            seen = self._news.signal.count
+            if self._news.waiting:
+                return self._news.waiting.popleft()
+            if self._news.is_closed:
+                raise InvalidRequestError("the changes of the mirror are closed, or it is")
+            self._news.signal.wait(seen)
+
+    def close(self) -> None:
+        """Hears of no more. A `next` that is under way fails."""
+        self._news.waiting.clear()
+        self._news.close()
+
+    def __enter__(self) -> MirrorChanges:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[MirrorChange | Resynced]:
         return self
 
     def __next__(self) -> MirrorChange | Resynced:
-        if self._mirror.is_closed and not self._waiting:
-            raise StopIteration
-        return self.next()
+        while True:
+            seen = self._news.signal.count
+            if self._news.waiting:
+                return self._news.waiting.popleft()
+            if self._news.is_closed:
+                raise StopIteration
+            self._news.signal.wait(seen)
 
 
 class Mirror:
@@ -91,18 +122,30 @@ class Mirror:
         self._progress = Signal()
         self._heard = now()
         self._trouble: QuorateError | None = None
-        self._listeners: list[MirrorChanges] = []
+        self._listeners: weakref.WeakSet[News] = weakref.WeakSet()
         self._watch: Watch[Any] | None = None
         self.prefix = name_text(prefix)
         self.is_closed = False
+        self._is_forked = False
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nobody follows here, a change may be half done, and a thread that is not here may hold the lock."""
+        self._lock, self._progress = threading.Lock(), Signal()
+        self._is_forked = self.is_closed = True
+        # Not by closing the watch: its connection may not have heard yet that it is the parent's.
+        for listener in list(self._listeners):
+            listener.is_closed = True
 
     def get(self, key: Key) -> AnyEntry | None:
         """An entry."""
+        self._check_here()
         with self._lock:
             return self._entries.get(key)
 
     def list(self, prefix: Key = "") -> tuple[AnyEntry, ...]:
         """The entries whose keys begin with `prefix`, by key, all of one moment."""
+        self._check_here()
         with self._lock:
             return self._entries.list(prefix)
 
@@ -112,6 +155,7 @@ class Mirror:
         Raises:
             InvalidRequestError: `index_by` did not name the field.
         """
+        self._check_here()
         with self._lock:
             found = self._entries.find(field, value)
         if found is None:
@@ -119,6 +163,7 @@ class Mirror:
         return found
 
     def __len__(self) -> int:
+        self._check_here()
         with self._lock:
             return len(self._entries.entries)
 
@@ -145,6 +190,7 @@ class Mirror:
         Raises:
             BehindError: That takes longer than the deadline of the client.
         """
+        self._check_here()
         asked = self._core.fetch_json(get(query("/v1/kv", prefix=self.prefix, limit=1, keys_only=True)))
         return self.wait_for(int(asked["revision"]))
 
@@ -154,6 +200,7 @@ class Mirror:
         Raises:
             BehindError: That takes longer than the deadline of the client.
         """
+        self._check_here()
         until = now() + self._core.settings.timeout
         while True:
             seen = self._progress.count
@@ -164,10 +211,15 @@ class Mirror:
             self._progress.wait(seen, until - now())
 
     def changes(self) -> MirrorChanges:
-        """What happens to it from now on. Who is more than some hundred changes behind is told `Resynced` instead of them."""
-        changes = MirrorChanges(self)
-        self._listeners.append(changes)
-        return changes
+        """What happens to it from now on. Who is more than some hundred changes behind is told `Resynced` instead of them.
+
+        Close it, or use it in a `with`, when it is not needed any more.
+        """
+        news = News()
+        if self.is_closed:
+            news.close()
+        self._listeners.add(news)
+        return MirrorChanges(news)
 
     def close(self) -> None:
         """Follows no more."""
@@ -175,8 +227,8 @@ class Mirror:
         if self._watch is not None:
             self._watch.close()
         self._progress.notify()
-        for listener in self._listeners:
-            listener.wake()
+        for listener in list(self._listeners):
+            listener.close()
 
     def __enter__(self) -> Mirror:
         return self
@@ -191,7 +243,9 @@ class Mirror:
 
     def _fill(self) -> None:
         """Begins a new watch, and exchanges everything for what it brings."""
-        target = query("/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat))
+        target = query(
+            "/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat, "heartbeat")
+        )
         watch: Watch[Any] = Watch(self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None)
         self._watch = watch
         watch.connect(self._core.settings.timeout)
@@ -251,8 +305,14 @@ class Mirror:
             self._tell(change)
 
     def _tell(self, change: MirrorChange | Resynced) -> None:
-        for listener in self._listeners:
-            listener.tell(change)
+        for listener in list(self._listeners):
+            if not listener.is_closed:
+                listener.tell(change)
+
+    def _check_here(self) -> None:
+        if self._is_forked:
+            detail = f"the mirror of `{shown(self.prefix)}` is of the process that this one was forked from: make a new one"
+            raise InvalidRequestError(detail)
 
     def _reached(self, revision: int) -> None:
         self._heard, self._trouble = now(), None
@@ -283,10 +343,10 @@ class Mirrors(Base):
             part: Only the entries whose keys are in one of several parts, `(index, of)`, as `watch` has it.
             heartbeat: How often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s. A `sync` may take as long.
         """
-        fields = (index_by,) if isinstance(index_by, str) else tuple(index_by)
+        fields = (index_by,) if isinstance(index_by, str) else tuple(listed(index_by, str, "index_by"))
 
         def begin() -> Mirror:
-            mirror = Mirror(self._core, prefix, fields, part, seconds(heartbeat))
+            mirror = Mirror(self._core, prefix, fields, part, seconds(heartbeat, "heartbeat"))
             mirror.start()
             return mirror
 

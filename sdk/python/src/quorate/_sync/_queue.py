@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from quorate import types as wire
 from quorate._lease import Loss
-from quorate._requests import Call, Seconds, checked_request_id, get, post, query, seconds
+from quorate._requests import Call, Seconds, checked_request_id, get, post, query
 from quorate._retry import WAIT_PAUSE
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import now, opening, sleep
 from quorate._sync._observe import Observation
+from quorate._sync._places import Places
 from quorate._values import Place, problem_here
 from quorate.errors import (
     AlreadyQueuedError,
@@ -46,28 +47,28 @@ ATTEMPT_MAX = 3.0
 POLL_BEYOND = 1.0
 
 
-def take_place(session: Session, place: Place, request: dict[str, Any], wait: Seconds | None) -> int:
+def take_place(places: Places, place: Place, request: dict[str, Any], wait: float | None) -> int:
     """Waits for a place until it holds, and gives its token; for the parts of the client."""
-    session.check_alive()
-    if not session.take(place.path()):
+    places.check_alive()
+    if not places.take(place.path()):
         raise InvalidRequestError(
             f"this session has `{place.name}` or waits for it already: give that up first, or ask with another session"
         )
-    waiting = Waiting(session, place, request, None if wait is None else seconds(wait))
+    waiting = Waiting(places, place, request, wait)
     is_held = False
     try:
-        session.left(place.path())
-        token = session.or_lost(waiting.rounds())
+        places.left(place.path())
+        token = places.or_lost(waiting.rounds())
         is_held = True
         return token
     except BaseException as error:
         if not leaves_nothing(error):
             # With any other error the place of an earlier answer may still be there, or the last question on its way.
-            session.give_up(place.path(), waiting.asked, place.leave(session.id))
+            places.give_up(place.path(), waiting.asked, lambda: place.leave(places.session))
         raise
     finally:
         if not is_held:
-            session.leave(place.path())
+            places.leave(place.path())
 
 
 def leaves_nothing(error: BaseException) -> bool:
@@ -79,8 +80,8 @@ def leaves_nothing(error: BaseException) -> bool:
 class Waiting:
     """Questions for a place until the answer is final."""
 
-    def __init__(self, session: Session, place: Place, request: dict[str, Any], wait: float | None) -> None:
-        self._session = session
+    def __init__(self, places: Places, place: Place, request: dict[str, Any], wait: float | None) -> None:
+        self._places = places
         self._place = place
         self._request = request
         self._wait = wait
@@ -90,20 +91,26 @@ class Waiting:
 
     def rounds(self) -> int:
         """Asks until the place holds; its token."""
-        undecided: tuple[float, str] | None = None
+        undecided: tuple[float, Call] | None = None
         while True:
-            # What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice.
-            left, request_id = undecided or (self._left(), checked_request_id(None))
+            # What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice. Once its id may
+            # not be sent any more it cannot be on its way either.
+            if undecided is not None and undecided[1].patience.left() > 0:
+                left, self.asked = undecided
+            else:
+                left = self._left()
+                self.asked = self._call(left, 0.0, checked_request_id(None))
             undecided = None
-            self.asked = self._call(left, 0.0, request_id)
-            self._session.check_alive()
+            self._places.check_alive()
+            call = self._call(left, self._poll(left), self.asked.request_id)
+            call.patience = self.asked.patience
             try:
-                answer = self._session.core.fetch_json(self._call(left, self._poll(left), request_id))
+                answer = self._places.core.fetch_json(call)
             except GaveUpError:
                 # No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
                 if self._left() <= 0:
                     raise
-                undecided = (left, request_id)
+                undecided = (left, self.asked)
                 sleep(WAIT_PAUSE)
                 continue
             token = answer.get("token") or answer.get("term")
@@ -120,16 +127,17 @@ class Waiting:
 
     def _poll(self, left: float) -> float:
         """How long the node is to hold its answer back."""
-        poll = min(max(self._session.ttl / 3, POLL_MIN), POLL_MAX)
+        poll = min(max(self._places.ttl / 3, POLL_MIN), POLL_MAX)
         if left <= 0:
             return 0.0
         return left + POLL_BEYOND if left <= poll else poll
 
-    def _call(self, left: float, poll: float, request_id: str) -> Call:
+    def _call(self, left: float, poll: float, request_id: str | None) -> Call:
         body = {**self._request, "wait_ms": round(left * 1000), "poll_ms": round(poll * 1000)}
-        call = post(self._place.path(self._place.ask_verb), body, request_id=request_id)
+        about = {**self._place.about, "session": self._places.session}
+        call = post(self._place.path(self._place.ask_verb), body, request_id=request_id, about=about)
         call.hold = poll
-        call.attempt = min(max(self._session.ttl / 6, ATTEMPT_MIN), ATTEMPT_MAX)
+        call.attempt = min(max(self._places.ttl / 6, ATTEMPT_MIN), ATTEMPT_MAX)
         return call
 
 
@@ -141,11 +149,16 @@ class Held:
     before.
     """
 
-    def __init__(self, session: Session, place: Place, token: int) -> None:
+    def __init__(self, session: Session, places: Places, place: Place, token: int) -> None:
         self._session = session
+        self._places = places
         self._place = place
         self._token = token
+        # Whether it was begun to give it up: from then on it is not certainly held, whatever came of that.
+        self._is_leaving = False
+        # Whether the place may be another handle's, and whether it is certain that it is not held any more.
         self._is_given_up = False
+        self._is_gone = False
 
     @property
     def name(self) -> str:
@@ -169,27 +182,52 @@ class Held:
         return self._session.wait_lost(timeout)
 
     def _certain_token(self) -> int:
-        self._session.check()
+        self._places.check()
+        if self._is_leaving:
+            raise NotLockHolderError(problem_here("not_lock_holder", 409, f"`{self.name}` is not held any more: it was given up"))
         return self._token
 
     def _give_up(self) -> None:
+        if self._places.loss == "forked":
+            # Whoever holds it, that is not this process.
+            self._places.check_alive()
+        # Whether it may have gone with an earlier try, whose outcome nobody could tell.
+        was_open, self._is_leaving = self._is_leaving and not self._is_gone, True
         try:
-            self._session.core.send(self._place.release(self._token))
-        except QuorateError as error:
-            if isinstance(error, NotLockHolderError | SessionExpiredError):
-                self._on_given_up()
+            self._places.core.send(self._place.release(self._token))
+        except (NotLockHolderError, SessionExpiredError):
+            self._on_gone()
+            if not was_open:
+                raise
+        except QuorateError:
             raise
+        except BaseException:
+            # Broken off, and it may not have been sent: nobody says that it is tried again.
+            self._hand_over()
+            raise
+        else:
+            self._on_gone()
+
+    def _on_gone(self) -> None:
+        self._is_gone = True
         self._on_given_up()
 
     def _on_given_up(self) -> None:
+        self._is_leaving = True
         if not self._is_given_up:
             self._is_given_up = True
-            self._session.leave(self._place.path())
+            self._places.leave(self._place.path())
+
+    def _hand_over(self) -> None:
+        """Lets the session give it up in the background: it is not to stay as long as the session does."""
+        self._places.give_up(self._place.path(), None, lambda: self._place.release(self._token))
+        self._on_given_up()
 
     def _exit(self) -> None:
         """At the end of a block: what is lost has gone already."""
-        if self._is_given_up or self._session.loss is not None:
-            self._on_given_up()
+        if self._places.loss is not None:
+            self._on_gone()
+        if self._is_given_up:
             return
         try:
             self._give_up()
@@ -197,8 +235,10 @@ class Held:
             # It was taken from us, which a guard has told whoever wrote.
             return
         except GaveUpError:
-            self._session.give_up(self._place.path(), None, self._place.release(self._token))
-            self._on_given_up()
+            self._hand_over()
+        except QuorateError:
+            self._hand_over()
+            raise
 
 
 class Lock(Held):
@@ -210,14 +250,15 @@ class Lock(Held):
 
         Raises:
             SessionLostError: The lock is not certainly held at this moment.
+            NotLockHolderError: It was released, or that was tried: whatever came of it, it is not certainly held.
         """
         return self._certain_token()
 
     def release(self) -> None:
-        """Gives it up; the next in the queue has it at once.
+        """Gives it up; the next in the queue has it at once. After an error whose outcome is unknown it may be called again.
 
         Raises:
-            NotLockHolderError: It was lost before.
+            NotLockHolderError: It was lost or released before.
         """
         self._give_up()
 
@@ -237,19 +278,20 @@ class Leadership(Held):
 
         Raises:
             SessionLostError: We do not certainly lead at this moment.
+            NotLockHolderError: It was resigned, or that was tried.
         """
         return self._certain_token()
 
     def proclaim(self, value: Any) -> wire.ProclaimAnswer:
         """Says something else of ourselves."""
-        call = post(self._place.path("/proclaim"), {"term": str(self._token), "value": value})
-        return self._session.core.fetch(wire.ProclaimAnswer, call)
+        call = post(self._place.path("/proclaim"), {"term": str(self._token), "value": value}, about=self._place.about)
+        return self._places.core.fetch(wire.ProclaimAnswer, call)
 
     def resign(self) -> None:
-        """Gives it up; the next candidate leads at once.
+        """Gives it up; the next candidate leads at once. After an error whose outcome is unknown it may be called again.
 
         Raises:
-            NotLockHolderError: It was lost before.
+            NotLockHolderError: It was lost or resigned before.
         """
         self._give_up()
 
@@ -269,7 +311,7 @@ class NamedLock:
 
     def get(self) -> wire.LockAnswer:
         """Who holds it, and who waits for it."""
-        return self._core.fetch(wire.LockAnswer, get(self._place.path()))
+        return self._core.fetch(wire.LockAnswer, get(self._place.path(), about=self._place.about))
 
     def check(self, token: int) -> wire.CheckAnswer:
         """Whether this token holds it.
@@ -277,7 +319,7 @@ class NamedLock:
         Raises:
             GuardFailedError: It does not.
         """
-        return self._core.fetch(wire.CheckAnswer, get(query(self._place.path("/check"), token=token)))
+        return self._core.fetch(wire.CheckAnswer, get(query(self._place.path("/check"), token=token), about=self._place.about))
 
     def release(self, token: int, *, request_id: str | None = None) -> wire.ReleaseAnswer:
         """Takes it from the holder of this token, who is not asked and not told: its guarded writes are refused from now on."""
@@ -302,7 +344,7 @@ class Election:
 
     def get(self) -> wire.ElectionAnswer:
         """Who leads, and who stands."""
-        return self._core.fetch(wire.ElectionAnswer, get(self._place.path()))
+        return self._core.fetch(wire.ElectionAnswer, get(self._place.path(), about=self._place.about))
 
     def leader(self) -> wire.LeaderView | None:
         """Who leads, if anybody does."""
@@ -311,7 +353,8 @@ class Election:
     def proclaim(self, term: int, value: Any, *, request_id: str | None = None) -> wire.ProclaimAnswer:
         """Lets the leader of this term say something else of itself."""
         body = {"term": str(term), "value": value}
-        return self._core.fetch(wire.ProclaimAnswer, post(self._place.path("/proclaim"), body, request_id=request_id))
+        call = post(self._place.path("/proclaim"), body, request_id=request_id, about=self._place.about)
+        return self._core.fetch(wire.ProclaimAnswer, call)
 
     def resign(self, term: int, *, request_id: str | None = None) -> wire.ResignAnswer:
         """Takes leadership from the leader of this term, who is not asked and not told."""

@@ -11,6 +11,7 @@ import threading
 import weakref
 
 from quorate import types as wire
+from quorate._fork import tell_in_child
 from quorate._lease import Lease
 from quorate._requests import post
 from quorate._sync._core import Core
@@ -29,6 +30,12 @@ class Renewed:
         self.lease = lease
         # Told after each change of the lease.
         self.changed = Signal()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nobody renews it here, and what hangs on it is held by the parent."""
+        self.lease.on_over("forked", now())
+        self.changed = Signal()
 
 
 class Renewals:
@@ -40,6 +47,13 @@ class Renewals:
         self._members: list[weakref.ref[Renewed]] = []
         self._task: Task | None = None
         self._news = Signal()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: the work in the background is the parent's, and so are the sessions."""
+        self._lock = threading.Lock()
+        self._members.clear()
+        self._task, self._news = None, Signal()
 
     def add(self, session: Renewed) -> None:
         """Renews this session from now on."""
@@ -94,25 +108,27 @@ class Renewals:
         """One request. Whatever comes of it, all its sessions hear."""
         sent = now()
         try:
-            expired = self._ask([session.id for session in batch], min(one.lease.round() for one in batch))
+            renewed, expired = self._ask([session.id for session in batch], min(one.lease.round() for one in batch))
         except QuorateError:
-            expired = None
+            renewed, expired = set[str](), set[str]()
         for session in batch:
-            if expired is None:
-                session.lease.on_failed(now())
-            elif session.id in expired:
+            if session.id in expired:
                 session.lease.on_over("expired", now())
-            else:
+            elif session.id in renewed:
                 session.lease.on_confirmed(sent, now())
+            else:
+                # Also one that the answer does not name: of that nothing is known.
+                session.lease.on_failed(now())
             session.changed.notify()
 
-    def _ask(self, ids: list[str], round_time: float) -> set[str]:
-        """Renews these once, and says which are over; half of the time for one node, so that another can be asked."""
+    def _ask(self, ids: list[str], round_time: float) -> tuple[set[str], set[str]]:
+        """Renews these once, and says which live and which are over; half of the time for one node, so that another can be asked."""
         # To renew twice is as good as once.
         call = post("/v1/sessions/renew", {"sessions": ids}, intent="read", timeout=round_time)
         call.preference, call.attempt = "leader", round_time / 2
         answer = self._core.fetch(wire.RenewAnswer, call)
-        return {renewal.session for renewal in answer.sessions if isinstance(renewal, wire.SessionExpired)}
+        expired = {renewal.session for renewal in answer.sessions if isinstance(renewal, wire.SessionExpired)}
+        return {renewal.session for renewal in answer.sessions} - expired, expired
 
 
 def choose(live: list[Renewed], at: float) -> tuple[list[Renewed], float | None]:

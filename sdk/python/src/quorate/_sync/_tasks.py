@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorate import types as wire
 from quorate._convert import load
+from quorate._lists import listed
 from quorate._requests import Seconds, compact, get, path, post, query, seconds, span
 from quorate._sync._base import Base
 from quorate._sync._core import Core
@@ -130,12 +131,13 @@ class TaskQueue:
             keep=keep,
             replace=replace,
         )
-        call = post(self._path(), spec.body() | compact(dry_run=dry_run), request_id=request_id)
+        about = {} if id is None else {"id": id}
+        call = post(self._path(), spec.body() | compact(dry_run=dry_run), request_id=request_id, about=about)
         return self._core.fetch(wire.TaskScheduled, call)
 
     def schedule_all(self, tasks: Iterable[TaskSpec], *, request_id: str | None = None) -> wire.TasksScheduled:
         """Schedules several tasks at once, at most 1000."""
-        call = post(self._path(), {"tasks": [task.body() for task in tasks]}, request_id=request_id)
+        call = post(self._path(), {"tasks": [task.body() for task in listed(tasks, TaskSpec, "tasks")]}, request_id=request_id)
         return self._core.fetch(wire.TasksScheduled, call)
 
     def claim(
@@ -160,9 +162,11 @@ class TaskQueue:
             request_id: An id of one's own: a retry gives the same tasks.
             timeout: Deadline instead of the client's own; the wait comes on top.
         """
-        body = compact(limit=limit, lease_ms=span(lease), wait_ms=span(wait) or None, worker=worker, session=session_id(session))
+        body = compact(
+            limit=limit, lease_ms=span(lease, "lease"), wait_ms=span(wait, "wait") or None, worker=worker, session=session_id(session)
+        )
         call = post(self._path("/claim"), body, request_id=request_id, timeout=timeout)
-        call.hold = 0.0 if wait is None else seconds(wait)
+        call.hold = 0.0 if wait is None else seconds(wait, "wait")
         began = now()
         answer = self._core.fetch(wire.TaskClaimAnswer, call)
         # The claim was made after the request came and had waited so long.
@@ -173,13 +177,13 @@ class TaskQueue:
         self, id: str, token: int, lease: Seconds, *, request_id: str | None = None, timeout: Seconds | None = None
     ) -> wire.TaskAnswer:
         """Lets the claim of a task hold for so long from now."""
-        body = {"id": id, "token": str(token), "lease_ms": span(lease)}
-        call = post(self._path("/extend"), body, request_id=request_id, timeout=timeout)
+        body = {"id": id, "token": str(token), "lease_ms": span(lease, "lease")}
+        call = post(self._path("/extend"), body, request_id=request_id, timeout=timeout, about={"id": id})
         return self._core.fetch(wire.TaskAnswer, call)
 
     def complete(self, id: str, token: int, *, request_id: str | None = None) -> wire.TaskAnswer:
         """Completes a task that is claimed with this token."""
-        call = post(self._path("/complete"), {"id": id, "token": str(token)}, request_id=request_id)
+        call = post(self._path("/complete"), {"id": id, "token": str(token)}, request_id=request_id, about={"id": id})
         return self._core.fetch(wire.TaskAnswer, call)
 
     def fail(
@@ -207,13 +211,15 @@ class TaskQueue:
         body = {
             "id": id,
             "token": str(token),
-            **compact(error=error, retry_in_ms=span(retry_in), dead=dead, release=release),
+            **compact(error=error, retry_in_ms=span(retry_in, "retry_in"), dead=dead, release=release),
         }
-        return self._core.fetch(wire.TaskAnswer, post(self._path("/fail"), body, request_id=request_id))
+        call = post(self._path("/fail"), body, request_id=request_id, about={"id": id})
+        return self._core.fetch(wire.TaskAnswer, call)
 
     def cancel(self, id: str, *, request_id: str | None = None) -> wire.TaskAnswer:
         """Takes a task away, whatever its state."""
-        return self._core.fetch(wire.TaskAnswer, post(self._path("/cancel"), {"id": id}, request_id=request_id))
+        call = post(self._path("/cancel"), {"id": id}, request_id=request_id, about={"id": id})
+        return self._core.fetch(wire.TaskAnswer, call)
 
     def requeue(self, id: str | None = None, *, oldest: int | None = None, request_id: str | None = None) -> wire.TasksRequeued:
         """Schedules a dead task again, or so many of those that died first."""
@@ -222,13 +228,13 @@ class TaskQueue:
 
     def stats(self) -> wire.QueueStats:
         """What it counts."""
-        return self._core.fetch(wire.QueueStats, get(self._path("/stats")))
+        return self._core.fetch(wire.QueueStats, get(self._path("/stats"), about={"queue": self.name}))
 
     def get(self, id: str) -> wire.TaskView | None:
         """A task; `None` if there is none."""
         try:
             target = path(self._path("/task/"), id, "the id of a task")
-            return self._core.fetch(wire.TaskView, get(target))
+            return self._core.fetch(wire.TaskView, get(target, about={"id": id}))
         except NotFoundError:
             return None
 
@@ -255,7 +261,9 @@ class TaskQueue:
             concurrency: Tasks at a time.
             lease: How long a claim holds before it is extended again, at least 1 s: about so long it takes until somebody else gets the
                 tasks of a worker that died.
-            stop_within: How long tasks may go on after the stop before they are given back.
+            stop_within: How long tasks may go on after the stop. Then their handlers are told to end (`run.is_lost`; those of asyncio are
+                cancelled), and each task is given back once its handler has ended, its claim extended until then. What does not end
+                within another `lease` is left to its claim's end.
             on_trouble: Is called with the errors that the worker lives with, such as no node being reached for a while.
         """
         from quorate._sync._worker import Worker
@@ -265,8 +273,8 @@ class TaskQueue:
             handler,
             name=name,
             concurrency=max(concurrency, 1),
-            lease=seconds(lease),
-            stop_within=seconds(stop_within),
+            lease=seconds(lease, "lease"),
+            stop_within=seconds(stop_within, "stop_within"),
             on_trouble=on_trouble,
         )
 

@@ -14,6 +14,7 @@ from collections import deque
 from quorate import __version__
 from quorate._credentials import Credentials
 from quorate._endpoints import Endpoint
+from quorate._fork import tell_in_child
 from quorate._http import END, NEED_DATA, Answer, BadAnswerError, Exchanges, Head
 from quorate._requests import Call
 from quorate._retry import Failure, FailureKind
@@ -124,6 +125,7 @@ class Line:
         self._credentials = credentials
         self._idle: deque[Wire] = deque()
         self._lock = threading.Lock()
+        tell_in_child(self)
 
     @property
     def address(self) -> str:
@@ -170,6 +172,11 @@ class Line:
             if not is_open:
                 wire.connection.close()
 
+    def forked(self) -> None:
+        """In a forked child: what is kept is the parent's."""
+        self._lock = threading.Lock()
+        self._idle.clear()
+
     def close(self) -> None:
         """Closes what is kept."""
         with self._lock:
@@ -183,7 +190,9 @@ class Line:
         generation = self._credentials.shown().generation
         while True:
             with self._lock:
-                wire = self._idle.pop() if self._idle else None
+                wire = next((one for one in reversed(self._idle) if one.connection.is_here), None)
+                if wire is not None:
+                    self._idle.remove(wire)
             if wire is None or wire.is_fit(generation):
                 return wire
             wire.connection.close()

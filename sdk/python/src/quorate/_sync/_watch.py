@@ -337,7 +337,7 @@ class Watches(Base):
         Raises:
             CompactedError: `from_revision` can no longer be read.
         """
-        criteria = criteria_list(where)
+        criteria = criteria_list(where, "where")
         target = query(
             "/v1/watch",
             key=key,
@@ -352,7 +352,7 @@ class Watches(Base):
             consistency="local" if local else None,
             initial=initial,
             from_=from_revision,
-            heartbeat_ms=milliseconds(heartbeat),
+            heartbeat_ms=milliseconds(heartbeat, "heartbeat"),
         )
         core = self._core
 
@@ -362,8 +362,8 @@ class Watches(Base):
                 target,
                 is_initial=initial,
                 from_revision=from_revision,
-                heartbeat=seconds(heartbeat),
-                patience=None if patience is None else seconds(patience),
+                heartbeat=seconds(heartbeat, "heartbeat"),
+                patience=None if patience is None else seconds(patience, "patience"),
             )
             watch.connect(core.settings.timeout)
             return watch

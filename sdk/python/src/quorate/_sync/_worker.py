@@ -12,7 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from quorate._requests import Seconds, checked_request_id, seconds
+from quorate._fork import tell_in_child
+from quorate._patience import Patience
+from quorate._requests import Seconds, checked_request_id, end_of
 from quorate._sync._io import LONG_POLL, Signal, Task, now, sleep, spawn, while_true
 from quorate._sync._tasks import ClaimedTask, TaskQueue
 from quorate._values import Ended, TaskFailure, WorkerReport
@@ -30,21 +32,88 @@ MARGIN_MAX = 0.5
 Handler = Callable[["TaskRun"], None]
 
 
-class TaskRun:
-    """A task as its handler sees it."""
+class Hold:
+    """The claim of a task while it is worked on; for the worker."""
 
     def __init__(self, task: ClaimedTask, lease: float, on_trouble: Callable[[QuorateError], None]) -> None:
         self.task = task
-        # The work on it; for the worker.
+        # The work on it.
         self.work: Task | None = None
-        # Whether the handler has ended; for the worker.
+        # Whether the handler was begun, has ended, and was told to end.
+        self.is_begun = False
         self.is_ending = False
+        self.is_told = False
+        self.changed = Signal()
+        self.held_until = task.held_until - margin(lease)
         self._lease = lease
         self._on_trouble = on_trouble
-        self._changed = Signal()
-        self._held_until = task.held_until - margin(lease)
         self._is_settled = False
-        self._is_lost = False
+        self._is_over = False
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nobody extends it here, and it is the parent that completes the task."""
+        self._is_over, self.changed = True, Signal()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the claim may be over."""
+        return self._is_over or now() >= self.held_until
+
+    def keep(self) -> None:
+        """Extends the claim at a third of its time, again and again, until it is settled or over."""
+        next_at = now() + min(max(self.held_until - now(), 0), self._lease) / 3
+        while not self._is_settled and not self.is_over:
+            seen = self.changed.count
+            wait = min(next_at, self.held_until) - now()
+            if wait > 0:
+                self.changed.wait(seen, wait)
+            elif not self._is_settled and now() < self.held_until:
+                next_at = self._extend()
+
+    def _extend(self) -> float:
+        """When to extend next."""
+        sent, task = now(), self.task
+        try:
+            task.queue.extend(task.id, task.token, self._lease, timeout=max(self.held_until - sent, 0.01))
+        except NotLockHolderError:
+            self.lose()
+            return now()
+        except QuorateError as error:
+            self._on_trouble(error)
+            return now() + AGAIN_AFTER
+        self.held_until = sent + self._lease - margin(self._lease)
+        return sent + self._lease / 3
+
+    def tell(self) -> None:
+        """The handler is to end: the worker stops. The claim holds until it has."""
+        self.is_told = True
+        # One that was not begun yet does not begin.
+        if self.is_begun and self.work is not None:
+            self.work.cancel()
+        self.changed.notify()
+
+    def lose(self) -> None:
+        """The claim is over."""
+        self._is_over = True
+        self.changed.notify()
+
+    def settled(self) -> None:
+        """Nothing is to be extended any more."""
+        self._is_settled = True
+        self.changed.notify()
+
+
+class TaskRun:
+    """A task as its handler sees it."""
+
+    def __init__(self, hold: Hold) -> None:
+        self._hold = hold
+
+    @property
+    def task(self) -> ClaimedTask:
+        """The task as it was claimed."""
+        return self._hold.task
 
     @property
     def id(self) -> str:
@@ -58,52 +127,21 @@ class TaskRun:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the claim may be over. Somebody else may do the task then, so nothing more should be done for it here."""
-        return self._is_lost or now() >= self._held_until
+        """Whether to leave it: the claim may be over, or the worker stops and gives the task back once its handler has ended.
+
+        Somebody else may do the task then, so nothing more should be done for it here.
+        """
+        return self._hold.is_told or self._hold.is_over
 
     def wait_lost(self, timeout: Seconds | None = None) -> bool:
-        """Waits until the claim may be over, or the time is; whether it may be."""
-        until = None if timeout is None else now() + seconds(timeout)
+        """Waits until it is to be left, or the time is over; whether it is."""
+        until, hold = end_of(timeout, now()), self._hold
         while not self.is_lost and (until is None or now() < until):
-            seen = self._changed.count
-            end = self._held_until if until is None else min(self._held_until, until)
-            self._changed.wait(seen, end - now())
+            seen = hold.changed.count
+            end = hold.held_until if until is None else min(hold.held_until, until)
+            if not self.is_lost:
+                hold.changed.wait(seen, end - now())
         return self.is_lost
-
-    def keep(self) -> None:
-        """Extends the claim at a third of its time, again and again, until it is settled or lost. For the worker."""
-        next_at = now() + min(max(self._held_until - now(), 0), self._lease) / 3
-        while not self._is_settled and not self.is_lost:
-            seen = self._changed.count
-            wait = min(next_at, self._held_until) - now()
-            if wait > 0:
-                self._changed.wait(seen, wait)
-            elif not self._is_settled and now() < self._held_until:
-                next_at = self._extend()
-
-    def _extend(self) -> float:
-        """When to extend next."""
-        sent = now()
-        try:
-            self.task.queue.extend(self.id, self.task.token, self._lease, timeout=max(self._held_until - sent, 0.01))
-        except NotLockHolderError:
-            self.lose()
-            return now()
-        except QuorateError as error:
-            self._on_trouble(error)
-            return now() + AGAIN_AFTER
-        self._held_until = sent + self._lease - margin(self._lease)
-        return sent + self._lease / 3
-
-    def lose(self) -> None:
-        """The claim is over. For the worker."""
-        self._is_lost = True
-        self._changed.notify()
-
-    def settled(self) -> None:
-        """Nothing is to be extended any more. For the worker."""
-        self._is_settled = True
-        self._changed.notify()
 
 
 def margin(lease: float) -> float:
@@ -135,11 +173,22 @@ class Worker:
         self._changed = Signal()
         self._is_stopped = False
         self._lock = threading.Lock()
-        self._running: set[TaskRun] = set()
+        self._running: set[Hold] = set()
+        # What interrupts the program, and was raised in a handler.
+        self._interrupt: KeyboardInterrupt | None = None
         self.report = WorkerReport()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In a forked child: nothing of what runs is here."""
+        self._lock = threading.Lock()
+        self._running, self._changed = set(), Signal()
 
     def stop(self) -> None:
-        """Nothing more is claimed; what runs may go on for a while, and is given back after that."""
+        """Nothing more is claimed; what runs may go on for a while, is told to end after that, and is given back once it has.
+
+        May be called from any thread, and from the handler of a signal.
+        """
         self._is_stopped = True
         self._changed.notify()
 
@@ -149,18 +198,23 @@ class Worker:
             self._serve()
         finally:
             self._drain()
+        if self._interrupt is not None:
+            raise self._interrupt
         return self.report
 
     def _serve(self) -> None:
         # A claim that may have claimed something. Asked again as it was, it tells, and gives that; under another id those tasks would
-        # wait for the end of their leases, each with an attempt less.
+        # wait for the end of their leases, each with an attempt less. Nodes are sure to know the id for a while only.
         undecided: tuple[str, int] | None = None
+        patience = Patience()
         while not self._is_stopped or undecided is not None:
             seen = self._changed.count
             free = self._concurrency - len(self._running)
             if undecided is None and free <= 0:
                 self._changed.wait(seen)
                 continue
+            if undecided is None:
+                patience = Patience()
             request_id, limit = undecided or (checked_request_id(None), min(free, CLAIM_MAX))
             try:
                 claim = self._claim(request_id, limit)
@@ -171,7 +225,7 @@ class Worker:
                 self._on_trouble(error)
                 # A later refusal before it was proposed says nothing of what was sent before.
                 is_open = undecided is not None or error.applied == "unknown"
-                undecided = (request_id, limit) if is_open and not self._is_stopped else None
+                undecided = (request_id, limit) if is_open and not self._is_stopped and patience.left() > 0 else None
                 self._changed.wait(seen, AFTER_TROUBLE)
                 continue
             # It may have claimed something before the stop: the same claim without a wait tells, and gives it.
@@ -188,68 +242,100 @@ class Worker:
         return self._queue.claim(limit=limit, lease=self._lease, wait=wait, worker=self._name, request_id=request_id)
 
     def _start(self, task: ClaimedTask) -> None:
-        run = TaskRun(task, self._lease, self._on_trouble)
         if task.task.lease_ms == 0:
             # Answered again when the claim was over already: there is not even a payload.
             self.report.count("lost")
             return
+        hold = Hold(task, self._lease, self._on_trouble)
         # Before it runs, so that it is found when it ends at once.
-        self._running.add(run)
-        run.work = spawn(self._run, run)
+        self._running.add(hold)
+        hold.work = spawn(self._run, hold)
 
-    def _run(self, run: TaskRun) -> None:
-        keeper = spawn(run.keep)
-        failure: TaskFailure | None = None
+    def _run(self, hold: Hold) -> None:
+        keeper = spawn(hold.keep)
+        ended: Ended = "lost"
         try:
-            self._handler(run)
-        except TaskFailure as error:
-            failure = error
-        except Exception as error:
-            failure = TaskFailure(f"{type(error).__name__}: {error}")
-        run.is_ending = True
-        ended: Ended = "lost" if run.is_lost else self._settle(run, failure)
-        run.settled()
-        keeper.join()
-        self._end(run, ended)
+            failure = self._handle(hold)
+            hold.is_ending = True
+            ended = self._finish(hold, failure)
+            hold.settled()
+            keeper.join()
+        finally:
+            # However that ended, the place is free for another task, and the claim is not extended for ever.
+            hold.settled()
+            self._end(hold, ended)
 
-    def _take(self, run: TaskRun) -> bool:
+    def _handle(self, hold: Hold) -> TaskFailure | None:
+        """Lets the handler do the task; why it failed. What ends a program, or a coroutine, ends no more than the attempt."""
+        if hold.is_told:
+            return None
+        hold.is_begun = True
+        try:
+            self._handler(TaskRun(hold))
+        except TaskFailure as error:
+            return error
+        except GeneratorExit:
+            # The coroutine is thrown away with its event loop: it may wait for nothing any more.
+            raise
+        except KeyboardInterrupt as error:
+            # Of who wants the program to end, and not of the task.
+            self._interrupt = error
+            self.stop()
+            return TaskFailure("interrupted", give_back=True)
+        except BaseException as error:
+            return TaskFailure(f"{type(error).__name__}: {error}")
+        return None
+
+    def _finish(self, hold: Hold, failure: TaskFailure | None) -> Ended:
+        """Says what came of a task whose handler has ended."""
+        if hold.is_over:
+            return "lost"
+        if hold.is_told:
+            # Whether it did the task or left it, as it was told to, nobody knows.
+            return self._give_back(hold)
+        return self._settle(hold, failure)
+
+    def _take(self, hold: Hold) -> bool:
         """Whether what comes of this task is for the caller to count."""
         with self._lock:
-            is_there = run in self._running
-            self._running.discard(run)
+            is_there = hold in self._running
+            self._running.discard(hold)
             return is_there
 
-    def _end(self, run: TaskRun, ended: Ended) -> None:
-        if self._take(run):
+    def _end(self, hold: Hold, ended: Ended) -> None:
+        if self._take(hold):
             self.report.count(ended)
         self._changed.notify()
 
-    def _settle(self, run: TaskRun, failure: TaskFailure | None) -> Ended:
-        """Completes or fails the task, under one request id until that is decided or the claim may be over."""
-        request_id = checked_request_id(None)
+    def _settle(self, hold: Hold, failure: TaskFailure | None) -> Ended:
+        """Completes or fails the task, under one request id until that is decided, or the claim or the id may be over."""
+        request_id, patience = checked_request_id(None), Patience()
         while True:
             try:
-                return settle(run.task, failure, request_id)
+                return settle(hold.task, failure, request_id)
             except NotLockHolderError:
                 return "lost"
             except QuorateError as error:
                 self._on_trouble(error)
-                if run.is_lost or not isinstance(error, GaveUpError):
+                if hold.is_over or patience.left() <= 0 or not isinstance(error, GaveUpError):
                     return "lost"
             sleep(AGAIN_AFTER)
 
     def _drain(self) -> None:
-        """Waits for what runs, and gives back what takes too long."""
+        """Waits for what runs, tells what takes too long to end, and waits for that: who has the task next is not to work beside it."""
         self._wait_ended(now() + self._stop_within)
-        for run in list(self._running):
+        for hold in list(self._running):
             # What is done is not given back: it would be done again. The end of the claim bounds how long that is tried.
-            if not run.is_ending and self._take(run):
-                # A handler of the blocking client ends in its own time; what comes of it does not count any more.
-                if run.work is not None:
-                    run.work.cancel()
-                run.lose()
-                run.settled()
-                self.report.count(self._give_back(run))
+            if not hold.is_ending:
+                hold.tell()
+        # About as long as others would wait if we had died.
+        self._wait_ended(now() + self._lease)
+        for hold in list(self._running):
+            if not hold.is_ending and self._take(hold):
+                # It works on, so it is not given back: that would say that nobody does. Its claim ends by itself.
+                hold.lose()
+                hold.settled()
+                self.report.count("lost")
         self._wait_ended(None)
 
     def _wait_ended(self, until: float | None) -> None:
@@ -258,9 +344,9 @@ class Worker:
             if self._running:
                 self._changed.wait(seen, None if until is None else until - now())
 
-    def _give_back(self, run: TaskRun) -> Ended:
+    def _give_back(self, hold: Hold) -> Ended:
         try:
-            run.task.release()
+            hold.task.release()
         except QuorateError as error:
             self._on_trouble(error)
             return "lost"

@@ -1,0 +1,287 @@
+"""What is held and how it is given up, what an answer is about, and which nodes are believed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quorate import (
+    AsyncClient,
+    InvalidRequestError,
+    NotLockHolderError,
+    Op,
+    PermissionDeniedError,
+    ProtocolError,
+    RetryPolicy,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from quorate._async._io import sleep
+from tests.unit.scripted import Asked, Coordination, Reply, Scripted, problem
+
+ENTRY = {"key": "k", "value": 1, "content_type": "json", "cas": "7", "create_revision": "7", "mod_revision": "7", "version": 1}
+WRITTEN = {"key": "k", "revision": "7", "index": 1, "cas": "7", "version": 1}
+NOT_HELD = problem(409, "not_lock_holder", index=3)
+
+
+def client_of(*servers: Scripted, timeout: float = 5.0, attempts_max: int = 1000) -> AsyncClient:
+    policy = RetryPolicy(attempts_max=attempts_max)
+    return AsyncClient([server.address for server in servers], timeout=timeout, discover_members=False, retry=policy)
+
+
+async def until(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within some seconds: for what is done in the background."""
+    end = time.monotonic() + 5
+    while not holds() and time.monotonic() < end:
+        await sleep(0.01)
+    return holds()
+
+
+# --- handles ---------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_is_not_told_once_the_lock_is_released() -> None:
+    with Scripted(Coordination()) as server:
+        async with client_of(server) as client, client.session() as session:
+            lock = await session.lock("l")
+            assert lock.token == 5
+            await lock.release()
+            with pytest.raises(NotLockHolderError, match="`l` is not held any more"):
+                _ = lock.token
+            async with session.lock("l") as again:
+                pass
+            with pytest.raises(NotLockHolderError):
+                _ = again.token
+            # A guard still says what it was: the cluster decides.
+            assert again.guard.token == 5
+        with pytest.raises(SessionLostError):
+            _ = lock.token
+
+
+async def test_a_release_of_unknown_fate_may_be_repeated_and_the_token_is_gone() -> None:
+    replies = [Reply(cut=True), NOT_HELD, NOT_HELD]
+    cluster = Coordination(lambda asked: replies.pop(0) if asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        async with client_of(server, attempts_max=1) as client, client.session() as session:
+            lock = await session.lock("l")
+            with pytest.raises(UnknownOutcomeError):
+                await lock.release()
+            with pytest.raises(NotLockHolderError):
+                _ = lock.token
+            # It went with the first try.
+            await lock.release()
+            with pytest.raises(NotLockHolderError):
+                await lock.release()
+            other = await session.lock("l")
+            replies += [NOT_HELD, Reply(200, {"lock": "l", "revision": "5", "index": 5, "released": True})]
+            # Nobody asked before, so it was lost.
+            with pytest.raises(NotLockHolderError):
+                await other.release()
+
+
+@pytest.mark.parametrize("refusal", [Reply(404, {"a": "proxy"}), problem(403, "permission_denied", retry="never")])
+async def test_a_release_at_the_end_of_a_block_goes_on_whatever_it_is_told(refusal: Reply) -> None:
+    replies = [refusal]
+    cluster = Coordination(lambda asked: replies.pop(0) if replies and asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        async with client_of(server) as client, client.session() as session:
+            with pytest.raises((ProtocolError, PermissionDeniedError)):
+                async with session.lock("l"):
+                    pass
+            # Waits until it is given up.
+            async with session.lock("l"):
+                assert cluster.released == [{"token": "5"}]
+
+
+async def test_what_is_given_up_in_the_background_goes_on_as_long_as_the_session_lives() -> None:
+    failing = [Reply(cut=True)] * 5
+    cluster = Coordination(lambda asked: failing.pop() if failing and asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        async with client_of(server, attempts_max=1) as client, client.session() as session:
+            async with session.lock("l"):
+                pass
+            async with session.lock("l"):
+                assert cluster.released == [{"token": "5"}]
+            ids = [asked.headers["idempotency-key"] for asked in server.asked if asked.target.endswith("/release")]
+            # Each is a question of its own: none goes again when nodes may have forgotten it.
+            assert len(set(ids)) == len(ids) == 7
+
+
+# --- renewals --------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_session_that_an_answer_does_not_name_was_not_renewed() -> None:
+    def special(asked: Asked) -> Reply | None:
+        renewal = {"session": "8", "ttl_ms": 500, "renew_in_ms": 100, "expires_in_ms": 500}
+        return Reply(200, {"sessions": [renewal], "revision": "1", "index": 1}) if asked.target.endswith("/renew") else None
+
+    with Scripted(Coordination(special, ttl_ms=500)) as server:
+        async with client_of(server) as client, client.session() as session:
+            assert await session.wait_lost(timeout=5) == "not_renewed"
+            assert any(asked.target.endswith("/renew") for asked in server.asked)
+
+
+# --- what an answer is about -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_about_another_key_is_an_error() -> None:
+    with Scripted([Reply(200, ENTRY)]) as server:
+        async with client_of(server) as client:
+            with pytest.raises(ProtocolError, match=r"the answer is about `k`, not `other`: a proxy may have changed the path") as read:
+                await client.get("other")
+            assert read.value.applied == "no"
+            with pytest.raises(ProtocolError, match="not `other`"):
+                await client.wait_for_change("other", None, 1)
+            with pytest.raises(ProtocolError):
+                await client.get_and_lock("other")
+    with Scripted([Reply(200, WRITTEN)]) as server:
+        async with client_of(server) as client:
+            with pytest.raises(ProtocolError) as written:
+                await client.put("other", 1)
+            assert (written.value.applied, written.value.request_id is None) == ("unknown", False)
+            assert (await client.put("k", 1)).revision == 7
+
+
+async def test_an_answer_about_another_lock_is_an_error_and_that_one_is_given_up() -> None:
+    held = {"lock": "b", "session": "9", "mode": "exclusive", "state": "held", "token": "5", "revision": "5", "index": 5}
+    cluster = Coordination(lambda asked: Reply(200, held) if asked.target.endswith("/acquire") else None)
+    with Scripted(cluster) as server:
+        async with client_of(server) as client, client.session() as session:
+            with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                await session.lock("a/../b")
+            assert await until(lambda: cluster.released == [{"session": "9"}])
+            held["session"] = "10"
+            with pytest.raises(ProtocolError, match="about `10`, not `9`"):
+                await session.lock("b")
+
+
+@pytest.mark.parametrize("key", ["a//b", "a/../b", "./a", "/a", "a/", ".", ".."])
+async def test_a_key_that_proxies_rewrite_is_in_no_path(key: str) -> None:
+    def answer(asked: Asked) -> Reply:
+        if asked.target == "/v1/ops":
+            return Reply(200, {**ENTRY, "key": asked.json["key"]})
+        assert asked.target.startswith("/v1/kv?start=")
+        return Reply(200, {"entries": [{**ENTRY, "key": key}], "revision": "7", "index": 1})
+
+    with Scripted(answer) as server:
+        async with client_of(server) as client:
+            for entry in (await client.get(key), await client.get(key, local=True), await client.get(key, revision=7)):
+                assert entry is not None
+                assert (entry.key, entry.value) == (key, 1)
+            assert await client.exists(key)
+        assert server.asked[0].json == {"op": "get", "key": key}
+    with Scripted([Reply(200, {"entries": [ENTRY], "revision": "7", "index": 1})]) as server:
+        async with client_of(server) as client:
+            # The next one after it.
+            assert await client.get(key, revision=7) is None
+            assert not await client.exists(key)
+
+
+# --- another cluster -------------------------------------------------------------------------------------------------------------
+
+
+def of(cluster: str, body: object) -> Reply:
+    return Reply(200, body, {"quorate-cluster": cluster})
+
+
+async def test_a_node_of_another_cluster_is_not_believed_and_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with Scripted([of("ours", ENTRY)]) as one, Scripted([of("theirs", {**ENTRY, "value": 2})]) as other:
+        async with client_of(one) as client:
+            # Which of several is asked first is random.
+            await client.get("k")
+        async with client_of(one, other) as client:
+            client._core.cluster = "ours"
+            with caplog.at_level(logging.WARNING, "quorate"):
+                for _ in range(6):
+                    entry = await client.get("k")
+                    assert entry is not None
+                    assert entry.value == 1
+        assert len(other.asked) == 1
+        assert [record.getMessage() for record in caplog.records] == [
+            f"{other.address}: it is a node of the cluster theirs, not of ours; what it says is not believed"
+        ]
+
+
+async def test_a_write_that_another_cluster_took_goes_on_under_its_id() -> None:
+    with Scripted([of("theirs", WRITTEN)]) as other, Scripted([of("ours", WRITTEN)]) as one:
+        async with client_of(other, one) as client:
+            client._core.cluster = "ours"
+            for _ in range(2):
+                assert (await client.put("k", 1)).revision == 7
+        assert len(other.asked) == 1
+        assert other.asked[0].headers["idempotency-key"] in {asked.headers.get("idempotency-key") for asked in one.asked}
+    with Scripted([of("theirs", problem(409, "already_exists").body)]) as other, Scripted([Reply(cut=True)]) as one:
+        async with client_of(other, one, attempts_max=2) as client:
+            client._core.cluster = "ours"
+            with pytest.raises(UnknownOutcomeError):
+                await client.insert("k", 1)
+
+
+async def test_where_all_nodes_are_of_another_cluster_the_error_says_so() -> None:
+    with Scripted([of("ours", ENTRY), of("theirs", ENTRY)]) as server:
+        async with client_of(server) as client:
+            await client.get("k")
+            for _ in range(2):
+                with pytest.raises(UnavailableError, match="a node of the cluster theirs, not of ours") as caught:
+                    await client.put("k", 1)
+                assert caught.value.applied == "no"
+                assert caught.value.elapsed < 1
+            with pytest.raises(UnavailableError, match="the cluster theirs, not of ours"):
+                await client.watch("")
+        assert len(server.asked) == 2
+        async with AsyncClient([server.address, "127.0.0.1:1"], timeout=0.3, discover_members=False) as client:
+            client._core.cluster = "ours"
+            with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1: .*; .*the cluster theirs, not of ours"):
+                await client.get("k")
+
+
+async def test_nodes_that_do_not_say_their_cluster_are_believed() -> None:
+    with Scripted([Reply(200, ENTRY)]) as one, Scripted([of("ours", ENTRY)]) as other:
+        async with client_of(one, other) as client:
+            for _ in range(4):
+                assert await client.get("k") is not None
+        assert (len(one.asked), len(other.asked)) == (2, 2)
+
+
+# --- the time of a request id ----------------------------------------------------------------------------------------------------
+
+
+async def test_no_id_goes_again_after_the_wall_clock_says_that_nodes_may_have_forgotten_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = [1_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: wall[0])
+
+    def answer(asked: Asked) -> Reply:
+        # The machine sleeps, and its monotonic clock with it.
+        wall[0] += 20 * 60
+        return Reply(cut=True)
+
+    with Scripted(answer) as server:
+        async with client_of(server) as client:
+            with pytest.raises(UnknownOutcomeError):
+                await client.put("k", 1)
+            assert len(server.asked) == 1
+            done = [one async for one in client.stream([Op.put("k", 1)])]
+            assert [type(one.error) for one in done] == [UnknownOutcomeError]
+            assert len(server.asked) == 2
+
+
+async def test_a_closed_mirror_of_changes_is_over() -> None:
+    synced = b'event: synced\ndata: {"revision": "1"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nquorate-revision: 1\r\ntransfer-encoding: chunked\r\n\r\n"
+    with Scripted([Reply(raw=head + b"%x\r\n%b\r\n" % (len(synced), synced))]) as server:
+        async with client_of(server) as client, client.mirror("") as mirror:
+            async with mirror.changes() as changes:
+                assert len(mirror._listeners) == 1
+            assert [change async for change in changes] == []
+            with pytest.raises(InvalidRequestError, match="closed"):
+                await changes.next()
+            ending = mirror.changes()
+            ending.close()
+            assert [change async for change in ending] == []
+            del changes, ending
+            mirror.changes()
+            assert len(mirror._listeners) <= 1

@@ -1,0 +1,288 @@
+# Written by scripts/generate_sync.py out of test_handles_async.py; do not edit.
+"""What is held and how it is given up, what an answer is about, and which nodes are believed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quorate import (
+    Client,
+    InvalidRequestError,
+    NotLockHolderError,
+    Op,
+    PermissionDeniedError,
+    ProtocolError,
+    RetryPolicy,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from quorate._sync._io import sleep
+from tests.unit.scripted import Asked, Coordination, Reply, Scripted, problem
+
+ENTRY = {"key": "k", "value": 1, "content_type": "json", "cas": "7", "create_revision": "7", "mod_revision": "7", "version": 1}
+WRITTEN = {"key": "k", "revision": "7", "index": 1, "cas": "7", "version": 1}
+NOT_HELD = problem(409, "not_lock_holder", index=3)
+
+
+def client_of(*servers: Scripted, timeout: float = 5.0, attempts_max: int = 1000) -> Client:
+    policy = RetryPolicy(attempts_max=attempts_max)
+    return Client([server.address for server in servers], timeout=timeout, discover_members=False, retry=policy)
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within some seconds: for what is done in the background."""
+    end = time.monotonic() + 5
+    while not holds() and time.monotonic() < end:
+        sleep(0.01)
+    return holds()
+
+
+# --- handles ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_not_told_once_the_lock_is_released() -> None:
+    with Scripted(Coordination()) as server:
+        with client_of(server) as client, client.session() as session:
+            lock = session.lock("l")
+            assert lock.token == 5
+            lock.release()
+            with pytest.raises(NotLockHolderError, match="`l` is not held any more"):
+                _ = lock.token
+            with session.lock("l") as again:
+                pass
+            with pytest.raises(NotLockHolderError):
+                _ = again.token
+            # A guard still says what it was: the cluster decides.
+            assert again.guard.token == 5
+        with pytest.raises(SessionLostError):
+            _ = lock.token
+
+
+def test_a_release_of_unknown_fate_may_be_repeated_and_the_token_is_gone() -> None:
+    replies = [Reply(cut=True), NOT_HELD, NOT_HELD]
+    cluster = Coordination(lambda asked: replies.pop(0) if asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        with client_of(server, attempts_max=1) as client, client.session() as session:
+            lock = session.lock("l")
+            with pytest.raises(UnknownOutcomeError):
+                lock.release()
+            with pytest.raises(NotLockHolderError):
+                _ = lock.token
+            # It went with the first try.
+            lock.release()
+            with pytest.raises(NotLockHolderError):
+                lock.release()
+            other = session.lock("l")
+            replies += [NOT_HELD, Reply(200, {"lock": "l", "revision": "5", "index": 5, "released": True})]
+            # Nobody asked before, so it was lost.
+            with pytest.raises(NotLockHolderError):
+                other.release()
+
+
+@pytest.mark.parametrize("refusal", [Reply(404, {"a": "proxy"}), problem(403, "permission_denied", retry="never")])
+def test_a_release_at_the_end_of_a_block_goes_on_whatever_it_is_told(refusal: Reply) -> None:
+    replies = [refusal]
+    cluster = Coordination(lambda asked: replies.pop(0) if replies and asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        with client_of(server) as client, client.session() as session:
+            with pytest.raises((ProtocolError, PermissionDeniedError)):
+                with session.lock("l"):
+                    pass
+            # Waits until it is given up.
+            with session.lock("l"):
+                assert cluster.released == [{"token": "5"}]
+
+
+def test_what_is_given_up_in_the_background_goes_on_as_long_as_the_session_lives() -> None:
+    failing = [Reply(cut=True)] * 5
+    cluster = Coordination(lambda asked: failing.pop() if failing and asked.target.endswith("/release") else None)
+    with Scripted(cluster) as server:
+        with client_of(server, attempts_max=1) as client, client.session() as session:
+            with session.lock("l"):
+                pass
+            with session.lock("l"):
+                assert cluster.released == [{"token": "5"}]
+            ids = [asked.headers["idempotency-key"] for asked in server.asked if asked.target.endswith("/release")]
+            # Each is a question of its own: none goes again when nodes may have forgotten it.
+            assert len(set(ids)) == len(ids) == 7
+
+
+# --- renewals --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_that_an_answer_does_not_name_was_not_renewed() -> None:
+    def special(asked: Asked) -> Reply | None:
+        renewal = {"session": "8", "ttl_ms": 500, "renew_in_ms": 100, "expires_in_ms": 500}
+        return Reply(200, {"sessions": [renewal], "revision": "1", "index": 1}) if asked.target.endswith("/renew") else None
+
+    with Scripted(Coordination(special, ttl_ms=500)) as server:
+        with client_of(server) as client, client.session() as session:
+            assert session.wait_lost(timeout=5) == "not_renewed"
+            assert any(asked.target.endswith("/renew") for asked in server.asked)
+
+
+# --- what an answer is about -----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_about_another_key_is_an_error() -> None:
+    with Scripted([Reply(200, ENTRY)]) as server:
+        with client_of(server) as client:
+            with pytest.raises(ProtocolError, match=r"the answer is about `k`, not `other`: a proxy may have changed the path") as read:
+                client.get("other")
+            assert read.value.applied == "no"
+            with pytest.raises(ProtocolError, match="not `other`"):
+                client.wait_for_change("other", None, 1)
+            with pytest.raises(ProtocolError):
+                client.get_and_lock("other")
+    with Scripted([Reply(200, WRITTEN)]) as server:
+        with client_of(server) as client:
+            with pytest.raises(ProtocolError) as written:
+                client.put("other", 1)
+            assert (written.value.applied, written.value.request_id is None) == ("unknown", False)
+            assert (client.put("k", 1)).revision == 7
+
+
+def test_an_answer_about_another_lock_is_an_error_and_that_one_is_given_up() -> None:
+    held = {"lock": "b", "session": "9", "mode": "exclusive", "state": "held", "token": "5", "revision": "5", "index": 5}
+    cluster = Coordination(lambda asked: Reply(200, held) if asked.target.endswith("/acquire") else None)
+    with Scripted(cluster) as server:
+        with client_of(server) as client, client.session() as session:
+            with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                session.lock("a/../b")
+            assert until(lambda: cluster.released == [{"session": "9"}])
+            held["session"] = "10"
+            with pytest.raises(ProtocolError, match="about `10`, not `9`"):
+                session.lock("b")
+
+
+@pytest.mark.parametrize("key", ["a//b", "a/../b", "./a", "/a", "a/", ".", ".."])
+def test_a_key_that_proxies_rewrite_is_in_no_path(key: str) -> None:
+    def answer(asked: Asked) -> Reply:
+        if asked.target == "/v1/ops":
+            return Reply(200, {**ENTRY, "key": asked.json["key"]})
+        assert asked.target.startswith("/v1/kv?start=")
+        return Reply(200, {"entries": [{**ENTRY, "key": key}], "revision": "7", "index": 1})
+
+    with Scripted(answer) as server:
+        with client_of(server) as client:
+            for entry in (client.get(key), client.get(key, local=True), client.get(key, revision=7)):
+                assert entry is not None
+                assert (entry.key, entry.value) == (key, 1)
+            assert client.exists(key)
+        assert server.asked[0].json == {"op": "get", "key": key}
+    with Scripted([Reply(200, {"entries": [ENTRY], "revision": "7", "index": 1})]) as server:
+        with client_of(server) as client:
+            # The next one after it.
+            assert client.get(key, revision=7) is None
+            assert not client.exists(key)
+
+
+# --- another cluster -------------------------------------------------------------------------------------------------------------
+
+
+def of(cluster: str, body: object) -> Reply:
+    return Reply(200, body, {"quorate-cluster": cluster})
+
+
+def test_a_node_of_another_cluster_is_not_believed_and_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with Scripted([of("ours", ENTRY)]) as one, Scripted([of("theirs", {**ENTRY, "value": 2})]) as other:
+        with client_of(one) as client:
+            # Which of several is asked first is random.
+            client.get("k")
+        with client_of(one, other) as client:
+            client._core.cluster = "ours"
+            with caplog.at_level(logging.WARNING, "quorate"):
+                for _ in range(6):
+                    entry = client.get("k")
+                    assert entry is not None
+                    assert entry.value == 1
+        assert len(other.asked) == 1
+        assert [record.getMessage() for record in caplog.records] == [
+            f"{other.address}: it is a node of the cluster theirs, not of ours; what it says is not believed"
+        ]
+
+
+def test_a_write_that_another_cluster_took_goes_on_under_its_id() -> None:
+    with Scripted([of("theirs", WRITTEN)]) as other, Scripted([of("ours", WRITTEN)]) as one:
+        with client_of(other, one) as client:
+            client._core.cluster = "ours"
+            for _ in range(2):
+                assert (client.put("k", 1)).revision == 7
+        assert len(other.asked) == 1
+        assert other.asked[0].headers["idempotency-key"] in {asked.headers.get("idempotency-key") for asked in one.asked}
+    with Scripted([of("theirs", problem(409, "already_exists").body)]) as other, Scripted([Reply(cut=True)]) as one:
+        with client_of(other, one, attempts_max=2) as client:
+            client._core.cluster = "ours"
+            with pytest.raises(UnknownOutcomeError):
+                client.insert("k", 1)
+
+
+def test_where_all_nodes_are_of_another_cluster_the_error_says_so() -> None:
+    with Scripted([of("ours", ENTRY), of("theirs", ENTRY)]) as server:
+        with client_of(server) as client:
+            client.get("k")
+            for _ in range(2):
+                with pytest.raises(UnavailableError, match="a node of the cluster theirs, not of ours") as caught:
+                    client.put("k", 1)
+                assert caught.value.applied == "no"
+                assert caught.value.elapsed < 1
+            with pytest.raises(UnavailableError, match="the cluster theirs, not of ours"):
+                client.watch("")
+        assert len(server.asked) == 2
+        with Client([server.address, "127.0.0.1:1"], timeout=0.3, discover_members=False) as client:
+            client._core.cluster = "ours"
+            with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1: .*; .*the cluster theirs, not of ours"):
+                client.get("k")
+
+
+def test_nodes_that_do_not_say_their_cluster_are_believed() -> None:
+    with Scripted([Reply(200, ENTRY)]) as one, Scripted([of("ours", ENTRY)]) as other:
+        with client_of(one, other) as client:
+            for _ in range(4):
+                assert client.get("k") is not None
+        assert (len(one.asked), len(other.asked)) == (2, 2)
+
+
+# --- the time of a request id ----------------------------------------------------------------------------------------------------
+
+
+def test_no_id_goes_again_after_the_wall_clock_says_that_nodes_may_have_forgotten_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = [1_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: wall[0])
+
+    def answer(asked: Asked) -> Reply:
+        # The machine sleeps, and its monotonic clock with it.
+        wall[0] += 20 * 60
+        return Reply(cut=True)
+
+    with Scripted(answer) as server:
+        with client_of(server) as client:
+            with pytest.raises(UnknownOutcomeError):
+                client.put("k", 1)
+            assert len(server.asked) == 1
+            done = [one for one in client.stream([Op.put("k", 1)])]
+            assert [type(one.error) for one in done] == [UnknownOutcomeError]
+            assert len(server.asked) == 2
+
+
+def test_a_closed_mirror_of_changes_is_over() -> None:
+    synced = b'event: synced\ndata: {"revision": "1"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nquorate-revision: 1\r\ntransfer-encoding: chunked\r\n\r\n"
+    with Scripted([Reply(raw=head + b"%x\r\n%b\r\n" % (len(synced), synced))]) as server:
+        with client_of(server) as client, client.mirror("") as mirror:
+            with mirror.changes() as changes:
+                assert len(mirror._listeners) == 1
+            assert [change for change in changes] == []
+            with pytest.raises(InvalidRequestError, match="closed"):
+                changes.next()
+            ending = mirror.changes()
+            ending.close()
+            assert [change for change in ending] == []
+            del changes, ending
+            mirror.changes()
+            assert len(mirror._listeners) <= 1
