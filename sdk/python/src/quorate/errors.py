@@ -30,7 +30,6 @@ class QuorateError(Exception):
         retry: What to do: `never`, `after_reading` (read, and decide anew) or `same_request_id` (send the same again).
         detail: What is wrong, in words.
         request_id: The id under which `client.request_outcome` tells what became of a write.
-        current: The entry as it is, where the cluster showed it.
         problem: The whole answer of the cluster, where there is one.
     """
 
@@ -38,13 +37,17 @@ class QuorateError(Exception):
     status: int | None = None
     applied: Applied = "no"
     retry: Retry = "never"
-    current: Entry[Any] | None = None
     problem: Problem | None = None
 
     def __init__(self, detail: str, *, request_id: str | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.request_id = request_id
+
+    @property
+    def current(self) -> Entry[Any] | None:
+        """The entry as it is, where the cluster showed it."""
+        return self.problem.current if self.problem else None
 
     @property
     def failed(self) -> tuple[Failed, ...]:
@@ -82,15 +85,27 @@ class RejectedError(QuorateError):
         self.status = problem.status
         self.applied = problem.applied
         self.retry = problem.retry
-        self.current = problem.current
 
 
 class AlreadyExistsError(RejectedError):
     """The key exists; `current` is its entry."""
 
 
-class CasMismatchError(RejectedError):
+class StaleCasError(RejectedError):
+    """What the cas is of has changed since, or has gone. Of the rules of a collection; of an entry it is a `CasMismatchError`."""
+
+
+class CasMismatchError(StaleCasError):
     """The entry has changed since its cas was read; `current` is the entry as it is."""
+
+    def __init__(self, problem: Problem, current: Entry[Any]) -> None:
+        super().__init__(problem)
+        self._current = current
+
+    @property
+    def current(self) -> Entry[Any]:
+        """The entry as it is."""
+        return self._current
 
 
 class ConditionNotMetError(RejectedError):
@@ -172,7 +187,7 @@ class InternalError(RejectedError):
 CLASSES: dict[str, type[RejectedError]] = {
     "already_exists": AlreadyExistsError,
     "already_queued": AlreadyQueuedError,
-    "cas_mismatch": CasMismatchError,
+    "cas_mismatch": StaleCasError,
     "compacted": CompactedError,
     "condition_not_met": ConditionNotMetError,
     "different_settings": DifferentSettingsError,
@@ -197,6 +212,8 @@ CLASSES: dict[str, type[RejectedError]] = {
 
 def rejected(problem: Problem) -> RejectedError:
     """The error of a problem document; of a code that is not known it is a plain `RejectedError`."""
+    if problem.code == "cas_mismatch" and problem.current is not None:
+        return CasMismatchError(problem, problem.current)
     return CLASSES.get(problem.code, RejectedError)(problem)
 
 
@@ -249,7 +266,7 @@ class ContendedError(QuorateError):
     def __init__(self, key: str, tries: int, last: RejectedError) -> None:
         super().__init__(f"`{key}` changed under each of {tries} tries to update it")
         self.key, self.tries = key, tries
-        self.code, self.status, self.problem, self.current = last.code, last.status, last.problem, last.current
+        self.code, self.status, self.problem = last.code, last.status, last.problem
 
 
 class SessionLostError(QuorateError):

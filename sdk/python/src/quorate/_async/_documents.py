@@ -101,13 +101,22 @@ class AsyncCollection:
         if_absent: bool = False,
         request_id: str | None = None,
     ) -> wire.CollectionAnswer:
-        """Sets the rules: of fields, indexes, time to live, and whether writes need a condition."""
+        """Sets the rules: of fields, indexes, time to live, and whether writes need a condition.
+
+        Raises:
+            StaleCasError: They are not those of `cas` any more.
+            AlreadyExistsError: There are some, and `if_absent` was said.
+        """
         call = post(self._path(), without_nothing(rules), method="PUT", request_id=request_id, about={"name": self.name})
         call.headers += precondition(cas, if_absent)
         return await self._core.fetch(wire.CollectionAnswer, call)
 
     async def delete(self, *, cas: str | None = None, request_id: str | None = None) -> wire.CollectionRemoved:
-        """Takes the rules away; the entries stay."""
+        """Takes the rules away; the entries stay.
+
+        Raises:
+            StaleCasError: They are not those of `cas` any more.
+        """
         call = post(self._path(), None, method="DELETE", request_id=request_id, about={"name": self.name})
         call.headers += precondition(cas, False)
         return await self._core.fetch(wire.CollectionRemoved, call)

@@ -21,11 +21,11 @@ from quorate._values import Change, Updated, problem_here
 from quorate.conditions import Criteria
 from quorate.errors import (
     AlreadyExistsError,
-    CasMismatchError,
     ContendedError,
     LockedError,
     NotFoundError,
     RejectedError,
+    StaleCasError,
 )
 from quorate.ops import KEEP_ELSE, Guarding, HasId, Op, op_fields, session_id
 
@@ -448,7 +448,7 @@ class AsyncEntries(AsyncBase):
             try:
                 answer = await self._write(terms.write(current, value), False, None, timeout)
                 return Updated(value, answer, done)
-            except (CasMismatchError, AlreadyExistsError, NotFoundError) as error:
+            except (StaleCasError, AlreadyExistsError, NotFoundError) as error:
                 if error.errors:
                     raise
                 if done >= max(tries, 1):

@@ -22,11 +22,11 @@ from quorate._values import Change, Updated, problem_here
 from quorate.conditions import Criteria
 from quorate.errors import (
     AlreadyExistsError,
-    CasMismatchError,
     ContendedError,
     LockedError,
     NotFoundError,
     RejectedError,
+    StaleCasError,
 )
 from quorate.ops import KEEP_ELSE, Guarding, HasId, Op, op_fields, session_id
 
@@ -447,7 +447,7 @@ class Entries(Base):
             try:
                 answer = self._write(terms.write(current, value), False, None, timeout)
                 return Updated(value, answer, done)
-            except (CasMismatchError, AlreadyExistsError, NotFoundError) as error:
+            except (StaleCasError, AlreadyExistsError, NotFoundError) as error:
                 if error.errors:
                     raise
                 if done >= max(tries, 1):
