@@ -78,9 +78,9 @@ class Credentials:
         self._look_at = time.monotonic() + LOOK_EVERY
         self._stamps = stamps(sources)
         self._shown = show(sources, 0)
-        tell_in_child(self)
+        tell_in_child(self, Credentials._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: a thread that is not here may hold the lock."""
         self._lock = threading.Lock()
 

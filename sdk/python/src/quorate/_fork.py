@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_told: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
 
 
-class Forked(Protocol):
-    """Something that is told in a forked child that it is there."""
+def tell_in_child(thing: T, tell: Callable[[T], None]) -> None:
+    """From now on `tell` is called with this thing in each forked child, for as long as somebody else holds it.
 
-    def forked(self) -> None:
-        """This is a child now. Nothing else runs; takes no lock, sends nothing, and must not fail."""
-
-
-_told: weakref.WeakSet[Forked] = weakref.WeakSet()
-
-
-def tell_in_child(thing: Forked) -> None:
-    """From now on this is told in each forked child, for as long as somebody else holds it."""
-    _told.add(thing)
+    Nothing else runs there at that moment. It takes no lock, sends nothing, and must not fail.
+    """
+    _told[thing] = tell
 
 
 def _in_child() -> None:
-    for thing in list(_told):
-        thing.forked()
+    for thing, tell in list(_told.items()):
+        tell(thing)
 
 
 if hasattr(os, "register_at_fork"):

@@ -50,7 +50,7 @@ class AsyncConnection(asyncio.Protocol):
         self._ended = False
         self._error: Exception | None = None
         self._is_paused = False
-        tell_in_child(self)
+        tell_in_child(self, AsyncConnection._drop)
 
     @classmethod
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None, timeout: float) -> AsyncConnection:
@@ -121,15 +121,15 @@ class AsyncConnection(asyncio.Protocol):
             self._abort()
         elif self._loop.is_closed():
             # Nobody is there to do it.
-            self.forked()
+            self._drop()
         else:
             try:
                 self._loop.call_soon_threadsafe(self._abort)
             except RuntimeError:
                 # It was closed at this moment.
-                self.forked()
+                self._drop()
 
-    def forked(self) -> None:
+    def _drop(self) -> None:
         """Lets go of the connection without telling the event loop, or anybody else.
 
         In a forked child the connection is the parent's, and so is what its loop watches files with: to take this one off there would

@@ -16,7 +16,7 @@ from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
 from quorate._async._io import AsyncSignal, Opening, now, opening, spawn
-from quorate._async._watch import AsyncWatch
+from quorate._async._watch import AsyncFollower
 from quorate._entry import AnyEntry
 from quorate._fork import tell_in_child
 from quorate._lists import listed
@@ -122,13 +122,13 @@ class AsyncMirror:
         self._heard = now()
         self._trouble: QuorateError | None = None
         self._listeners: weakref.WeakSet[AsyncNews] = weakref.WeakSet()
-        self._watch: AsyncWatch[Any] | None = None
+        self._watch: AsyncFollower | None = None
         self.prefix = name_text(prefix)
         self.is_closed = False
         self._is_forked = False
-        tell_in_child(self)
+        tell_in_child(self, AsyncMirror._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody follows here, a change may be half done, and a thread that is not here may hold the lock."""
         self._lock, self._progress = threading.Lock(), AsyncSignal()
         self._is_forked = self.is_closed = True
@@ -245,9 +245,7 @@ class AsyncMirror:
         target = query(
             "/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat, "heartbeat")
         )
-        watch: AsyncWatch[Any] = AsyncWatch(
-            self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None
-        )
+        watch = AsyncFollower(self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None)
         self._watch = watch
         await watch.connect(self._core.settings.timeout)
         entries: list[AnyEntry] = []

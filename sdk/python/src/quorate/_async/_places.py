@@ -35,9 +35,9 @@ class AsyncPlaces:
         self._taken: set[str] = set()
         # Places that are being given up in the background, and how often.
         self._leaving: dict[str, int] = {}
-        tell_in_child(self)
+        tell_in_child(self, AsyncPlaces._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: a thread that is not here may hold the lock. The session is lost here."""
         self._lock = threading.Lock()
 

@@ -29,9 +29,9 @@ class AsyncRenewed:
         self.lease = lease
         # Told after each change of the lease.
         self.changed = AsyncSignal()
-        tell_in_child(self)
+        tell_in_child(self, AsyncRenewed._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody renews it here, and what hangs on it is held by the parent."""
         self.lease.on_over("forked", now())
         self.changed = AsyncSignal()
@@ -46,9 +46,9 @@ class AsyncRenewals:
         self._members: list[weakref.ref[AsyncRenewed]] = []
         self._task: AsyncTask | None = None
         self._news = AsyncSignal()
-        tell_in_child(self)
+        tell_in_child(self, AsyncRenewals._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: the work in the background is the parent's, and so are the sessions."""
         self._lock = threading.Lock()
         self._members.clear()

@@ -124,7 +124,7 @@ class AsyncLine:
         self._credentials = credentials
         self._idle: deque[AsyncWire] = deque()
         self._lock = threading.Lock()
-        tell_in_child(self)
+        tell_in_child(self, AsyncLine._forked)
 
     @property
     def address(self) -> str:
@@ -171,7 +171,7 @@ class AsyncLine:
             if not is_open:
                 wire.connection.close()
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: what is kept is the parent's."""
         self._lock = threading.Lock()
         self._idle.clear()

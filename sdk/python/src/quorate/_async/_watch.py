@@ -88,8 +88,8 @@ def stream_end(data: str) -> QuorateError | None:
     return rejected(problem)
 
 
-class AsyncWatch(Generic[E]):
-    """A watch that goes on by itself, at another node where it has to. Iterate over it, or ask for the `next` event."""
+class AsyncFollower:
+    """What a watch and a mirror are made of: goes on by itself, at another node where it has to."""
 
     def __init__(
         self,
@@ -119,31 +119,28 @@ class AsyncWatch(Generic[E]):
 
     @property
     def revision(self) -> int | None:
-        """The revision up to which everything was handed out, or will be next.
-
-        A new watch `from_revision` the one after it goes on where this one is; `None` before all initial entries came.
-        """
+        """The revision up to which everything was handed out, or will be next; `None` before all initial entries came."""
         return self._position
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` has something at hand: the rest of a revision is, once its first event was handed out."""
+        """Whether something is at hand: the rest of a revision is, once its first event was handed out."""
         return bool(self._ready)
 
-    async def next(self) -> E:
-        """The next event. Breaks are gone over, so this fails only where it makes no sense to go on.
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
 
-        Raises:
-            CompactedError: What follows is lost to this watch; a new one with `initial` is the way out.
-            UnavailableError: `patience` is at its end.
-        """
+    async def next(self) -> wire.WatchEvent | Synced | Restarted:
+        """The next event."""
         while True:
             event = await self.step()
             if event is not None:
-                return event  # pyright: ignore[reportReturnType] - other kinds occur only with `initial`
+                return event
 
     async def step(self) -> wire.WatchEvent | Synced | Restarted | None:
-        """The next event; `None` where something else happened. For the parts of the client."""
+        """The next event; `None` where something else happened."""
         if self._ready:
             return self._ready.popleft()
         if self._events is None:
@@ -161,7 +158,7 @@ class AsyncWatch(Generic[E]):
         return self._ready.popleft() if self._ready else None
 
     async def connect(self, patience: float | None) -> None:
-        """Opens a stream that goes on from where the watch is. For the parts of the client."""
+        """Opens a stream that goes on from where this is."""
         call = get(self._target, preference="any")
         if self._position is not None and self._is_synced:
             # The first stream begins as its URL says.
@@ -185,20 +182,6 @@ class AsyncWatch(Generic[E]):
         events, self._events = self._events, None
         if events is not None:
             events.close()
-
-    async def __aenter__(self) -> AsyncWatch[E]:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        self.close()
-
-    def __aiter__(self) -> AsyncIterator[E]:
-        return self
-
-    async def __anext__(self) -> E:
-        if self._is_closed:
-            raise StopAsyncIteration
-        return await self.next()
 
     def _leave(self, events: AsyncEvents) -> None:
         """Leaves a stream that is of no more use. What did not come whole comes again."""
@@ -243,6 +226,53 @@ class AsyncWatch(Generic[E]):
 
     def _bad(self, events: AsyncEvents, message: Message, error: Exception) -> ProtocolError:
         return self._core.strange(events.node, f"the event `{message.name}` is not what it should be: {error}")
+
+
+class AsyncWatch(Generic[E]):
+    """A watch that goes on by itself, at another node where it has to. Iterate over it, or ask for the `next` event."""
+
+    def __init__(self, follower: AsyncFollower) -> None:
+        self._follower = follower
+
+    @property
+    def revision(self) -> int | None:
+        """The revision up to which everything was handed out, or will be next.
+
+        A new watch `from_revision` the one after it goes on where this one is; `None` before all initial entries came.
+        """
+        return self._follower.revision
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` has something at hand: the rest of a revision is, once its first event was handed out."""
+        return self._follower.has_more
+
+    async def next(self) -> E:
+        """The next event. Breaks are gone over, so this fails only where it makes no sense to go on.
+
+        Raises:
+            CompactedError: What follows is lost to this watch; a new one with `initial` is the way out.
+            UnavailableError: `patience` is at its end.
+        """
+        return await self._follower.next()  # pyright: ignore[reportReturnType] - other kinds occur only with `initial`
+
+    def close(self) -> None:
+        """Ends it. A `next` that is under way fails."""
+        self._follower.close()
+
+    async def __aenter__(self) -> AsyncWatch[E]:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> AsyncIterator[E]:
+        return self
+
+    async def __anext__(self) -> E:
+        if self._follower.is_closed:
+            raise StopAsyncIteration
+        return await self.next()
 
 
 class AsyncWatches(AsyncBase):
@@ -356,7 +386,7 @@ class AsyncWatches(AsyncBase):
         core = self._core
 
         async def begin() -> AsyncWatch[Any]:
-            watch: AsyncWatch[Any] = AsyncWatch(
+            follower = AsyncFollower(
                 core,
                 target,
                 is_initial=initial,
@@ -364,7 +394,7 @@ class AsyncWatches(AsyncBase):
                 heartbeat=seconds(heartbeat, "heartbeat"),
                 patience=None if patience is None else seconds(patience, "patience"),
             )
-            await watch.connect(core.settings.timeout)
-            return watch
+            await follower.connect(core.settings.timeout)
+            return AsyncWatch(follower)
 
         return opening(begin)

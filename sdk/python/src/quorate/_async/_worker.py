@@ -48,9 +48,9 @@ class AsyncHold:
         self._on_trouble = on_trouble
         self._is_settled = False
         self._is_over = False
-        tell_in_child(self)
+        tell_in_child(self, AsyncHold._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody extends it here, and it is the parent that completes the task."""
         self._is_over, self.changed = True, AsyncSignal()
 
@@ -176,9 +176,9 @@ class AsyncWorker:
         # What interrupts the program, and was raised in a handler.
         self._interrupt: KeyboardInterrupt | None = None
         self.report = WorkerReport()
-        tell_in_child(self)
+        tell_in_child(self, AsyncWorker._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nothing of what runs is here."""
         self._lock = threading.Lock()
         self._running, self._changed = set(), AsyncSignal()

@@ -139,9 +139,9 @@ class Core:
         # A token is never sent in clear to an address that was not given.
         if settings.discover_members and not (self.credentials.has_token and is_clear(self.given, settings.sources.has_ca)):
             self.endpoints.discover(now())
-        tell_in_child(self)
+        tell_in_child(self, Core._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: a thread that is not here may hold the lock, or have been about to add a member."""
         self.lock = threading.Lock()
         count = min(len(self.lines), len(self.endpoints.nodes))

@@ -38,7 +38,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._is_closed = False
-        tell_in_child(self)
+        tell_in_child(self, Connection._forked)
 
     @classmethod
     def open(cls, host: str, port: int, tls: ssl.SSLContext | None, timeout: float) -> Connection:
@@ -116,7 +116,7 @@ class Connection:
             pass
         self._socket.close()
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: it is the parent's, and stays open there. A shutdown, or a farewell of TLS, would end it for both."""
         self._is_closed = True
         self._socket.close()

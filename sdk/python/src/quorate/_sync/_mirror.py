@@ -23,7 +23,7 @@ from quorate._requests import Part, Seconds, get, milliseconds, part_query, quer
 from quorate._sync._base import Base
 from quorate._sync._core import Core
 from quorate._sync._io import Signal, now, opening, spawn
-from quorate._sync._watch import Watch
+from quorate._sync._watch import Follower
 from quorate._values import MirrorChange, Restarted, Resynced, Synced
 from quorate.errors import BehindError, InvalidRequestError, QuorateError
 
@@ -123,13 +123,13 @@ class Mirror:
         self._heard = now()
         self._trouble: QuorateError | None = None
         self._listeners: weakref.WeakSet[News] = weakref.WeakSet()
-        self._watch: Watch[Any] | None = None
+        self._watch: Follower | None = None
         self.prefix = name_text(prefix)
         self.is_closed = False
         self._is_forked = False
-        tell_in_child(self)
+        tell_in_child(self, Mirror._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody follows here, a change may be half done, and a thread that is not here may hold the lock."""
         self._lock, self._progress = threading.Lock(), Signal()
         self._is_forked = self.is_closed = True
@@ -246,7 +246,7 @@ class Mirror:
         target = query(
             "/v1/watch", prefix=self.prefix, **part_query(self._part), initial=True, heartbeat_ms=milliseconds(self._heartbeat, "heartbeat")
         )
-        watch: Watch[Any] = Watch(self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None)
+        watch = Follower(self._core, target, is_initial=True, from_revision=None, heartbeat=self._heartbeat, patience=None)
         self._watch = watch
         watch.connect(self._core.settings.timeout)
         entries: list[AnyEntry] = []

@@ -30,9 +30,9 @@ class Renewed:
         self.lease = lease
         # Told after each change of the lease.
         self.changed = Signal()
-        tell_in_child(self)
+        tell_in_child(self, Renewed._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody renews it here, and what hangs on it is held by the parent."""
         self.lease.on_over("forked", now())
         self.changed = Signal()
@@ -47,9 +47,9 @@ class Renewals:
         self._members: list[weakref.ref[Renewed]] = []
         self._task: Task | None = None
         self._news = Signal()
-        tell_in_child(self)
+        tell_in_child(self, Renewals._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: the work in the background is the parent's, and so are the sessions."""
         self._lock = threading.Lock()
         self._members.clear()

@@ -125,7 +125,7 @@ class Line:
         self._credentials = credentials
         self._idle: deque[Wire] = deque()
         self._lock = threading.Lock()
-        tell_in_child(self)
+        tell_in_child(self, Line._forked)
 
     @property
     def address(self) -> str:
@@ -172,7 +172,7 @@ class Line:
             if not is_open:
                 wire.connection.close()
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: what is kept is the parent's."""
         self._lock = threading.Lock()
         self._idle.clear()

@@ -89,8 +89,8 @@ def stream_end(data: str) -> QuorateError | None:
     return rejected(problem)
 
 
-class Watch(Generic[E]):
-    """A watch that goes on by itself, at another node where it has to. Iterate over it, or ask for the `next` event."""
+class Follower:
+    """What a watch and a mirror are made of: goes on by itself, at another node where it has to."""
 
     def __init__(
         self,
@@ -120,31 +120,28 @@ class Watch(Generic[E]):
 
     @property
     def revision(self) -> int | None:
-        """The revision up to which everything was handed out, or will be next.
-
-        A new watch `from_revision` the one after it goes on where this one is; `None` before all initial entries came.
-        """
+        """The revision up to which everything was handed out, or will be next; `None` before all initial entries came."""
         return self._position
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` has something at hand: the rest of a revision is, once its first event was handed out."""
+        """Whether something is at hand: the rest of a revision is, once its first event was handed out."""
         return bool(self._ready)
 
-    def next(self) -> E:
-        """The next event. Breaks are gone over, so this fails only where it makes no sense to go on.
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._is_closed
 
-        Raises:
-            CompactedError: What follows is lost to this watch; a new one with `initial` is the way out.
-            UnavailableError: `patience` is at its end.
-        """
+    def next(self) -> wire.WatchEvent | Synced | Restarted:
+        """The next event."""
         while True:
             event = self.step()
             if event is not None:
-                return event  # pyright: ignore[reportReturnType] - other kinds occur only with `initial`
+                return event
 
     def step(self) -> wire.WatchEvent | Synced | Restarted | None:
-        """The next event; `None` where something else happened. For the parts of the client."""
+        """The next event; `None` where something else happened."""
         if self._ready:
             return self._ready.popleft()
         if self._events is None:
@@ -162,7 +159,7 @@ class Watch(Generic[E]):
         return self._ready.popleft() if self._ready else None
 
     def connect(self, patience: float | None) -> None:
-        """Opens a stream that goes on from where the watch is. For the parts of the client."""
+        """Opens a stream that goes on from where this is."""
         call = get(self._target, preference="any")
         if self._position is not None and self._is_synced:
             # The first stream begins as its URL says.
@@ -186,20 +183,6 @@ class Watch(Generic[E]):
         events, self._events = self._events, None
         if events is not None:
             events.close()
-
-    def __enter__(self) -> Watch[E]:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[E]:
-        return self
-
-    def __next__(self) -> E:
-        if self._is_closed:
-            raise StopIteration
-        return self.next()
 
     def _leave(self, events: Events) -> None:
         """Leaves a stream that is of no more use. What did not come whole comes again."""
@@ -244,6 +227,53 @@ class Watch(Generic[E]):
 
     def _bad(self, events: Events, message: Message, error: Exception) -> ProtocolError:
         return self._core.strange(events.node, f"the event `{message.name}` is not what it should be: {error}")
+
+
+class Watch(Generic[E]):
+    """A watch that goes on by itself, at another node where it has to. Iterate over it, or ask for the `next` event."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    @property
+    def revision(self) -> int | None:
+        """The revision up to which everything was handed out, or will be next.
+
+        A new watch `from_revision` the one after it goes on where this one is; `None` before all initial entries came.
+        """
+        return self._follower.revision
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` has something at hand: the rest of a revision is, once its first event was handed out."""
+        return self._follower.has_more
+
+    def next(self) -> E:
+        """The next event. Breaks are gone over, so this fails only where it makes no sense to go on.
+
+        Raises:
+            CompactedError: What follows is lost to this watch; a new one with `initial` is the way out.
+            UnavailableError: `patience` is at its end.
+        """
+        return self._follower.next()  # pyright: ignore[reportReturnType] - other kinds occur only with `initial`
+
+    def close(self) -> None:
+        """Ends it. A `next` that is under way fails."""
+        self._follower.close()
+
+    def __enter__(self) -> Watch[E]:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[E]:
+        return self
+
+    def __next__(self) -> E:
+        if self._follower.is_closed:
+            raise StopIteration
+        return self.next()
 
 
 class Watches(Base):
@@ -357,7 +387,7 @@ class Watches(Base):
         core = self._core
 
         def begin() -> Watch[Any]:
-            watch: Watch[Any] = Watch(
+            follower = Follower(
                 core,
                 target,
                 is_initial=initial,
@@ -365,7 +395,7 @@ class Watches(Base):
                 heartbeat=seconds(heartbeat, "heartbeat"),
                 patience=None if patience is None else seconds(patience, "patience"),
             )
-            watch.connect(core.settings.timeout)
-            return watch
+            follower.connect(core.settings.timeout)
+            return Watch(follower)
 
         return opening(begin)

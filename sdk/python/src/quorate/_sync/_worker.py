@@ -49,9 +49,9 @@ class Hold:
         self._on_trouble = on_trouble
         self._is_settled = False
         self._is_over = False
-        tell_in_child(self)
+        tell_in_child(self, Hold._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nobody extends it here, and it is the parent that completes the task."""
         self._is_over, self.changed = True, Signal()
 
@@ -177,9 +177,9 @@ class Worker:
         # What interrupts the program, and was raised in a handler.
         self._interrupt: KeyboardInterrupt | None = None
         self.report = WorkerReport()
-        tell_in_child(self)
+        tell_in_child(self, Worker._forked)
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In a forked child: nothing of what runs is here."""
         self._lock = threading.Lock()
         self._running, self._changed = set(), Signal()
