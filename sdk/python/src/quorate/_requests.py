@@ -11,6 +11,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
+from numbers import Real
 from typing import Any, Literal, cast
 from urllib.parse import quote
 
@@ -44,7 +45,7 @@ def seconds(time: Seconds, what: str) -> float:
     """
     span = time.total_seconds() if isinstance(time, timedelta) else time
     # Arguments may be anything: not everybody checks types.
-    if isinstance(span, bool) or not isinstance(cast("Any", span), int | float):
+    if isinstance(span, bool) or not isinstance(cast("Any", span), Real):
         raise InvalidRequestError(f"{what}: {time!r} is no time; expected seconds as a number, or a timedelta")
     if not 0 <= span < math.inf:
         raise InvalidRequestError(f"{what}: {time} is no time; expected a number of seconds, at least 0")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, IntEnum
+from fractions import Fraction
 from typing import Any
 
 import pydantic
@@ -34,6 +35,7 @@ client = Client("127.0.0.1:1", discover_members=False, timeout=0.01)
         (1.5, 1500),
         (timedelta(seconds=1.5), 1500),
         (timedelta(microseconds=1), 1),
+        (Fraction(1, 3), 334),
         (0.0001, 1),
         (1e-12, 1),
         (1.0001, 1001),

@@ -165,6 +165,47 @@ async def test_a_handler_that_does_not_end_is_left_with_its_claim() -> None:
     assert verbs(cluster) == []
 
 
+async def test_a_task_that_is_claimed_as_the_worker_stops_is_given_back_unbegun() -> None:
+    stops: list[AsyncWorker] = []
+
+    def special(asked: Asked) -> Reply | None:
+        if not asked.target.endswith("/claim"):
+            return None
+        cluster.due = ["late"]
+        if asked.json.get("wait_ms"):
+            # The answer comes too late; the same claim without a wait has the task.
+            stops[0].stop()
+            return Reply(hang=5)
+        return None
+
+    async def handle(run: AsyncTaskRun) -> None:
+        raise AssertionError("it is not begun")
+
+    cluster = Coordination(special)
+    with Scripted(cluster) as server:
+        async with client_of(server) as client:
+            stops.append(client.tasks("q").worker(handle, stop_within=0))
+            report = await asyncio.wait_for(stops[0].run(), 5)
+    assert (report.released, report.failed) == (1, 0)
+    assert verbs(cluster) == [("fail", "late", True)]
+
+
+@pytest.mark.usefixtures("loops_that_end")
+def test_what_cannot_be_given_up_any_more_stands_in_nobody_s_way() -> None:
+    with Scripted(Coordination()) as server:
+        client = client_of(server)
+
+        async def get() -> tuple[AsyncSession, AsyncLock]:
+            session = await client.session()
+            return session, await session.lock("l")
+
+        session, lock = asyncio.run(get())
+        # There is no loop in which it could be tried.
+        lock._hand_over()
+        assert asyncio.run(asyncio.wait_for(hold(session), 5)).token == 5
+        client.close()
+
+
 @pytest.mark.usefixtures("loops_that_end")
 def test_a_client_goes_on_in_another_event_loop() -> None:
     with Scripted([WRITTEN]) as server:

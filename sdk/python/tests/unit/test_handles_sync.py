@@ -248,6 +248,25 @@ def test_nodes_that_do_not_say_their_cluster_are_believed() -> None:
         assert (len(one.asked), len(other.asked)) == (2, 2)
 
 
+def test_who_is_of_another_cluster_is_no_node_of_ours() -> None:
+    numbers = ("applied_index", "cluster_clock_ms", "committed_index", "last_log_index", "node_id", "purged_index", "snapshot_index")
+    status = {**dict.fromkeys(numbers, 1), "digest": "", "incarnation": "", "ready": True, "role": "leader", "version": ""}
+    status |= {"oldest_revision": "1", "revision": "1", "term": "1", "leader_id": 1, "members": []}
+    ours = Reply(200, {**status, "cluster_id": "ours"})
+    # It knows of more than ours, as one that was found anew may.
+    theirs = Reply(200, {**status, "cluster_id": "theirs", "node_id": 2, "applied_index": 9})
+    with Scripted([ours]) as one, Scripted([theirs]) as other:
+        with client_of(one, other) as client:
+            client._core._introduce_all()
+            assert client._core.cluster == "ours"
+            assert [node.id for node in client._core.endpoints.nodes] == [1, None]
+    with Scripted([of("theirs", status)]) as other:
+        with client_of(other) as client:
+            client._core.cluster = "ours"
+            (seen,) = client.status_of_all()
+            assert "the cluster theirs, not of ours" in str(seen.error)
+
+
 # --- the time of a request id ----------------------------------------------------------------------------------------------------
 
 

@@ -123,7 +123,11 @@ class Places:
             return
         with self._lock:
             self._leaving[place] = self._leaving.get(place, 0) + 1
-        spawn(self._take_back, place, asked, give_up)
+        try:
+            spawn(self._take_back, place, asked, give_up)
+        except RuntimeError:
+            # The event loop, or the interpreter, is at its end: the session ends by its time.
+            self._on_left(place)
 
     def _take_back(self, place: str, asked: Call | None, give_up: Callable[[], Call]) -> None:
         try:
@@ -132,11 +136,14 @@ class Places:
                 self._decide(lambda: asked, lambda: asked.patience.left() > 0)
             self._decide(give_up, lambda: True)
         finally:
-            with self._lock:
-                self._leaving[place] -= 1
-                if self._leaving[place] == 0:
-                    del self._leaving[place]
-            self.renewed.changed.notify()
+            self._on_left(place)
+
+    def _on_left(self, place: str) -> None:
+        with self._lock:
+            self._leaving[place] -= 1
+            if self._leaving[place] == 0:
+                del self._leaving[place]
+        self.renewed.changed.notify()
 
     def _decide(self, call: Callable[[], Call], goes_on: Callable[[], bool]) -> None:
         """Sends it until a node decides it. Nobody is there to hear how, and the end of the session does the same."""
