@@ -19,7 +19,7 @@ def test_a_client_goes_on_in_a_parent_and_two_children(quorate_node: TestCluster
     program = f"""
 client = quorate.Client(ADDRESS)
 client.insert("{p}/taken", "parent")
-session = client.session(ttl=5)
+session = client.session(ttl=30)
 lock = session.lock("{p}")
 
 def work(name):

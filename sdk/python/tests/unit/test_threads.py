@@ -77,11 +77,11 @@ def test_a_stopped_worker_gives_a_task_back_once_its_handler_has_ended() -> None
     def handle(run: TaskRun) -> None:
         worker.stop()
         assert run.wait_lost(10)
-        time.sleep(0.6)
+        time.sleep(1.2)
         ended.append(verbs(cluster))
 
     with Scripted(cluster) as server, client_of(server) as client:
-        worker = client.tasks("q").worker(handle, lease=1, stop_within=0.6)
+        worker = client.tasks("q").worker(handle, lease=2, stop_within=1.2)
         report = worker.run()
     assert ended == [[]]
     assert verbs(cluster) == [("fail", "slow", True)]

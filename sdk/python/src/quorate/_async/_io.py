@@ -137,7 +137,9 @@ class AsyncConnection(asyncio.Protocol):
         """
         transport, self._transport = self._transport, None
         self._ended, self._error = True, ConnectionAbortedError("closed")
-        file = -1 if transport is None else transport.get_extra_info("socket").fileno()
+        opened = None if transport is None else transport.get_extra_info("socket")
+        # One that is closed has no number.
+        file = -1 if opened is None else opened.fileno()
         if file >= 0:
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, file, inheritable=False)

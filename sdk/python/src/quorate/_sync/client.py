@@ -35,7 +35,7 @@ class Client(Entries, Documents, Streams, Watches, Mirrors, Sessions, Queues, Ta
     Args:
         endpoints: The nodes: `host:port`, separated by commas or as a list; one is enough, all of them are better. `https://` may stand
             before each, or `http://`; without either it is TLS where a CA is named, else plain. `unix:/path` is the Unix socket of a
-            node on this machine, beside others or alone. Without any: the local cluster.
+            node on this machine, beside others or alone. `None`: the local cluster; an empty text or list is refused.
         timeout: Deadline of each call in seconds, retries included. A write is tried for 5 minutes at most, whatever this says: nodes
             remember its request id for 15.
         attempt_timeout: How long one node may take before another is asked, within the deadline.
@@ -94,7 +94,7 @@ class Client(Entries, Documents, Streams, Watches, Mirrors, Sessions, Queues, Ta
 
     @classmethod
     def from_env(cls) -> Client:
-        """A client of the nodes in `QUORATE_ENDPOINTS`, else of the local cluster.
+        """A client of the nodes in `QUORATE_ENDPOINTS`; of the local cluster where that is not set, not where it is empty.
 
         Over TLS where `QUORATE_CA` names a CA, with the certificate in `QUORATE_CERT` and its key in `QUORATE_KEY`, and the token of
         `QUORATE_TOKEN` or in the file `QUORATE_TOKEN_FILE`, where they are there.
