@@ -222,11 +222,17 @@ class TaskFailure(Exception):  # noqa: N818 - it is not an error of this library
         retry_in: Try again after this pause, instead of that of the task.
         dead: Do not try again: it would fail again.
         give_back: Give the task back as if it had not been claimed.
+
+    Raises:
+        InvalidRequestError: `retry_in` is no time.
     """
 
     def __init__(self, reason: str = "", *, retry_in: Seconds | None = None, dead: bool = False, give_back: bool = False) -> None:
         super().__init__(reason)
-        self.reason = reason
+        # Here it still fails the task, with a reason that says so; when it is sent it would be too late.
+        span(retry_in, "retry_in")
+        # A name of a file in it may have half characters, which are no text.
+        self.reason = str(reason).encode("utf-8", "backslashreplace").decode()
         self.retry_in = retry_in
         self.dead = dead
         self.give_back = give_back

@@ -14,7 +14,7 @@ from typing import Any
 import pydantic
 import pytest
 
-from quorate import Backoff, Client, InvalidRequestError, Op, TaskSpec, Txn, all_of, any_of, check, not_
+from quorate import Backoff, Client, InvalidRequestError, Op, TaskFailure, TaskSpec, Txn, all_of, any_of, check, not_
 from quorate import field as document_field
 from quorate._convert import load, to_json
 from quorate._requests import milliseconds
@@ -58,6 +58,7 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("ttl", lambda time: client.patch("k", {}, ttl=time)),
     ("ttl", lambda time: client.touch("k", time)),
     ("ttl", lambda time: client.get_and_touch("k", time)),
+    ("ttl", lambda time: client.update("k", lambda value: value, ttl=time)),
     ("ttl", lambda time: client.update_where("k", [], {}, ttl=time)),
     ("ttl", lambda time: Op.put("k", 1, ttl=time)),
     ("ttl", lambda time: client.session(ttl=time)),
@@ -79,6 +80,7 @@ CALLS: list[tuple[str, Callable[[Any], Any]]] = [
     ("wait", lambda time: client.tasks("q").claim(wait=time)),
     ("lease", lambda time: client.tasks("q").extend("t", 1, time)),
     ("retry_in", lambda time: client.tasks("q").fail("t", 1, retry_in=time)),
+    ("retry_in", lambda time: TaskFailure("no", retry_in=time)),
     ("lease", lambda time: client.tasks("q").worker(lambda run: None, lease=time)),
     ("stop_within", lambda time: client.tasks("q").worker(lambda run: None, stop_within=time)),
     ("wait", lambda time: client.latch("l").wait(time)),
@@ -108,6 +110,7 @@ def test_a_time_that_is_none_is_refused_by_name(what: str, call: Callable[[Any],
         (lambda: Op.put("k", 1, ttl=0), "leave it out for no expiry"),
         (lambda: Op.insert("k", 1, ttl=0), "leave it out for no expiry"),
         (lambda: Op.patch("k", {}, ttl=0), "touch it with 0 for no expiry"),
+        (lambda: client.update("k", lambda value: value, ttl=0), "touch it with 0 for no expiry"),
         (lambda: client.update_where("k", [], {}, ttl=0), "touch it with 0 for no expiry"),
     ],
 )

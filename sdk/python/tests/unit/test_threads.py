@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 
-from quorate import Client, RetryPolicy, TaskRun, Worker
+from quorate import Client, RetryPolicy, TaskFailure, TaskRun, Worker
 from quorate._sync._io import Signal
 from tests.unit.scripted import Asked, Coordination, Reply, Scripted
 
@@ -39,20 +39,28 @@ class Abandoned(BaseException):
 
 def test_a_handler_that_ends_as_a_program_does_fails_its_task_only() -> None:
     cluster = Coordination()
-    cluster.due = ["exits", "abandons", "good"]
+    cluster.due = ["exits", "abandons", "misnames", "mistimes", "good"]
 
     def handle(run: TaskRun) -> None:
         if run.id == "exits":
             raise SystemExit(2)
         if run.id == "abandons":
             raise Abandoned("it")
+        if run.id == "misnames":
+            raise FileNotFoundError("no file a\udcff")
+        if run.id == "mistimes":
+            raise TaskFailure("later", retry_in=-1)
         worker.stop()
 
     with Scripted(cluster) as server, client_of(server) as client:
         worker = client.tasks("q").worker(handle, lease=2)
         report = worker.run()
-    assert (report.completed, report.failed, report.lost, report.released) == (1, 2, 0, 0)
-    assert verbs(cluster) == [("fail", "exits", False), ("fail", "abandons", False), ("complete", "good", False)]
+    assert (report.completed, report.failed, report.lost, report.released) == (1, 4, 0, 0)
+    failed = ["exits", "abandons", "misnames", "mistimes"]
+    assert verbs(cluster) == [*(("fail", task, False) for task in failed), ("complete", "good", False)]
+    errors = [body["error"] for verb, body in cluster.done if verb == "fail"]
+    assert errors[:3] == ["SystemExit: 2", "Abandoned: it", r"FileNotFoundError: no file a\udcff"]
+    assert errors[3].startswith("InvalidRequestError: retry_in: -1 is no time")
 
 
 def test_an_interrupt_in_a_handler_gives_its_task_back_and_ends_the_worker() -> None:

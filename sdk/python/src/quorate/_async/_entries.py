@@ -438,6 +438,7 @@ class AsyncEntries(AsyncBase):
             ContendedError: All tries were lost.
             LockedError: Somebody else has the entry locked.
         """
+        time_to_live(ttl, KEEP_ELSE)
         terms = UpdateTerms(key, ttl, session, guard)
         current = await self.get(key, model=model, timeout=timeout)
         done = 1

@@ -437,6 +437,7 @@ class Entries(Base):
             ContendedError: All tries were lost.
             LockedError: Somebody else has the entry locked.
         """
+        time_to_live(ttl, KEEP_ELSE)
         terms = UpdateTerms(key, ttl, session, guard)
         current = self.get(key, model=model, timeout=timeout)
         done = 1
