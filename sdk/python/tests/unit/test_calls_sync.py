@@ -192,7 +192,7 @@ def test_an_update_tries_again_on_what_a_refusal_shows() -> None:
             updated = client.update("k", lambda value: {"n": value["n"] + 1})
         bodies = [request.json for request in server.asked[1:]]
     assert (updated.value, updated.tries) == ({"n": 6}, 2)
-    assert [(body["cas"], body["value"], body["ttl_ms"]) for body in bodies] == [("7", {"n": 2}, 0), ("9", {"n": 6}, 0)]
+    assert [(body["cas"], body["value"], body["ttl"]) for body in bodies] == [("7", {"n": 2}, "keep"), ("9", {"n": 6}, "keep")]
 
 
 def test_an_update_that_loses_every_time_or_finds_a_lock_says_so() -> None:

@@ -551,10 +551,9 @@ class UpdateTerms:
         if current.cas is None:
             detail = f"`{shown(self.key)}` is locked by somebody else"
             raise LockedError(problem_here("locked", 423, detail, current))
-        # Without a time of its own it would get that of its collection.
-        left = 0 if current.ttl_ms is None else max(current.ttl_ms, 1)
         fields = op_fields(cas=current.cas, session=session_id(self.session) or current.session, guard=self.guard)
-        fields["ttl_ms"] = left if self.ttl is None else time_to_live(self.ttl, KEEP_ELSE)
+        # The time that was left when it was read would be given anew by each update, and the entry would never expire.
+        fields.update({"ttl": "keep"} if self.ttl is None else {"ttl_ms": time_to_live(self.ttl, KEEP_ELSE)})
         return Op({**Op.replace(self.key, value).body, **fields})
 
 
