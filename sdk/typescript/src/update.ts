@@ -74,10 +74,10 @@ function writeOf<T>(
   if (current.cas === null) {
     throw locked(current);
   }
-  // Without a time of its own it would get that of its collection.
-  const left = current.ttlMs === undefined ? 0 : Math.max(1, current.ttlMs);
-  const kept = { cas: current.cas, ttlMs: ttlMs ?? left, session: session ?? current.session, guard };
-  return write<WriteResult<T>>(caller, op.put(key, value, kept), options);
+  const kept = op.put(key, value, { cas: current.cas, ttlMs, session: session ?? current.session, guard });
+  // The time that was left when it was read would be given anew by each update, and the entry would never expire.
+  const lives = ttlMs === undefined ? { ttl: "keep" as const } : {};
+  return write<WriteResult<T>>(caller, { ...kept, ...lives }, options);
 }
 
 function locked(current: Entry): QuorateError {
