@@ -69,6 +69,28 @@ impl Nodes {
         nodes[place % nodes.len()]
     }
 
+    /// Sends a request over the connection that is open, or a new one. The answer, and the connection where it can be used again; `None`
+    /// where no answer came within this time.
+    pub async fn exchange(
+        &self,
+        address: SocketAddr,
+        open: Option<Connection>,
+        request: &Request,
+        within: Duration,
+    ) -> Option<(Answer, Option<Connection>)> {
+        let exchange = async {
+            let mut connection = match open {
+                Some(open) => open,
+                None => self.connect(address).await?,
+            };
+            let answer = connection.exchange(request).await?;
+            io::Result::Ok((answer, connection))
+        };
+        let (answer, connection) = tokio::time::timeout(within, exchange).await.ok()?.ok()?;
+        let is_kept = answer.header("connection") != Some("close");
+        Some((answer, is_kept.then_some(connection)))
+    }
+
     /// Connects to the one that is reached there.
     pub fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<Connection>> {
         (self.dial)(address)

@@ -251,27 +251,12 @@ impl ApiClient {
     async fn send(&mut self, request: &Request) -> Option<Answer> {
         let (node, address) = self.nodes.at(self.next);
         let open = self.connections.remove(&node);
-        let nodes = self.nodes.clone();
-        let exchange = async {
-            let mut connection = match open {
-                Some(open) => open,
-                None => nodes.connect(address).await?,
-            };
-            let answer = connection.exchange(request).await?;
-            std::io::Result::Ok((connection, answer))
+        let Some((answer, kept)) = self.nodes.exchange(address, open, request, ANSWER_MAX).await else {
+            self.next += 1;
+            return None;
         };
-        match tokio::time::timeout(ANSWER_MAX, exchange).await {
-            Ok(Ok((connection, answer))) => {
-                if answer.header("connection") != Some("close") {
-                    self.connections.insert(node, connection);
-                }
-                Some(answer)
-            }
-            _ => {
-                self.next += 1;
-                None
-            }
-        }
+        self.connections.extend(kept.map(|connection| (node, connection)));
+        Some(answer)
     }
 
     /// Begins a stream and listens for a while; its status.

@@ -1,8 +1,8 @@
-//! Clients that write much: what a batch comes to depends on nothing but the state before it, whatever was applied together.
+//! Clients with large values, quotas and ranges: a batch has the same result whatever is applied together with it.
 //!
-//! Owns what they ask (values up to the largest, quotas that are set, counted and dropped, ranges beyond what a transaction may change, changes
-//! of more entries than one batch takes) and what of that they met. What they do is in no history, and their names are nobody else's. That
-//! nodes agree, and contained no fault, is seen to by whoever runs the cluster.
+//! Owns their requests (values up to the largest, quotas that are set, counted and dropped, ranges and changes beyond every bound) and the list
+//! of results that a run has to show. No history records them, and no other client uses their keys. The owner of the cluster checks that nodes
+//! agree and contained no fault.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ const LITTLE: u64 = 15_000_000;
 /// Prefixes with a quota now and then.
 const PREFIXES: [&str; 4] = ["b%2F", "c%2F", "w%2F", "q%2F"];
 
-/// What a client of these has to meet, or its run shows too little.
+/// Results that each run has to show.
 pub const TO_BE_MET: [&str; 3] = [TOO_LARGE, GOES_ON, QUOTA_SET];
 
 const TOO_LARGE: &str = "a range or a transaction was too large";
@@ -62,7 +62,7 @@ pub struct LargeClients {
 #[derive(Debug, Default)]
 struct Shared {
     met: BTreeMap<&'static str, u64>,
-    /// By status, and how it begins.
+    /// Refusals by status and first characters.
     refused: BTreeMap<String, u64>,
     wrong: Vec<String>,
     is_over: bool,
@@ -73,7 +73,7 @@ impl LargeClients {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends so many of them to work. Together they first write what there is to begin with.
+    /// Starts so many of them. Together they write the first entries.
     pub fn start(&self, count: usize, nodes: &Nodes, dice: &mut StdRng) -> JoinSet<()> {
         let mut first = vec![Vec::new(); count];
         if count > 0 {
@@ -92,7 +92,7 @@ impl LargeClients {
         self.lock().is_over = true;
     }
 
-    /// What must not be, and what was not met, in words.
+    /// Wrong answers and missing results, for people.
     pub fn wrong(&self) -> Vec<String> {
         let shared = self.lock();
         let missing = TO_BE_MET.iter().filter(|name| !shared.met.contains_key(*name));
@@ -161,29 +161,17 @@ impl LargeClient {
 
     /// Sends over the connection that is open; to the next node where that did not answer in time.
     async fn send(&mut self, request: &Request) -> Option<Answer> {
-        let (open, nodes, (_, address)) = (self.connection.take(), self.nodes.clone(), self.nodes.at(self.next));
-        let exchange = async {
-            let mut connection = match open {
-                Some(open) => open,
-                None => nodes.connect(address).await?,
-            };
-            let answer = connection.exchange(request).await?;
-            std::io::Result::Ok((connection, answer))
+        let (open, (_, address)) = (self.connection.take(), self.nodes.at(self.next));
+        let Some((answer, kept)) = self.nodes.exchange(address, open, request, ANSWER_MAX).await else {
+            self.next += 1;
+            return None;
         };
-        match tokio::time::timeout(ANSWER_MAX, exchange).await {
-            Ok(Ok((connection, answer))) => {
-                self.connection = (answer.header("connection") != Some("close")).then_some(connection);
-                Some(answer)
-            }
-            _ => {
-                self.next += 1;
-                None
-            }
-        }
+        self.connection = kept;
+        Some(answer)
     }
 }
 
-/// What an answer shows, for those that have to be met and what else was refused.
+/// The result that an answer shows.
 pub fn met(answer: &Answer) -> Option<&'static str> {
     let said = answer.text();
     let is_of_many = said.contains("\"matched\"");
@@ -197,7 +185,7 @@ pub fn met(answer: &Answer) -> Option<&'static str> {
     }
 }
 
-/// What is there before anything else is asked: middle entries below `b/`, large ones below `b/` and `c/`, documents below `w/`, quotas.
+/// The first entries: middle entries below `b/`, large ones below `b/` and `c/`, documents below `w/`, quotas.
 pub fn to_begin_with(dice: &mut StdRng) -> Vec<Request> {
     let mut puts: Vec<Request> = (0..MIDDLE).map(|number| put_middle(number, dice)).collect();
     puts.extend((0..LARGE).map(|number| put_large(number, LARGE_BYTES)));
@@ -207,7 +195,7 @@ pub fn to_begin_with(dice: &mut StdRng) -> Vec<Request> {
     puts
 }
 
-/// What is asked next; more than one where it counts that nothing comes between.
+/// The next requests; more than one where nothing may come between.
 pub fn draw(dice: &mut StdRng) -> Vec<Request> {
     let middle = |dice: &mut StdRng| dice.random_range(0..MIDDLE);
     match dice.random_range(0..14) {
@@ -238,7 +226,7 @@ pub fn draw(dice: &mut StdRng) -> Vec<Request> {
     }
 }
 
-/// So many bytes of JSON.
+/// JSON of this length, bytes.
 fn text(bytes: usize) -> String {
     format!("\"{}\"", "t".repeat(bytes.saturating_sub(2)))
 }
