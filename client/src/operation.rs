@@ -576,14 +576,14 @@ impl Op {
     }
 }
 
-/// What a write says of the time to live.
+/// The time to live that a write asks for.
 #[derive(Debug, Clone, Copy)]
 enum Ttl {
     For(Duration),
     Keep,
 }
 
-/// As the API takes times. Rounded up: where 0 stands for ever, little time must not become that.
+/// A time in the API's milliseconds, rounded up: 0 means that an entry never expires, and little time must not become that.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

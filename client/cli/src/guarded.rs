@@ -61,7 +61,7 @@ pub struct Guarded {
 
 impl Guarded {
     /// How long nobody gets what we held once our session is over, so that two commands are not at work at once: a loss is known a tenth of
-    /// the time to live before that, and the command may take its grace from then on. Where we are killed it has less of it left.
+    /// the time to live before that, and the command may take its grace from then on. A command whose `quorate` was killed has less of it left.
     pub fn delay(&self) -> Duration {
         let known_before = self.ttl / 10;
         self.delay.unwrap_or_else(|| (self.grace + TO_KILL).saturating_sub(known_before))

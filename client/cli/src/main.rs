@@ -5,7 +5,7 @@
 
 #![warn(clippy::print_stderr)]
 
-// What it defines, the others use.
+// Its macro is used by the other modules.
 #[macro_use]
 mod said;
 

@@ -1,4 +1,4 @@
-//! What is said beside the output, on standard error.
+//! Messages for people on standard error.
 //!
 //! Owns that nobody has to listen: where the other end is closed, as that of a logger that ended, words are lost and nothing else. A command
 //! at work, a worker above all, goes on. Never writes output, whose reader is waited for.

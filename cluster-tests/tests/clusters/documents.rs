@@ -39,7 +39,7 @@ async fn an_entry_expires_in_its_time_however_often_it_is_changed() {
     }
     assert!(updates > 3 && begun.elapsed() >= TTL, "{updates} updates in {:?}", begun.elapsed());
 
-    // Of the API itself: a time that was kept is that of before, where there is none there is none.
+    // The API itself keeps the time of the entry, and none where there is none.
     let to = cluster.client_address(1);
     for (ttl_ms, left) in [(json!(60_000), true), (json!(0), false)] {
         op(to, json!({"op": "upsert", "key": "kept", "value": 1, "ttl_ms": ttl_ms})).await.expect_success();

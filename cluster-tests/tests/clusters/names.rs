@@ -1,4 +1,4 @@
-//! Keys that are no text, written as clients of etcd do: whatever reads or changes many takes each for itself, on every node.
+//! Keys that are no text, written by etcd's protocol: requests about many entries keep them apart on every node.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
