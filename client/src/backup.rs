@@ -172,12 +172,12 @@ impl<'a> Backup<'a> {
                 Ok(None) => break,
                 Err(kind) => {
                     let reason = format!("the backup broke off after {} bytes: {}", intake.bytes, kind.reason());
-                    return Err(self.client.strange_stream(node, reason));
+                    return Err(self.client.strange_answer(node, reason));
                 }
             }
         }
         let (bytes, end) = intake.finish()?;
-        let end = end.map_err(|why| self.client.strange_stream(node, format!("the backup is not whole: {why}")))?;
+        let end = end.map_err(|why| self.client.strange_answer(node, format!("the backup is not whole: {why}")))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
         // Not a rename: it would replace a file that has come meanwhile.
         fs::hard_link(part, &self.path).and_then(|()| fs::remove_file(part)).map_err(failed)?;

@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
 use crate::credentials::Credentials;
-use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads, socket_of};
+use crate::endpoints::{ClusterId, Endpoint, Endpoints, Foreign, LeaderHint, Preference, Reads, socket_of};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
@@ -599,8 +599,9 @@ impl Client {
                 Next::Again(pause) if pause < time_left() => pause,
                 _ => {
                     let attempts = way.attempts();
-                    // What a node said says more than a try that was cut short.
-                    let last = said.filter(|_| budget < whole && !failure.is_said()).unwrap_or(failure);
+                    // What a node said says more than a try that was cut short, and a stranger at an address says why few are left.
+                    let says_more = |said: &Failure| budget < whole || said.is_of_stranger();
+                    let last = said.filter(|said| says_more(said) && !failure.is_said()).unwrap_or(failure);
                     return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), last));
                 }
             };
@@ -637,8 +638,8 @@ impl Client {
         self.inner.endpoints.lock().on_failure(node, Instant::now());
     }
 
-    /// An error about what a node sent in a stream.
-    pub(crate) fn strange_stream(&self, node: usize, detail: String) -> Error {
+    /// An error about what a node sent.
+    pub(crate) fn strange_answer(&self, node: usize, detail: String) -> Error {
         let address = self.inner.transport.address(node).to_string();
         Error::Protocol { address, detail, applied: Applied::No, request_id: None, source: None }
     }
@@ -671,15 +672,18 @@ impl Client {
             let budget = left.min(inner.builder.settings.attempt_timeout);
             let opened = inner.transport.open(node, call, kind, budget).instrument(attempt.span.clone()).await;
             let failure = match opened {
-                Ok(Opened::Body(body)) => {
-                    self.learn(node, body.hint);
-                    return Ok((node, body));
-                }
+                Ok(Opened::Body(body)) => match self.check_cluster(node, body.hint.cluster) {
+                    Ok(()) => {
+                        self.learn(node, body.hint);
+                        return Ok((node, body));
+                    }
+                    Err(foreign) => self.failure(node, foreign),
+                },
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
                     Judged::Refused(problem) if way.shows_newer_credentials(&attempt, &problem) => continue,
                     Judged::Refused(problem) => return Err(Error::Rejected(problem)),
-                    Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status, kind))),
-                    Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
+                    Judged::Good { status, .. } => return Err(self.strange_answer(node, not_a_stream(status, kind))),
+                    Judged::Nonsense { detail, .. } => return Err(self.strange_answer(node, detail)),
                     Judged::Failed(kind) => self.failure(node, kind),
                 },
                 Err(failure) => failure,
@@ -740,6 +744,9 @@ impl Client {
     /// What an answer means for the call; learns from its headers on the way.
     fn judge(&self, node: usize, call: &Call, answer: Answer) -> Judged {
         let Answer { status, hint, body } = answer;
+        if let Err(foreign) = self.check_cluster(node, hint.cluster) {
+            return Judged::Failed(foreign);
+        }
         // What HEAD is answered has no problem document, so only a node may say that there is no entry.
         let is_missing = call.method == Method::HEAD && status == StatusCode::NOT_FOUND && hint.term > 0;
         if status.is_success() || status == StatusCode::NOT_MODIFIED || is_missing {
@@ -757,6 +764,19 @@ impl Client {
             }
             Err(_) => Judged::Nonsense { detail: strange(status), applied: Applied::No },
         }
+    }
+
+    /// Hears of which cluster a node says it is; an error where that is not ours.
+    pub(crate) fn check_cluster(&self, node: usize, cluster: Option<ClusterId>) -> Result<(), FailureKind> {
+        let Some(cluster) = cluster else { return Ok(()) };
+        let Err(Foreign { theirs, ours, is_news }) = self.inner.endpoints.lock().on_cluster(node, cluster) else {
+            return Ok(());
+        };
+        if is_news {
+            let endpoint = &*self.inner.transport.address(node);
+            tracing::warn!(endpoint, %theirs, %ours, "a node of another cluster is among the endpoints; it is not asked any more");
+        }
+        Err(FailureKind::OtherCluster { theirs: theirs.to_string(), ours: ours.to_string() })
     }
 
     fn learn(&self, node: usize, hint: LeaderHint) {
@@ -782,8 +802,12 @@ impl Client {
     async fn introduce_all(self) {
         let asked = (0..self.inner.transport.len()).map(|node| self.introduce(node));
         let statuses = futures::future::join_all(asked).await;
-        let latest = statuses.into_iter().flatten().max_by_key(|status| status.applied_index);
-        let discovers = self.inner.endpoints.lock().discovers();
+        let (ours, discovers) = {
+            let endpoints = self.inner.endpoints.lock();
+            (endpoints.cluster(), endpoints.discovers())
+        };
+        let is_ours = |status: &StatusAnswer| ClusterId::parse(&status.cluster_id) == ours;
+        let latest = statuses.into_iter().flatten().filter(is_ours).max_by_key(|status| status.applied_index);
         if let Some(latest) = latest.filter(|status| discovers && !status.cluster_id.is_empty()) {
             self.discover(latest).await;
         }
@@ -792,7 +816,9 @@ impl Client {
     async fn introduce(&self, node: usize) -> Option<StatusAnswer> {
         let call = crate::request::status_call().ok()?;
         let status = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await.ok()?;
-        let hint = LeaderHint { term: status.term, leader_id: status.leader_id };
+        let cluster = ClusterId::parse(&status.cluster_id);
+        let hint = LeaderHint { cluster, term: status.term, leader_id: status.leader_id };
+        self.check_cluster(node, cluster).ok()?;
         self.inner.endpoints.lock().introduce(node, status.node_id, hint);
         Some(status)
     }

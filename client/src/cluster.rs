@@ -6,6 +6,7 @@ use http::Method;
 
 use crate::api::{ErrorCode, LeaderAnswer, LeaderRequest, RequestAnswer, StatusAnswer};
 use crate::client::Client;
+use crate::endpoints::ClusterId;
 use crate::error::Error;
 use crate::request::{Call, Intent, RequestId, status_call};
 
@@ -73,7 +74,18 @@ impl Client {
             let call = &call;
             async move { NodeStatus { address, status: self.fetch_from(node, call, STATUS_TIMEOUT).await } }
         });
-        Ok(futures::future::join_all(asked).await)
+        let mut statuses = futures::future::join_all(asked).await;
+        let told = |node: &NodeStatus| ClusterId::parse(&node.status.as_ref().ok()?.cluster_id);
+        // All have a say before any is judged.
+        for (node, status) in statuses.iter().enumerate() {
+            drop(self.check_cluster(node, told(status)));
+        }
+        for (node, status) in statuses.iter_mut().enumerate() {
+            if let Err(foreign) = self.check_cluster(node, told(status)) {
+                status.status = Err(self.strange_answer(node, foreign.reason()));
+            }
+        }
+        Ok(statuses)
     }
 
     /// Hands leadership to node `to`, or to the best follower. Is not repeated once it may have happened.

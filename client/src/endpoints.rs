@@ -1,7 +1,9 @@
 //! Which node to ask next.
 //!
-//! Owns what is known of the nodes: who leads, who failed lately. Pure: time comes in as an argument, nothing is sent.
+//! Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Pure: time comes in as an
+//! argument, nothing is sent.
 
+use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,8 @@ const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two looks at who the members are: members change rarely, and a client that was given several nodes outlives more
 /// than one change.
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
+/// Pause between two looks at a node of another cluster, which may have been put right.
+const FOREIGN_PAUSE: Duration = Duration::from_secs(30);
 /// The first look comes once a client has lived a little; what is over by then needs none.
 const DISCOVERY_FIRST: Duration = Duration::from_secs(1);
 
@@ -70,9 +74,39 @@ pub(crate) enum Preference {
     Any,
 }
 
+/// The id of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClusterId(u128);
+
+impl ClusterId {
+    /// The id that a node writes so; `None` for what is none, as a node without a cluster says.
+    pub fn parse(text: &str) -> Option<Self> {
+        u128::from_str_radix(text, 16).ok().map(Self)
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:032x}", self.0)
+    }
+}
+
+/// What a node said that is of another cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    /// Its cluster.
+    pub theirs: ClusterId,
+    /// The client's.
+    pub ours: ClusterId,
+    /// Whether it was not known of this node.
+    pub is_news: bool,
+}
+
 /// What every answer says about the cluster, in its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LeaderHint {
+    /// The cluster of the node that answered; `None` where something before it took the header away.
+    pub cluster: Option<ClusterId>,
     /// Raft term of the node that answered.
     pub term: u64,
     /// The leader it knows.
@@ -82,6 +116,8 @@ pub(crate) struct LeaderHint {
 #[derive(Debug)]
 struct Node {
     id: Option<u64>,
+    /// What it said last.
+    cluster: Option<ClusterId>,
     failures: u32,
     avoid_until: Option<Instant>,
     /// No member any more. Never of a node that was given.
@@ -90,7 +126,7 @@ struct Node {
 
 impl Node {
     fn unknown() -> Self {
-        Self { id: None, failures: 0, avoid_until: None, is_gone: false }
+        Self { id: None, cluster: None, failures: 0, avoid_until: None, is_gone: false }
     }
 }
 
@@ -101,6 +137,9 @@ pub(crate) struct Endpoints {
     nodes: Vec<Node>,
     /// How many were given.
     given: usize,
+    /// The cluster that most of the nodes given say they are of, by what each said last. One that was believed stays where as many speak
+    /// for it as for another. Members that were discovered have no say, so a client of one node follows it through a restore.
+    cluster: Option<ClusterId>,
     /// Highest term seen; what older terms say of the leader is ignored.
     term: u64,
     leader_id: Option<u64>,
@@ -118,7 +157,8 @@ impl Endpoints {
         assert!(count > 0, "a client has at least one endpoint, not {count}");
         let nodes = (0..count).map(|_| Node::unknown()).collect();
         let (next, introduced_at, discover_at) = (start % count, None, None);
-        Self { nodes, given: count, term: 0, leader_id: None, leader: None, next, introduced_at, discover_at }
+        let (cluster, leader_id, leader) = (None, None, None);
+        Self { nodes, given: count, cluster, term: 0, leader_id, leader, next, introduced_at, discover_at }
     }
 
     /// Members are discovered from now on.
@@ -126,7 +166,43 @@ impl Endpoints {
         self.discover_at = Some(now + DISCOVERY_FIRST);
     }
 
-    /// The node to ask now. `not` has just failed this very request: it comes last.
+    /// The cluster that the nodes are believed to be of.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.cluster
+    }
+
+    /// A node said of which cluster it is. An error: not of ours, and nothing else that it says counts. It is not asked for anything
+    /// until it says otherwise when it is introduced.
+    pub fn on_cluster(&mut self, node: usize, theirs: ClusterId) -> Result<(), Foreign> {
+        let was_foreign = self.is_foreign(node);
+        self.nodes[node].cluster = Some(theirs);
+        self.count_votes(node);
+        let ours = self.cluster.unwrap_or(theirs);
+        if ours == theirs {
+            return Ok(());
+        }
+        self.nodes[node].id = None;
+        self.find_leader();
+        Err(Foreign { theirs, ours, is_news: !was_foreign })
+    }
+
+    /// Goes over to another cluster where more of the given nodes are of it: terms and leaders of the former say nothing any more.
+    fn count_votes(&mut self, node: usize) {
+        let Some(told) = self.nodes[node].cluster.filter(|_| node < self.given) else { return };
+        let votes = |id| self.nodes[..self.given].iter().filter(|node| node.cluster == Some(id)).count();
+        if self.cluster.is_none_or(|ours| votes(told) > votes(ours)) {
+            self.cluster = Some(told);
+            (self.term, self.leader_id) = (0, None);
+            self.find_leader();
+        }
+    }
+
+    fn is_foreign(&self, node: usize) -> bool {
+        let theirs = self.nodes[node].cluster;
+        self.cluster.is_some() && theirs.is_some() && theirs != self.cluster
+    }
+
+    /// The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is never asked.
     pub fn pick(&mut self, preference: Preference, not: Option<usize>, now: Instant) -> usize {
         if preference == Preference::Leader
             && let Some(leader) = self.leader
@@ -137,11 +213,14 @@ impl Endpoints {
             return leader;
         }
         let reach = self.reach(now);
-        let turn = (0..reach).map(|step| (self.next + step) % reach).filter(|&node| !self.nodes[node].is_gone);
+        let is_ours = |node: &usize| !self.nodes[*node].is_gone && !self.is_foreign(*node);
+        let turn = (0..reach).map(|step| (self.next + step) % reach).filter(is_ours);
         let well = turn.clone().find(|&node| Some(node) != not && self.is_well(node, now));
         let others = turn.clone().filter(|&node| Some(node) != not);
         let rested = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
-        let pick = rested.or(not).expect("given nodes are never gone, so that one is left, or it is `not`");
+        let pick = rested
+            .or(not)
+            .expect("the given nodes that speak for our cluster are never gone, so one is left, or it is `not`");
         self.next = (pick + 1) % reach;
         pick
     }
@@ -183,12 +262,14 @@ impl Endpoints {
         self.find_leader();
     }
 
-    /// Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them. Says
-    /// yes at most once a second, since the leader may well not be among the endpoints.
+    /// Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them, or a node was of
+    /// another cluster. Says yes at most once a second, since the leader may well not be among the endpoints.
     pub fn begin_introduction(&mut self, now: Instant) -> bool {
         let stranger = self.leader_id.is_some() && self.leader.is_none();
-        let rested = self.introduced_at.is_none_or(|at| now.duration_since(at) >= INTRODUCTION_PAUSE);
-        if stranger && rested && self.nodes.len() > 1 {
+        let has_foreign = (0..self.nodes.len()).any(|node| self.is_foreign(node));
+        let pause = if stranger { INTRODUCTION_PAUSE } else { FOREIGN_PAUSE };
+        let rested = self.introduced_at.is_none_or(|at| now.duration_since(at) >= pause);
+        if (stranger || has_foreign) && rested && self.nodes.len() > 1 {
             self.introduced_at = Some(now);
             return true;
         }
@@ -230,7 +311,7 @@ impl Endpoints {
     }
 
     fn is_well(&self, node: usize, now: Instant) -> bool {
-        self.nodes[node].avoid_until.is_none_or(|until| until <= now)
+        self.nodes[node].avoid_until.is_none_or(|until| until <= now) && !self.is_foreign(node)
     }
 
     fn hear(&mut self, hint: LeaderHint) {
@@ -256,9 +337,74 @@ mod tests {
     fn introduced(leader_id: u64) -> Endpoints {
         let mut endpoints = Endpoints::new(3, 0);
         for node in 0..3 {
-            endpoints.introduce(node, node as u64 + 1, LeaderHint { term: 4, leader_id: Some(leader_id) });
+            endpoints.introduce(
+                node,
+                node as u64 + 1,
+                LeaderHint { term: 4, leader_id: Some(leader_id), ..LeaderHint::default() },
+            );
         }
         endpoints
+    }
+
+    fn cluster(id: u128) -> ClusterId {
+        ClusterId(id)
+    }
+
+    #[test]
+    fn a_node_of_another_cluster_is_not_asked_until_it_says_otherwise() {
+        let (mut endpoints, now) = (introduced(3), Instant::now());
+        for node in 0..2 {
+            endpoints.on_cluster(node, cluster(7)).expect("ours");
+        }
+        let foreign = |is_news| Err(Foreign { theirs: cluster(9), ours: cluster(7), is_news });
+        assert_eq!(endpoints.on_cluster(2, cluster(9)), foreign(true));
+        assert_eq!(endpoints.on_cluster(2, cluster(9)), foreign(false), "it is said once");
+        for failed in [None, Some(0), Some(1)] {
+            for preference in [Preference::Leader, Preference::Any, Preference::Any] {
+                assert_ne!(endpoints.pick(preference, failed, now), 2);
+            }
+        }
+        assert!(endpoints.begin_introduction(now), "it may have been put right");
+        assert!(!endpoints.begin_introduction(now + FOREIGN_PAUSE - INTRODUCTION_PAUSE));
+        assert!(endpoints.begin_introduction(now + FOREIGN_PAUSE));
+        endpoints.on_cluster(2, cluster(7)).expect("put right");
+        endpoints.introduce(2, 3, LeaderHint { term: 5, leader_id: Some(3), ..LeaderHint::default() });
+        assert_eq!(endpoints.pick(Preference::Leader, None, now), 2);
+    }
+
+    #[test]
+    fn most_of_the_given_nodes_say_which_cluster_is_ours_and_the_first_one_only_until_then() {
+        let mut endpoints = Endpoints::new(3, 0);
+        endpoints.on_cluster(2, cluster(9)).expect("nobody says otherwise");
+        endpoints.on_answer(2, LeaderHint { term: 80, leader_id: Some(1), ..LeaderHint::default() });
+        assert!(endpoints.on_cluster(0, cluster(7)).is_err(), "one against one");
+        endpoints.on_cluster(1, cluster(7)).expect("two against one");
+        assert!(endpoints.on_cluster(2, cluster(9)).is_err());
+        endpoints.on_cluster(0, cluster(7)).expect("ours");
+        assert_eq!(
+            (endpoints.cluster(), endpoints.term),
+            (Some(cluster(7)), 0),
+            "terms of another cluster are none of ours"
+        );
+    }
+
+    #[test]
+    fn a_client_of_one_node_follows_it_through_a_restore() {
+        let (mut endpoints, now) = (Endpoints::new(1, 0), Instant::now());
+        endpoints.on_cluster(0, cluster(7)).expect("ours");
+        for id in [2, 3] {
+            endpoints.add(id);
+            endpoints.on_cluster(id as usize - 1, cluster(7)).expect("ours");
+        }
+        endpoints.on_cluster(0, cluster(9)).expect("the only one that was given");
+        assert_eq!(endpoints.pick(Preference::Any, Some(0), now), 0, "the others are of the former cluster");
+    }
+
+    #[test]
+    fn a_node_that_says_nothing_of_its_cluster_is_taken_at_its_word() {
+        assert_eq!(["", "none", "-1"].map(ClusterId::parse), [None, None, None]);
+        let id = "5f0c6b7e9d1a4c2f8e3b7a6d5c4b3a29";
+        assert_eq!(ClusterId::parse(id).map(|id| id.to_string()).as_deref(), Some(id));
     }
 
     #[test]
@@ -275,16 +421,16 @@ mod tests {
         let (mut endpoints, now) = (introduced(3), Instant::now());
         endpoints.on_failure(2, now);
         assert_ne!(endpoints.pick(Preference::Leader, Some(2), now), 2);
-        endpoints.on_answer(0, LeaderHint { term: 5, leader_id: Some(2) });
+        endpoints.on_answer(0, LeaderHint { term: 5, leader_id: Some(2), ..LeaderHint::default() });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 1);
     }
 
     #[test]
     fn an_older_term_does_not_move_the_leader() {
         let (mut endpoints, now) = (introduced(3), Instant::now());
-        endpoints.on_answer(0, LeaderHint { term: 3, leader_id: Some(1) });
+        endpoints.on_answer(0, LeaderHint { term: 3, leader_id: Some(1), ..LeaderHint::default() });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2);
-        endpoints.on_answer(0, LeaderHint { term: 4, leader_id: None });
+        endpoints.on_answer(0, LeaderHint { term: 4, leader_id: None, ..LeaderHint::default() });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2, "a follower that knows none says nothing new");
     }
 
@@ -317,11 +463,11 @@ mod tests {
     fn nodes_are_asked_for_their_ids_when_the_leader_is_a_stranger() {
         let (mut endpoints, now) = (Endpoints::new(3, 1), Instant::now());
         assert!(!endpoints.begin_introduction(now), "no leader is known");
-        endpoints.on_answer(1, LeaderHint { term: 2, leader_id: Some(9) });
+        endpoints.on_answer(1, LeaderHint { term: 2, leader_id: Some(9), ..LeaderHint::default() });
         assert!(endpoints.begin_introduction(now));
         assert!(!endpoints.begin_introduction(now), "once a second is enough");
         assert!(endpoints.begin_introduction(now + INTRODUCTION_PAUSE));
-        endpoints.introduce(0, 9, LeaderHint { term: 2, leader_id: Some(9) });
+        endpoints.introduce(0, 9, LeaderHint { term: 2, leader_id: Some(9), ..LeaderHint::default() });
         assert!(!endpoints.begin_introduction(now + INTRODUCTION_PAUSE * 2));
     }
 

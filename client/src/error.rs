@@ -375,7 +375,12 @@ pub struct Failure {
 impl Failure {
     /// Whether a node said what is wrong.
     pub(crate) fn is_said(&self) -> bool {
-        matches!(self.kind, FailureKind::Problem(_))
+        matches!(self.kind, FailureKind::Problem(_) | FailureKind::OtherCluster { .. })
+    }
+
+    /// Whether a node of another cluster was there.
+    pub(crate) fn is_of_stranger(&self) -> bool {
+        matches!(self.kind, FailureKind::OtherCluster { .. })
     }
 
     /// Whether a write could have been applied, or could still be, by this attempt.
@@ -395,6 +400,8 @@ impl Failure {
     pub fn leaves_fate_open(&self) -> bool {
         match &self.kind {
             FailureKind::Connect(_) | FailureKind::Tls(_) | FailureKind::NotSent(_) => false,
+            // It may have been applied there, which is not here.
+            FailureKind::OtherCluster { .. } => false,
             FailureKind::Broken(_) | FailureKind::TimedOut(_) | FailureKind::Strange(_) => true,
             FailureKind::Problem(problem) => problem.applied != Applied::No,
         }
@@ -413,7 +420,7 @@ impl std::error::Error for Failure {
             FailureKind::Connect(error) => Some(error),
             FailureKind::Tls(reason) | FailureKind::NotSent(reason) | FailureKind::Broken(reason) => reason.source(),
             FailureKind::Problem(problem) => Some(&**problem),
-            FailureKind::TimedOut(_) | FailureKind::Strange(_) => None,
+            FailureKind::TimedOut(_) | FailureKind::Strange(_) | FailureKind::OtherCluster { .. } => None,
         }
     }
 }
@@ -429,6 +436,7 @@ impl FailureKind {
             Self::TimedOut(after) => format!("no answer in {} ms", after.as_millis()),
             Self::Problem(problem) => format!("{}: {}", problem.title, problem.detail),
             Self::Strange(what) => what.clone(),
+            Self::OtherCluster { theirs, ours } => format!("it is a node of cluster {theirs}, and not of ours, {ours}"),
         }
     }
 }
@@ -467,6 +475,15 @@ pub enum FailureKind {
     Problem(Box<Problem>),
     /// A 5xx that is no problem document, as proxies send it.
     Strange(String),
+    /// A node of another cluster is at this address: what it says is not believed, and it gets no further calls. A write that went to it
+    /// as the first of all may have been applied there.
+    #[non_exhaustive]
+    OtherCluster {
+        /// The id of its cluster.
+        theirs: String,
+        /// The id that most of the other nodes given say, each by its last word.
+        ours: String,
+    },
 }
 
 #[cfg(test)]

@@ -269,7 +269,7 @@ impl Observation {
         serde_json::from_str(&message.data).map_err(|error| {
             self.leave(node);
             let detail = format!("the event `{}` of an election is not what it should be: {error}", message.name);
-            self.client.strange_stream(node, detail)
+            self.client.strange_answer(node, detail)
         })
     }
 }

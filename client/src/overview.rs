@@ -154,7 +154,7 @@ impl Client {
             let call = &call;
             async move {
                 let text = self.text_from(node, call, SCRAPE_TIMEOUT).await;
-                let scrape = text.and_then(|text| Scrape::parse(&text).map_err(|why| self.strange_stream(node, why)));
+                let scrape = text.and_then(|text| Scrape::parse(&text).map_err(|why| self.strange_answer(node, why)));
                 NodeMetrics { address, scrape }
             }
         });

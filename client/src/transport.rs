@@ -35,7 +35,7 @@ pub(crate) use body::{OpenBody, Opened};
 pub(crate) use events::EventStream;
 
 use crate::credentials::Credentials;
-use crate::endpoints::{Endpoint, LeaderHint, socket_of};
+use crate::endpoints::{ClusterId, Endpoint, LeaderHint, socket_of};
 use crate::error::{Error, Failure, FailureKind};
 use crate::reason::Reason;
 use crate::request::Call;
@@ -46,6 +46,7 @@ const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TERM: HeaderName = HeaderName::from_static("quorate-term");
 const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
+const CLUSTER: HeaderName = HeaderName::from_static("quorate-cluster");
 const REVISION: HeaderName = HeaderName::from_static("quorate-revision");
 
 /// Longest time for a connection to come about; a node that is further away is not worth waiting for.
@@ -349,7 +350,8 @@ async fn receive(response: Response<Incoming>) -> Result<Answer, Broken> {
 /// What the headers say of the cluster. Headers that make no sense say nothing.
 fn hint(headers: &HeaderMap) -> LeaderHint {
     let number = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
-    LeaderHint { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
+    let cluster = headers.get(CLUSTER).and_then(|value| ClusterId::parse(value.to_str().ok()?));
+    LeaderHint { cluster, term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
 }
 
 fn not_sent(error: hyper::Error) -> Broken {

@@ -678,7 +678,7 @@ impl Watch {
         serde_json::from_str(&message.data).map_err(|error| {
             self.leave(node);
             let detail = format!("the event `{}` of a watch is not what it should be: {error}", message.name);
-            self.setup.client.strange_stream(node, detail)
+            self.setup.client.strange_answer(node, detail)
         })
     }
 }

@@ -27,6 +27,9 @@ use tokio::sync::{broadcast, mpsc};
 
 type Answer = Response<UnsyncBoxBody<Bytes, &'static str>>;
 
+/// The cluster of nodes that are told nothing else.
+pub const CLUSTER: &str = "0000000000000000000000000000c0de";
+
 /// What to do with a request.
 #[derive(Debug, Clone)]
 pub enum Act {
@@ -97,6 +100,7 @@ enum Outcome {
 #[derive(Debug)]
 struct Inner {
     node_id: u64,
+    cluster: Mutex<&'static str>,
     hint: Mutex<(u64, Option<u64>)>,
     script: Mutex<VecDeque<Act>>,
     seen: Mutex<Vec<Seen>>,
@@ -129,6 +133,7 @@ impl Fake {
         let address = listener.local_addr().expect("is bound").to_string();
         let inner = Arc::new(Inner {
             node_id,
+            cluster: Mutex::new(CLUSTER),
             hint: Mutex::new((1, None)),
             script: Mutex::default(),
             seen: Mutex::default(),
@@ -192,6 +197,12 @@ impl Fake {
     /// What to say of the leader from now on.
     pub fn name_leader(&self, term: u64, leader_id: u64) {
         *self.inner.hint.lock() = (term, Some(leader_id));
+    }
+
+    /// Is of this cluster from now on, as a node is that was founded anew: connections are closed.
+    pub async fn join(&self, cluster: &'static str) {
+        *self.inner.cluster.lock() = cluster;
+        self.hang_up().await;
     }
 
     /// What it was asked, status requests excepted.
@@ -369,6 +380,7 @@ impl Fake {
             .status(StatusCode::from_u16(status).expect("a status"))
             .header("quorate-term", term)
             .header("quorate-leader", leader)
+            .header("quorate-cluster", *self.inner.cluster.lock())
             .body(Full::from(body).map_err(|never| match never {}).boxed_unsync())
             .expect("a response")
     }
@@ -376,7 +388,7 @@ impl Fake {
     fn status(&self) -> Value {
         let (term, leader_id) = *self.inner.hint.lock();
         json!({
-            "cluster_id": "c0ffee", "node_id": self.inner.node_id, "incarnation": "", "version": "0", "role": "follower",
+            "cluster_id": *self.inner.cluster.lock(), "node_id": self.inner.node_id, "incarnation": "", "version": "0", "role": "follower",
             "ready": true, "leader_id": leader_id, "term": term, "members": [], "last_log_index": 9, "committed_index": 9,
             "applied_index": 9, "snapshot_index": 0, "purged_index": 0, "revision": "7", "oldest_revision": "1",
             "cluster_clock_ms": 0, "digest": "0123456789abcdef0123456789abcdef",

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod calls;
+mod clusters;
 mod credentials;
 mod examples;
 mod fake;

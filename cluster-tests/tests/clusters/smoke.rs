@@ -96,6 +96,8 @@ impl Node<'_> {
         for name in ["quorate-revision", "quorate-term", "quorate-leader", "x-request-id"] {
             assert!(put.header(name).is_some(), "no header {name} on a write");
         }
+        let status: StatusAnswer = self.ok(Request::get("/v1/cluster/status")).await.json();
+        assert_eq!(put.header("quorate-cluster"), Some(status.cluster_id.as_str()));
         let patch = Request::new("PATCH", &key).header("Content-Type", "application/merge-patch+json");
         self.ok(patch.body(r#"{"b":2}"#.into())).await;
         let entry: EntryView = self.ok(Request::get(&key)).await.json();

@@ -21,8 +21,8 @@ const ALLOWED: HeaderValue = HeaderValue::from_static(
 );
 /// What a page may see, beyond what it always may.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "accept-patch, accept-post, allow, etag, location, preference-applied, quorate-create-revision, quorate-index, quorate-leader, \
-     quorate-mod-revision, quorate-replayed, quorate-revision, quorate-staleness-ms, quorate-term, quorate-ttl-ms, quorate-version, \
+    "accept-patch, accept-post, allow, etag, location, preference-applied, quorate-cluster, quorate-create-revision, quorate-index, \
+     quorate-leader, quorate-mod-revision, quorate-replayed, quorate-revision, quorate-staleness-ms, quorate-term, quorate-ttl-ms, quorate-version, \
      retry-after, x-request-id",
 );
 /// For how many seconds a browser may rely on it.

@@ -183,6 +183,9 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     let (term, leader) = api.hints.values(api.backend.leader_hint());
     headers.insert(headers::TERM, term);
     headers.insert(headers::LEADER, leader);
+    if let Some(cluster) = api.cluster_header() {
+        headers.insert(headers::CLUSTER, cluster);
+    }
     headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
     if operation.is_some_and(|operation| operation.method == Method::GET) {
         headers.entry(header::CACHE_CONTROL).or_insert(NO_CACHE);

@@ -260,7 +260,7 @@ impl Response {
     }
 
     pub fn carries_the_common_headers(&self) {
-        for name in ["quorate-revision", "quorate-term", "quorate-leader", "x-request-id"] {
+        for name in ["quorate-revision", "quorate-term", "quorate-leader", "quorate-cluster", "x-request-id"] {
             assert!(self.header(name).is_some(), "{name} is missing in {self:?}");
         }
     }

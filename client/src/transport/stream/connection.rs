@@ -24,7 +24,7 @@ use crate::api::{Problem, STREAM_CONTENT_TYPE};
 use crate::error::FailureKind;
 use crate::reason::Reason;
 use crate::tls::Wire;
-use crate::transport::{Answer, Broken, Line, alongside, not_sent};
+use crate::transport::{Answer, Broken, Line, alongside, hint, not_sent};
 
 /// Longest refusal that is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -53,8 +53,8 @@ pub(super) async fn open(line: &Line, stream: TokioIo<Wire>) -> Result<Dialled, 
         let task = Task {
             calls: calls.clone(),
             connection,
+            lines: Lines::of(hint(response.headers()).cluster),
             body: response.into_body(),
-            lines: Lines::default(),
             answers: Vec::new(),
             wakers: Vec::new(),
         };

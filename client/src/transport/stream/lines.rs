@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::endpoints::LeaderHint;
+use crate::endpoints::{ClusterId, LeaderHint};
 use crate::transport::{ANSWER_BYTES_MAX, Answer};
 
 /// The borrowed twin of [`crate::api::AnswerLine`]: of the answer only where it begins and ends is looked for.
@@ -25,9 +25,16 @@ struct AnswerText<'a> {
 pub(super) struct Lines {
     /// The beginning of a line whose end has not come.
     partial: BytesMut,
+    /// That of the node, as the head of the stream says.
+    cluster: Option<ClusterId>,
 }
 
 impl Lines {
+    /// None yet, of a node of this cluster.
+    pub fn of(cluster: Option<ClusterId>) -> Self {
+        Self { partial: BytesMut::new(), cluster }
+    }
+
     /// Takes a piece; appends the answers that it completes, with the number of their calls. An error: this is no stream of
     /// answers, or one that answers none of our lines.
     pub fn feed(&mut self, mut piece: Bytes, answers: &mut Vec<(u64, Answer)>) -> Result<(), String> {
@@ -38,7 +45,9 @@ impl Lines {
                 line = self.partial.split().freeze();
             }
             if !line.trim_ascii().is_empty() {
-                answers.push(parse(&line)?);
+                let (n, mut answer) = parse(&line)?;
+                answer.hint.cluster = self.cluster;
+                answers.push((n, answer));
             }
         }
         if self.partial.len() + piece.len() > ANSWER_BYTES_MAX {
@@ -58,7 +67,8 @@ fn parse(line: &Bytes) -> Result<(u64, Answer), String> {
     let Some(n) = text.n else {
         return Err(format!("the node does not understand the stream: {}", String::from_utf8_lossy(&body)));
     };
-    Ok((n, Answer { status, hint: LeaderHint { term: text.term, leader_id: text.leader }, body }))
+    let hint = LeaderHint { cluster: None, term: text.term, leader_id: text.leader };
+    Ok((n, Answer { status, hint, body }))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use http::HeaderValue;
 use quorate_store::types::Revision;
 use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_64;
@@ -129,10 +130,19 @@ pub struct Api {
     pub task_lines: TaskLines,
     /// Which requests take too long.
     pub slow: SlowLog,
-    /// The cluster as a number, once it is known.
-    cluster_number: OnceLock<u64>,
+    /// The cluster's names, once it is known.
+    cluster: OnceLock<ClusterName>,
     /// Highest revision that a write was answered with here.
     confirmed: AtomicU64,
+}
+
+/// The cluster's id as protocols write it.
+#[derive(Debug)]
+struct ClusterName {
+    /// For protocols that have no other ids. Never 0.
+    number: u64,
+    /// 32 hexadecimal digits.
+    header: HeaderValue,
 }
 
 impl Api {
@@ -181,7 +191,7 @@ impl Api {
             backups,
             task_lines,
             slow,
-            cluster_number: OnceLock::new(),
+            cluster: OnceLock::new(),
             confirmed: AtomicU64::new(0),
         })
     }
@@ -199,13 +209,22 @@ impl Api {
 
     /// The cluster as a number, for protocols that have no other ids. Never 0, which stands for a node that has no cluster yet.
     pub fn cluster_number(&self) -> u64 {
-        if let Some(number) = self.cluster_number.get() {
-            return *number;
+        self.cluster().map_or(0, |cluster| cluster.number)
+    }
+
+    /// The cluster's id as the value of a header; `None` for a node that has no cluster yet.
+    pub fn cluster_header(&self) -> Option<HeaderValue> {
+        self.cluster().map(|cluster| cluster.header.clone())
+    }
+
+    /// Names of the cluster. A running node gets one once and keeps it.
+    fn cluster(&self) -> Option<&ClusterName> {
+        if let Some(cluster) = self.cluster.get() {
+            return Some(cluster);
         }
-        match self.backend.status().cluster_id {
-            id if id.is_empty() => 0,
-            id => *self.cluster_number.get_or_init(|| xxh3_64(id.as_bytes()).max(1)),
-        }
+        let id = self.backend.status().cluster_id;
+        let header = HeaderValue::from_str(&id).ok().filter(|_| !id.is_empty())?;
+        Some(self.cluster.get_or_init(|| ClusterName { number: xxh3_64(id.as_bytes()).max(1), header }))
     }
 
     /// The deadline that a caller gets who asks for this one.

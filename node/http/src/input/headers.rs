@@ -19,6 +19,8 @@ pub const INDEX: HeaderName = HeaderName::from_static("quorate-index");
 pub const TERM: HeaderName = HeaderName::from_static("quorate-term");
 /// Node id of the leader, or `none`.
 pub const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
+/// Id of the cluster that the node belongs to, 32 hexadecimal digits; without one while the node is in none.
+pub const CLUSTER: HeaderName = HeaderName::from_static("quorate-cluster");
 /// The caller's id, else ours.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Revision that created the entry.

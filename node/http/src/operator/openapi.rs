@@ -17,8 +17,8 @@ use crate::operator::schema;
     info(
         title = "Quorate",
         description = "A Raft-replicated, linearizable compare-and-swap store. Any node answers any request.\n\nEvery response carries \
-            `Quorate-Revision` (revision at which it was evaluated), `Quorate-Term`, `Quorate-Leader` (node id or `none`) and \
-            `X-Request-Id`. Every error is a problem document (RFC 9457) that says whether the request was applied.",
+            `Quorate-Revision` (revision at which it was evaluated), `Quorate-Term`, `Quorate-Leader` (node id or `none`), \
+            `Quorate-Cluster` (the cluster's id, as soon as the node is in one) and `X-Request-Id`. Every error is a problem document (RFC 9457) that says whether the request was applied.",
         license(name = "Apache-2.0")
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),

@@ -236,7 +236,7 @@ fn add_headers(response: &mut Value, status: &str) {
     response["headers"] = headers.into();
 }
 
-const OF_ALL: [&str; 4] = ["Quorate-Revision", "Quorate-Term", "Quorate-Leader", "X-Request-Id"];
+const OF_ALL: [&str; 5] = ["Quorate-Revision", "Quorate-Term", "Quorate-Leader", "Quorate-Cluster", "X-Request-Id"];
 
 /// What `finish` and the problem documents add to responses.
 fn headers() -> Value {
@@ -249,6 +249,11 @@ fn headers() -> Value {
         "Quorate-Revision": header("Revision at which it was evaluated; where it was not, the node's own.", number()),
         "Quorate-Term": header("Raft term of the node.", number()),
         "Quorate-Leader": header("Node id of the leader, or `none`.", json!({"type": "string", "pattern": "^(none|[0-9]+)$"})),
+        "Quorate-Cluster": {
+            "description": "Id of the cluster that the node belongs to; not there while it is in none.",
+            "required": false,
+            "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        },
         "X-Request-Id": header("That of the request, else one made for it.", text()),
         "Location": header("The path of what was created.", json!({"type": "string", "format": "uri-reference"})),
         "WWW-Authenticate": header("`Bearer`.", text()),
