@@ -769,7 +769,9 @@ impl Client {
     /// Hears of which cluster a node says it is; an error where that is not ours.
     pub(crate) fn check_cluster(&self, node: usize, cluster: Option<ClusterId>) -> Result<(), FailureKind> {
         let Some(cluster) = cluster else { return Ok(()) };
-        let Err(Foreign { theirs, ours, is_news }) = self.inner.endpoints.lock().on_cluster(node, cluster) else {
+        let Err(Foreign { theirs, ours, is_news }) =
+            self.inner.endpoints.lock().on_cluster(node, cluster, Instant::now())
+        else {
             return Ok(());
         };
         if is_news {

@@ -18,6 +18,9 @@ const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause between two looks at a node of another cluster, which may have been put right.
 const FOREIGN_PAUSE: Duration = Duration::from_secs(30);
+/// A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
+/// stand behind the one address, and an outage of a restore takes longer.
+const FORGET_CLUSTER: Duration = Duration::from_secs(10);
 /// The first look comes once a client has lived a little; what is over by then needs none.
 const DISCOVERY_FIRST: Duration = Duration::from_secs(1);
 
@@ -137,9 +140,11 @@ pub(crate) struct Endpoints {
     nodes: Vec<Node>,
     /// How many were given.
     given: usize,
-    /// The cluster that most of the nodes given say they are of, by what each said last. One that was believed stays where as many speak
-    /// for it as for another. Members that were discovered have no say, so a client of one node follows it through a restore.
+    /// The cluster that most of the nodes given say they are of, by what each said last, so that a client follows them through a restore.
+    /// One that was believed stays where as many speak for it as for another. Members that were discovered have no say.
     cluster: Option<ClusterId>,
+    /// When a given node last spoke for it.
+    cluster_heard: Option<Instant>,
     /// Highest term seen; what older terms say of the leader is ignored.
     term: u64,
     leader_id: Option<u64>,
@@ -157,8 +162,19 @@ impl Endpoints {
         assert!(count > 0, "a client has at least one endpoint, not {count}");
         let nodes = (0..count).map(|_| Node::unknown()).collect();
         let (next, introduced_at, discover_at) = (start % count, None, None);
-        let (cluster, leader_id, leader) = (None, None, None);
-        Self { nodes, given: count, cluster, term: 0, leader_id, leader, next, introduced_at, discover_at }
+        let (cluster, cluster_heard, leader_id, leader) = (None, None, None, None);
+        Self {
+            nodes,
+            given: count,
+            cluster,
+            cluster_heard,
+            term: 0,
+            leader_id,
+            leader,
+            next,
+            introduced_at,
+            discover_at,
+        }
     }
 
     /// Members are discovered from now on.
@@ -173,10 +189,12 @@ impl Endpoints {
 
     /// A node said of which cluster it is. An error: not of ours, and nothing else that it says counts. It is not asked for anything
     /// until it says otherwise when it is introduced.
-    pub fn on_cluster(&mut self, node: usize, theirs: ClusterId) -> Result<(), Foreign> {
+    pub fn on_cluster(&mut self, node: usize, theirs: ClusterId, now: Instant) -> Result<(), Foreign> {
         let was_foreign = self.is_foreign(node);
         self.nodes[node].cluster = Some(theirs);
-        self.count_votes(node);
+        if node < self.given {
+            self.count_vote(theirs, now);
+        }
         let ours = self.cluster.unwrap_or(theirs);
         if ours == theirs {
             return Ok(());
@@ -187,13 +205,21 @@ impl Endpoints {
     }
 
     /// Goes over to another cluster where more of the given nodes are of it: terms and leaders of the former say nothing any more.
-    fn count_votes(&mut self, node: usize) {
-        let Some(told) = self.nodes[node].cluster.filter(|_| node < self.given) else { return };
+    fn count_vote(&mut self, told: ClusterId, now: Instant) {
         let votes = |id| self.nodes[..self.given].iter().filter(|node| node.cluster == Some(id)).count();
-        if self.cluster.is_none_or(|ours| votes(told) > votes(ours)) {
+        let is_over = match self.cluster {
+            None => true,
+            Some(ours) if ours == told => false,
+            Some(_) if self.given == 1 => self.cluster_heard.is_none_or(|at| now.duration_since(at) >= FORGET_CLUSTER),
+            Some(ours) => votes(told) > votes(ours),
+        };
+        if is_over {
             self.cluster = Some(told);
             (self.term, self.leader_id) = (0, None);
             self.find_leader();
+        }
+        if self.cluster == Some(told) {
+            self.cluster_heard = Some(now);
         }
     }
 
@@ -202,7 +228,8 @@ impl Endpoints {
         self.cluster.is_some() && theirs.is_some() && theirs != self.cluster
     }
 
-    /// The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is never asked.
+    /// The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is
+    /// not asked.
     pub fn pick(&mut self, preference: Preference, not: Option<usize>, now: Instant) -> usize {
         if preference == Preference::Leader
             && let Some(leader) = self.leader
@@ -213,8 +240,9 @@ impl Endpoints {
             return leader;
         }
         let reach = self.reach(now);
-        let is_ours = |node: &usize| !self.nodes[*node].is_gone && !self.is_foreign(*node);
-        let turn = (0..reach).map(|step| (self.next + step) % reach).filter(is_ours);
+        // The only one that was given is asked whatever it said: it may be an address of several.
+        let is_asked = |node: &usize| !self.nodes[*node].is_gone && (self.given == 1 || !self.is_foreign(*node));
+        let turn = (0..reach).map(|step| (self.next + step) % reach).filter(is_asked);
         let well = turn.clone().find(|&node| Some(node) != not && self.is_well(node, now));
         let others = turn.clone().filter(|&node| Some(node) != not);
         let rested = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
@@ -354,11 +382,11 @@ mod tests {
     fn a_node_of_another_cluster_is_not_asked_until_it_says_otherwise() {
         let (mut endpoints, now) = (introduced(3), Instant::now());
         for node in 0..2 {
-            endpoints.on_cluster(node, cluster(7)).expect("ours");
+            endpoints.on_cluster(node, cluster(7), now).expect("ours");
         }
         let foreign = |is_news| Err(Foreign { theirs: cluster(9), ours: cluster(7), is_news });
-        assert_eq!(endpoints.on_cluster(2, cluster(9)), foreign(true));
-        assert_eq!(endpoints.on_cluster(2, cluster(9)), foreign(false), "it is said once");
+        assert_eq!(endpoints.on_cluster(2, cluster(9), now), foreign(true));
+        assert_eq!(endpoints.on_cluster(2, cluster(9), now), foreign(false), "it is said once");
         for failed in [None, Some(0), Some(1)] {
             for preference in [Preference::Leader, Preference::Any, Preference::Any] {
                 assert_ne!(endpoints.pick(preference, failed, now), 2);
@@ -367,20 +395,20 @@ mod tests {
         assert!(endpoints.begin_introduction(now), "it may have been put right");
         assert!(!endpoints.begin_introduction(now + FOREIGN_PAUSE - INTRODUCTION_PAUSE));
         assert!(endpoints.begin_introduction(now + FOREIGN_PAUSE));
-        endpoints.on_cluster(2, cluster(7)).expect("put right");
+        endpoints.on_cluster(2, cluster(7), now).expect("put right");
         endpoints.introduce(2, 3, LeaderHint { term: 5, leader_id: Some(3), ..LeaderHint::default() });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2);
     }
 
     #[test]
     fn most_of_the_given_nodes_say_which_cluster_is_ours_and_the_first_one_only_until_then() {
-        let mut endpoints = Endpoints::new(3, 0);
-        endpoints.on_cluster(2, cluster(9)).expect("nobody says otherwise");
+        let (mut endpoints, now) = (Endpoints::new(3, 0), Instant::now());
+        endpoints.on_cluster(2, cluster(9), now).expect("nobody says otherwise");
         endpoints.on_answer(2, LeaderHint { term: 80, leader_id: Some(1), ..LeaderHint::default() });
-        assert!(endpoints.on_cluster(0, cluster(7)).is_err(), "one against one");
-        endpoints.on_cluster(1, cluster(7)).expect("two against one");
-        assert!(endpoints.on_cluster(2, cluster(9)).is_err());
-        endpoints.on_cluster(0, cluster(7)).expect("ours");
+        assert!(endpoints.on_cluster(0, cluster(7), now).is_err(), "one against one");
+        endpoints.on_cluster(1, cluster(7), now).expect("two against one");
+        assert!(endpoints.on_cluster(2, cluster(9), now).is_err());
+        endpoints.on_cluster(0, cluster(7), now).expect("ours");
         assert_eq!(
             (endpoints.cluster(), endpoints.term),
             (Some(cluster(7)), 0),
@@ -391,13 +419,20 @@ mod tests {
     #[test]
     fn a_client_of_one_node_follows_it_through_a_restore() {
         let (mut endpoints, now) = (Endpoints::new(1, 0), Instant::now());
-        endpoints.on_cluster(0, cluster(7)).expect("ours");
+        endpoints.on_cluster(0, cluster(7), now).expect("ours");
         for id in [2, 3] {
             endpoints.add(id);
-            endpoints.on_cluster(id as usize - 1, cluster(7)).expect("ours");
+            endpoints.on_cluster(id as usize - 1, cluster(7), now).expect("ours");
         }
-        endpoints.on_cluster(0, cluster(9)).expect("the only one that was given");
-        assert_eq!(endpoints.pick(Preference::Any, Some(0), now), 0, "the others are of the former cluster");
+        let later = now + FORGET_CLUSTER;
+        assert!(
+            endpoints.on_cluster(0, cluster(9), later - INTRODUCTION_PAUSE).is_err(),
+            "nodes of both may be behind it"
+        );
+        assert_ne!(endpoints.pick(Preference::Any, None, now), 0, "there are others");
+        endpoints.on_cluster(0, cluster(9), later).expect("the only one that was given");
+        assert_eq!(endpoints.pick(Preference::Any, Some(0), later), 0, "the others are of the former cluster");
+        assert!(endpoints.on_cluster(0, cluster(7), later).is_err(), "which is not believed any more");
     }
 
     #[test]

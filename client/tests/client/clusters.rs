@@ -67,10 +67,15 @@ async fn a_client_goes_over_once_most_of_its_nodes_have() {
 }
 
 #[tokio::test]
-async fn a_client_of_one_node_stays_with_it() {
-    let (fake, client) = Fake::with_client().await;
+async fn one_address_may_be_that_of_several_nodes() {
+    let fake = Fake::start().await;
+    let retry = RetryPolicy::default().attempts_max(3);
+    let client = Client::builder().endpoints(&fake.address).retry(retry).build().expect("an endpoint");
     client.get("k").await.expect("works");
     fake.join(OTHER).await;
+    let said = client.get("k").await.expect_err("no word of another cluster").to_string();
+    assert!(said.contains(CLUSTER) && said.contains(OTHER), "{said}");
+    fake.join(CLUSTER).await;
     assert!(client.get("k").await.expect("works").is_some());
 }
 
