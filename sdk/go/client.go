@@ -557,7 +557,7 @@ func (c *Client) foreign(place int, cluster string) *failure {
 
 // foreignFailure is that of a node that is known to be of another cluster. The caller holds the lock.
 func (c *Client) foreignFailure(place int) *failure {
-	detail := fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", c.endpoints.nodes[place].foreign, c.endpoints.cluster)
+	detail := fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", c.endpoints.nodes[place].cluster, c.endpoints.cluster)
 	return &failure{address: c.transport.node(place).address, kind: failedForeign, detail: detail}
 }
 

@@ -3,9 +3,7 @@ package quorate
 // Who the nodes are, and which members of the cluster no endpoint names.
 
 import (
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 
@@ -53,23 +51,17 @@ func (c *Client) introduce(place int) *api.StatusAnswer {
 	return status
 }
 
-// ours are those of our cluster, each at its place. Where nobody told yet which that is, it is that of all of them; where they differ, nobody knows.
+// ours are those of our cluster, each at its place: all have their say before any is judged.
 func (c *Client) ours(statuses []*api.StatusAnswer) []*api.StatusAnswer {
-	c.mu.Lock()
-	isKnown := c.endpoints.cluster != ""
-	c.mu.Unlock()
-	told := map[string]bool{}
-	for _, status := range statuses {
-		if status != nil && status.ClusterID != "" {
-			told[status.ClusterID] = true
+	for place, status := range statuses {
+		if status != nil {
+			c.foreign(place, status.ClusterID)
 		}
 	}
-	if !isKnown && len(told) > 1 {
-		c.options.log("the nodes are of different clusters", "clusters", slices.Sorted(maps.Keys(told)))
-		return statuses
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for place, status := range statuses {
-		if status != nil && c.foreign(place, status.ClusterID) != nil {
+		if status != nil && c.endpoints.saysOther(place) {
 			statuses[place] = nil
 		}
 	}

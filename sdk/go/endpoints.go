@@ -19,6 +19,9 @@ const (
 	discoveryPause = 30 * time.Second
 	// foreignPause is how long a node of another cluster is left alone.
 	foreignPause = 30 * time.Second
+	// forgetCluster is how long a client of one endpoint must have heard nothing of its cluster before it goes over to the one that it hears
+	// there: several nodes may stand behind the one address, and an outage of a restore takes longer.
+	forgetCluster = 10 * time.Second
 	// The first look comes once a client has lived a little; what is over by then needs none.
 	discoveryFirst = time.Second
 )
@@ -48,8 +51,8 @@ type nodeHealth struct {
 	avoidUntil time.Time
 	// isGone: no member any more. Never of a node that was given.
 	isGone bool
-	// foreign is the id of the cluster that it is of, where that is not ours.
-	foreign string
+	// cluster is the id of its cluster, as it said last.
+	cluster string
 }
 
 // endpoints are the nodes by their place: those that were given, then members that were discovered. Discovered ones are asked only
@@ -64,8 +67,11 @@ type endpoints struct {
 	introducedAt time.Time
 	discoverAt   time.Time
 	discovers    bool
-	// cluster is the id of ours: that which was told first.
+	// cluster is the id that most of the given nodes say, each by its last word, so that a client follows them through a restore. One that was
+	// believed stays where as many speak for it as for another. Members that were discovered have no say.
 	cluster string
+	// clusterHeard is when a given node last spoke for it.
+	clusterHeard time.Time
 }
 
 // newEndpoints knows nothing of count nodes. The turn begins at start, so that clients spread.
@@ -113,31 +119,69 @@ func (e *endpoints) lastResort(failed, reach int, now time.Time) int {
 	return e.next % reach
 }
 
-// belongs says whether a node that says so is of our cluster, which is that of the first who says one. One of another cluster is left alone for
-// a while; isNews says that this was not known of it.
+// belongs says whether a node that says so is of our cluster. One of another is left alone for a while, unless it is the only one that was
+// given; isNews says that this was not known of it.
 func (e *endpoints) belongs(node int, cluster string, now time.Time) (isOurs, isNews bool) {
-	health := &e.nodes[node]
-	if e.cluster == "" {
-		e.cluster = cluster
-	}
-	if cluster == "" || cluster == e.cluster {
-		health.foreign = ""
+	if cluster == "" {
 		return true, false
 	}
-	isNews = health.foreign == ""
-	health.foreign, health.id, health.avoidUntil = cluster, 0, now.Add(foreignPause)
+	health, was := &e.nodes[node], e.saysOther(node)
+	health.cluster = cluster
+	if node < e.given {
+		e.countVote(cluster, now)
+	}
+	if !e.saysOther(node) {
+		return true, false
+	}
+	health.id = 0
+	if e.given > 1 {
+		health.avoidUntil = now.Add(foreignPause)
+	}
 	e.findLeader()
-	return false, isNews
+	return false, !was
+}
+
+// countVote goes over to the cluster that a given node told, where it is ours now: terms and leaders of the former say nothing any more.
+func (e *endpoints) countVote(told string, now time.Time) {
+	switch {
+	case told == e.cluster:
+	case e.cluster == "", e.given == 1 && now.Sub(e.clusterHeard) >= forgetCluster, e.given > 1 && e.votes(told) > e.votes(e.cluster):
+		e.cluster, e.term, e.leaderID = told, 0, 0
+		e.findLeader()
+	default:
+		return
+	}
+	e.clusterHeard = now
+}
+
+// votes is how many of the given nodes said this one last.
+func (e *endpoints) votes(cluster string) int {
+	count := 0
+	for _, node := range e.nodes[:e.given] {
+		if node.cluster == cluster {
+			count++
+		}
+	}
+	return count
+}
+
+// saysOther says whether its last word was another cluster than ours.
+func (e *endpoints) saysOther(node int) bool {
+	said := e.nodes[node].cluster
+	return said != "" && e.cluster != "" && said != e.cluster
 }
 
 // isForeign says whether it told lately that it is of another cluster.
 func (e *endpoints) isForeign(node int, now time.Time) bool {
-	return e.nodes[node].foreign != "" && !e.isWell(node, now)
+	return e.saysOther(node) && !e.isWell(node, now)
 }
 
-// onlyForeign gives a node of another cluster, where all that could be asked lately said so; else none.
+// onlyForeign gives a node of another cluster, where all that could be asked lately said so; else none. Who was given one asks it again.
 func (e *endpoints) onlyForeign(now time.Time) int {
 	found := none
+	if e.given == 1 {
+		return none
+	}
 	for node := range e.nodes {
 		switch {
 		case e.nodes[node].isGone:

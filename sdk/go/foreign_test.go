@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,16 @@ func entry(value int) func(int, http.ResponseWriter, *http.Request) {
 			say(w, 200, fmt.Sprintf(`{"key":"k","value":%d,"revision":"7","index":3,"cas":"7","create_revision":"7","mod_revision":"7","version":1}`, value))
 		}
 	}
+}
+
+// knows lets the client know its cluster, as most of its nodes told it a while ago.
+func knows(c *Client, cluster string) *Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for place := range c.endpoints.nodes {
+		c.endpoints.belongs(place, cluster, time.Now())
+	}
+	return c
 }
 
 // firstAsks lets the client begin with the first of its nodes.
@@ -84,9 +95,7 @@ func TestAWriteThatReachedAnotherClusterGoesOnUnderItsID(t *testing.T) {
 	ctx := soon(t, 10*time.Second)
 	// A client that knows its cluster, and asks the other one next.
 	knowing := func() *Client {
-		c := firstAsks(clientOf(t, Options{}, stranger, ours))
-		c.endpoints.cluster = "ours"
-		return c
+		return knows(firstAsks(clientOf(t, Options{}, stranger, ours)), "ours")
 	}
 	if _, err := knowing().Put(ctx, "k", 1, nil); err != nil {
 		t.Error(err)
@@ -117,18 +126,11 @@ func TestWhereAllAreOfAnotherClusterTheErrorSaysSo(t *testing.T) {
 	gone := newFake(t, entry(1))
 	gone.end()
 	for what, nodes := range map[string][]*fake{
-		"one":           {newFake(t, of("theirs", entry(2)))},
-		"all":           {newFake(t, of("theirs", entry(2))), newFake(t, of("theirs", entry(2)))},
 		"all that are":  {gone, newFake(t, of("theirs", entry(2)))},
 		"in this order": {newFake(t, of("theirs", entry(2))), gone},
 	} {
-		timeout := 30 * time.Second
-		if slices.Contains(nodes, gone) {
-			// That one may come back.
-			timeout = 500 * time.Millisecond
-		}
-		c := firstAsks(clientOf(t, Options{Timeout: timeout}, nodes...))
-		c.endpoints.cluster = "ours"
+		// The one that is gone may come back.
+		c := knows(firstAsks(clientOf(t, Options{Timeout: 500 * time.Millisecond}, nodes...)), "ours")
 		begun := time.Now()
 		_, err := c.Put(context.Background(), "k", 1, nil)
 		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "`theirs`") || !strings.Contains(err.Error(), "`ours`") {
@@ -148,6 +150,54 @@ func TestWhereAllAreOfAnotherClusterTheErrorSaysSo(t *testing.T) {
 	}
 }
 
+func TestAClientGoesOverOnceMostOfItsNodesHave(t *testing.T) {
+	moved, also, former := newFake(t, of("theirs", entry(2))), newFake(t, of("theirs", entry(2))), newFake(t, of("ours", entry(1)))
+	c, ctx := knows(firstAsks(clientOf(t, Options{}, moved, also, former)), "ours"), soon(t, 10*time.Second)
+	for range 6 {
+		if _, err := c.Get(ctx, "k", nil); err != nil {
+			t.Error(err)
+		}
+	}
+	before := len(former.requests())
+	for range 6 {
+		if got, err := Get[int](ctx, c, "k", nil); err != nil || got.Value != 2 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if came := len(former.requests()); came != before {
+		t.Errorf("it is the stranger now, and was asked %d times", came-before)
+	}
+}
+
+func TestOneAddressMayBeThatOfSeveralNodes(t *testing.T) {
+	var behind atomic.Pointer[string]
+	first, other := "ours", "theirs"
+	behind.Store(&first)
+	c := clientOf(t, Options{Timeout: 500 * time.Millisecond}, newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		of(*behind.Load(), entry(1))(n, w, r)
+	}))
+	ctx := context.Background()
+	if _, err := c.Get(ctx, "k", nil); err != nil {
+		t.Fatal(err)
+	}
+	behind.Store(&other)
+	if _, err := c.Get(ctx, "k", nil); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "`theirs`") || !strings.Contains(err.Error(), "`ours`") {
+		t.Errorf("%v", err)
+	}
+	behind.Store(&first)
+	if _, err := c.Get(ctx, "k", nil); err != nil {
+		t.Error(err)
+	}
+	e, now := newEndpoints(1, 0), time.Now()
+	e.belongs(0, "ours", now)
+	if isOurs, _ := e.belongs(0, "theirs", now.Add(forgetCluster-1)); isOurs {
+		t.Error("nodes of both may be behind it")
+	}
+	if isOurs, _ := e.belongs(0, "theirs", now.Add(forgetCluster)); !isOurs {
+		t.Error("a client of one node follows it through a restore")
+	}
+}
+
 func TestWhereNobodySaysWhichClusterItIsNothingIsKnown(t *testing.T) {
 	one, other := newFake(t, entry(1)), newFake(t, of("ours", entry(1)))
 	c, ctx := clientOf(t, Options{}, one, other), soon(t, 5*time.Second)
@@ -163,8 +213,10 @@ func TestWhereNobodySaysWhichClusterItIsNothingIsKnown(t *testing.T) {
 
 func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	e, now := introduced(3), time.Now()
-	if isOurs, isNews := e.belongs(0, "ours", now); !isOurs || isNews {
-		t.Error("the first says which is ours")
+	for node := range 2 {
+		if isOurs, isNews := e.belongs(node, "ours", now); !isOurs || isNews {
+			t.Error("the first says which is ours")
+		}
 	}
 	if isOurs, isNews := e.belongs(2, "theirs", now); isOurs || !isNews {
 		t.Error("it is of another")
@@ -180,15 +232,11 @@ func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	if got := e.pick(preferAny, 0, now); got != 1 {
 		t.Errorf("asked %d, though there is another that rests", got)
 	}
-	single := newEndpoints(2, 0)
-	single.cluster = "ours"
-	single.belongs(1, "theirs", now)
-	if got := single.pick(preferAny, 0, now); got != 0 || single.onlyForeign(now) != none {
+	two := newEndpoints(2, 0)
+	two.belongs(0, "ours", now)
+	two.belongs(1, "theirs", now)
+	if got := two.pick(preferAny, 0, now); got != 0 || two.onlyForeign(now) != none {
 		t.Errorf("asked %d, which is not of ours", got)
-	}
-	single.belongs(0, "others", now)
-	if got := single.onlyForeign(now); got == none || single.onlyForeign(now.Add(foreignPause)) != none {
-		t.Errorf("%d", got)
 	}
 	if got := picks(e, preferAny, none, 3, now.Add(foreignPause)); !slices.Contains(got, 2) {
 		t.Errorf("asked %v: it may be of ours again", got)
@@ -198,25 +246,17 @@ func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	}
 }
 
-func TestNodesThatDifferDoNotTellWhichClusterIsOurs(t *testing.T) {
+func TestMostNodesTellWhichClusterIsOurs(t *testing.T) {
 	status := func(id int, cluster string) func(int, http.ResponseWriter, *http.Request) {
 		return func(_ int, w http.ResponseWriter, _ *http.Request) {
 			say(w, 200, fmt.Sprintf(`{"node_id":%d,"term":"1","cluster_id":%q,"oldest_revision":"1","revision":"1","members":[]}`, id, cluster))
 		}
 	}
-	c := clientOf(t, Options{}, newFake(t, status(1, "ours")), newFake(t, status(2, "theirs")))
-	c.introduceAll()
-	if c.endpoints.cluster != "" || c.endpoints.nodes[1].foreign != "" || c.endpoints.nodes[1].id != 2 {
-		t.Errorf("%+v", c.endpoints)
-	}
-	c.endpoints.cluster = "ours"
-	c.introduceAll()
-	if c.endpoints.nodes[0].foreign != "" || c.endpoints.nodes[1].foreign != "theirs" {
-		t.Errorf("%+v", c.endpoints)
-	}
-	same := clientOf(t, Options{}, newFake(t, status(1, "ours")), newFake(t, status(2, "ours")))
-	same.introduceAll()
-	if same.endpoints.cluster != "ours" {
-		t.Errorf("%+v", same.endpoints)
+	c := clientOf(t, Options{}, newFake(t, status(1, "theirs")), newFake(t, status(2, "ours")), newFake(t, status(3, "ours")))
+	for range 2 {
+		c.introduceAll()
+		if e := c.endpoints; e.cluster != "ours" || e.nodes[0].id != 0 || e.nodes[1].id != 2 || e.nodes[2].id != 3 {
+			t.Errorf("%+v", e)
+		}
 	}
 }

@@ -23,6 +23,9 @@ DISCOVERY_PAUSE = 30.0
 DISCOVERY_FIRST = 1.0
 # How long a node of another cluster is not asked at all: somebody has to put it right first.
 FOREIGN_PAUSE = 30.0
+# A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
+# stand behind the one address, and an outage of a restore takes longer.
+FORGET_CLUSTER = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,8 @@ class Node:
     avoid_until: float = 0.0
     # No member any more. Never of a node that was given.
     is_gone: bool = False
-    # It is of another cluster, and is not asked before this.
-    foreign_until: float = 0.0
+    # The id of its cluster, as it said last.
+    cluster: str | None = None
 
 
 class Endpoints:
@@ -157,31 +160,34 @@ class Endpoints:
         self.introduced_at: float | None = None
         # When to look for members; `None`: never.
         self.discover_at: float | None = None
+        # The id of the cluster that most of the given nodes say, each by its last word, so that a client follows them through a restore.
+        # One that was believed stays where as many speak for it as for another. Members that were discovered have no say.
+        self.cluster: str | None = None
+        # When a given node last spoke for it.
+        self.cluster_heard = 0.0
 
     def discover(self, now: float) -> None:
         """Members are discovered from now on."""
         self.discover_at = now + DISCOVERY_FIRST
 
-    def pick(self, preference: Preference, failed: int | None, now: float) -> int | None:
-        """The node to ask now; `None` where all are of another cluster. `failed` has just failed this very request: it comes last."""
+    def pick(self, preference: Preference, failed: int | None, now: float) -> int:
+        """The node to ask now. `failed` has just failed this very request: it comes last."""
         reach = self._reach(now)
         leader = self.leader
         is_wanted = preference == "leader" and leader is not None and leader < reach and leader != failed
         if is_wanted and leader is not None and self._is_well(leader, now):
             return leader
         turn = [(self.next + step) % reach for step in range(reach)]
-        turn = [node for node in turn if not self.nodes[node].is_gone and self.nodes[node].foreign_until <= now]
+        turn = [node for node in turn if not self.nodes[node].is_gone and not self._is_left_alone(node, now)]
         others = [node for node in turn if node != failed]
         well = [node for node in others if self._is_well(node, now)]
         if well:
             pick = well[0]
         elif others:
             pick = min(others, key=lambda node: self.nodes[node].avoid_until)
-        elif turn:
-            # The one that failed.
-            pick = turn[0]
         else:
-            return None
+            # The one that failed: a given node that speaks for our cluster is neither gone nor left alone.
+            pick = turn[0]
         self.next = (pick + 1) % reach
         return pick
 
@@ -203,12 +209,44 @@ class Endpoints:
             self.leader = None
             self.leader_id = None
 
-    def on_foreign(self, node: int, now: float) -> None:
-        """A node is of another cluster."""
-        self.on_failure(node, now)
+    def is_ours(self, node: int, cluster: str, now: float) -> bool:
+        """Whether a node that says so is of our cluster. One of another is left alone for a while, unless no other was given."""
         entry = self.nodes[node]
-        entry.id, entry.failures = None, 0
-        entry.foreign_until = entry.avoid_until = now + FOREIGN_PAUSE
+        entry.cluster = cluster
+        if node < self.given:
+            self._count_vote(cluster, now)
+        if not self._says_other(node):
+            return True
+        entry.id = None
+        if self.given > 1:
+            entry.avoid_until = now + FOREIGN_PAUSE
+        self._find_leader()
+        return False
+
+    def _count_vote(self, told: str, now: float) -> None:
+        """Goes over to the cluster that a given node told, where it is ours now: terms and leaders of the former say nothing any more."""
+
+        def votes(cluster: str | None) -> int:
+            return sum(node.cluster == cluster for node in self.nodes[: self.given])
+
+        if self.cluster is None:
+            is_over = True
+        elif self.given == 1:
+            is_over = told != self.cluster and now - self.cluster_heard >= FORGET_CLUSTER
+        else:
+            is_over = votes(told) > votes(self.cluster)
+        if is_over and told != self.cluster:
+            self.cluster, self.term, self.leader_id = told, 0, None
+            self._find_leader()
+        if told == self.cluster:
+            self.cluster_heard = now
+
+    def _says_other(self, node: int) -> bool:
+        """Whether its last word was another cluster than ours."""
+        return self.cluster is not None and self.nodes[node].cluster not in (None, self.cluster)
+
+    def _is_left_alone(self, node: int, now: float) -> bool:
+        return self.given > 1 and self._says_other(node) and not self._is_well(node, now)
 
     def introduce(self, node: int, node_id: int, hint: LeaderHint) -> None:
         """A node said who it is."""

@@ -21,6 +21,7 @@ from quorate import (
     UnavailableError,
     UnknownOutcomeError,
 )
+from quorate._endpoints import FORGET_CLUSTER, Endpoints
 from quorate._sync._io import sleep
 from tests.unit.scripted import Asked, Coordination, Reply, Scripted, problem
 
@@ -189,13 +190,19 @@ def of(cluster: str, body: object) -> Reply:
     return Reply(200, body, {"quorate-cluster": cluster})
 
 
+def knows(client: Client, cluster: str) -> None:
+    """All its nodes said a while ago that they are of this cluster."""
+    for node in range(len(client._core.lines)):
+        client._core.endpoints.is_ours(node, cluster, time.monotonic())
+
+
 def test_a_node_of_another_cluster_is_not_believed_and_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     with Scripted([of("ours", ENTRY)]) as one, Scripted([of("theirs", {**ENTRY, "value": 2})]) as other:
         with client_of(one) as client:
             # Which of several is asked first is random.
             client.get("k")
         with client_of(one, other) as client:
-            client._core.cluster = "ours"
+            knows(client, "ours")
             with caplog.at_level(logging.WARNING, "quorate"):
                 for _ in range(6):
                     entry = client.get("k")
@@ -210,32 +217,51 @@ def test_a_node_of_another_cluster_is_not_believed_and_left_alone(caplog: pytest
 def test_a_write_that_another_cluster_took_goes_on_under_its_id() -> None:
     with Scripted([of("theirs", WRITTEN)]) as other, Scripted([of("ours", WRITTEN)]) as one:
         with client_of(other, one) as client:
-            client._core.cluster = "ours"
+            knows(client, "ours")
             for _ in range(2):
                 assert (client.put("k", 1)).revision == 7
         assert len(other.asked) == 1
         assert other.asked[0].headers["idempotency-key"] in {asked.headers.get("idempotency-key") for asked in one.asked}
     with Scripted([of("theirs", problem(409, "already_exists").body)]) as other, Scripted([Reply(cut=True)]) as one:
         with client_of(other, one, attempts_max=2) as client:
-            client._core.cluster = "ours"
+            knows(client, "ours")
             with pytest.raises(UnknownOutcomeError):
                 client.insert("k", 1)
 
 
-def test_where_all_nodes_are_of_another_cluster_the_error_says_so() -> None:
-    with Scripted([of("ours", ENTRY), of("theirs", ENTRY)]) as server:
-        with client_of(server) as client:
+def test_one_address_may_be_that_of_several_nodes() -> None:
+    with Scripted([of("ours", ENTRY), of("theirs", WRITTEN), of("theirs", WRITTEN), of("ours", ENTRY)]) as server:
+        with client_of(server, attempts_max=2) as client:
             client.get("k")
-            for _ in range(2):
-                with pytest.raises(UnavailableError, match="a node of the cluster theirs, not of ours") as caught:
-                    client.put("k", 1)
-                assert caught.value.applied == "no"
-                assert caught.value.elapsed < 3
-            with pytest.raises(UnavailableError, match="the cluster theirs, not of ours"):
-                client.watch("")
-        assert len(server.asked) == 2
+            with pytest.raises(UnavailableError, match="a node of the cluster theirs, not of ours") as caught:
+                client.put("k", 1)
+            assert caught.value.applied == "no"
+            assert client.get("k") is not None
+    endpoints = Endpoints(1, 0)
+    assert endpoints.is_ours(0, "ours", 0.0)
+    assert not endpoints.is_ours(0, "theirs", FORGET_CLUSTER - 0.1)
+    assert endpoints.is_ours(0, "theirs", FORGET_CLUSTER), "a client of one node follows it through a restore"
+
+
+def test_a_client_goes_over_once_most_of_its_nodes_have() -> None:
+    moved = {**ENTRY, "value": 2}
+    with Scripted([of("theirs", moved)]) as one, Scripted([of("theirs", moved)]) as other, Scripted([of("ours", ENTRY)]) as former:
+        with client_of(one, other, former) as client:
+            knows(client, "ours")
+            for _ in range(6):
+                assert client.get("k") is not None
+            before = len(former.asked)
+            for _ in range(6):
+                entry = client.get("k")
+                assert entry is not None
+                assert entry.value == 2
+        assert len(former.asked) == before
+
+
+def test_where_nobody_else_answers_the_error_names_both_clusters() -> None:
+    with Scripted([of("theirs", ENTRY)]) as server:
         with Client([server.address, "127.0.0.1:1"], timeout=0.3, discover_members=False) as client:
-            client._core.cluster = "ours"
+            knows(client, "ours")
             with pytest.raises(UnavailableError, match=r"127\.0\.0\.1:1: .*; .*the cluster theirs, not of ours"):
                 client.get("k")
 
@@ -258,11 +284,11 @@ def test_who_is_of_another_cluster_is_no_node_of_ours() -> None:
     with Scripted([ours]) as one, Scripted([theirs]) as other:
         with client_of(one, other) as client:
             client._core._introduce_all()
-            assert client._core.cluster == "ours"
+            assert client._core.endpoints.cluster == "ours"
             assert [node.id for node in client._core.endpoints.nodes] == [1, None]
     with Scripted([of("theirs", status)]) as other:
         with client_of(other) as client:
-            client._core.cluster = "ours"
+            knows(client, "ours")
             (seen,) = client.status_of_all()
             assert "the cluster theirs, not of ours" in str(seen.error)
 

@@ -70,13 +70,7 @@ class Way:
         self.generation = self.core.credentials.shown().generation
         preference = self.core.reads if self.call.preference == "read" else self.call.preference
         with self.core.lock:
-            node = self.core.endpoints.pick(preference, self.failed, now())
-        if node is None:
-            # Whichever was seen by another call: its trouble is ours.
-            failure = self.foreign or self.core.foreign
-            assert failure is not None
-            self.give_up(failure, fate_open=self.attempts.fate_open, attempts=self.attempts.failures)
-        return node
+            return self.core.endpoints.pick(preference, self.failed, now())
 
     def shows_newer_credentials(self, problem: wire.Problem) -> bool:
         """Whether to make a refused attempt again: what says who we are was exchanged, and we were late to see it. Once."""
@@ -87,9 +81,8 @@ class Way:
     def on_failure(self, node: int, failure: Failure) -> float | None:
         """The pause after an attempt that brought no final answer; `None`: no further one."""
         with self.core.lock:
-            if failure.kind == "foreign":
-                self.core.endpoints.on_foreign(node, now())
-            else:
+            # One of another cluster is left alone already.
+            if failure.kind != "foreign":
                 self.core.endpoints.on_failure(node, now())
             nodes = len(self.core.lines)
         if failure.kind == "foreign":
@@ -130,9 +123,6 @@ class Core:
         self.endpoints = Endpoints(len(self.given), random.randrange(1 << 16))
         self.lock = threading.Lock()
         self.is_closed = False
-        # The id of the cluster, as the first answer said it, and that a node is of another one.
-        self.cluster: str | None = None
-        self.foreign: Failure | None = None
         self._foreign_told: set[str] = set()
         # Answers that are taken as they come, to be closed with the client.
         self._open: weakref.WeakSet[Body] = weakref.WeakSet()
@@ -262,7 +252,8 @@ class Core:
             answer = line.send(call, budget)
         except AttemptError as error:
             raise UnavailableError(str(error.failure), request_id=None, attempts=1, elapsed=0.0, problem=None) from error
-        failure = self._foreign(line.address, answer.head.cluster)
+        node = next((node for node, known in enumerate(self.lines) if known is line), None)
+        failure = self._foreign(node, answer.head.cluster) if node is not None else None
         if failure is not None:
             raise UnavailableError(str(failure), request_id=None, attempts=1, elapsed=0.0, problem=None)
         problem = problem_of(answer)
@@ -290,22 +281,21 @@ class Core:
         if is_due and not self.is_closed:
             spawn(self._introduce_all)
 
-    def _foreign(self, address: str, cluster: str | None) -> Failure | None:
-        """That a node is of another cluster than the one that the first answer was from; `None` where it is not, or does not say it."""
+    def _foreign(self, node: int, cluster: str | None) -> Failure | None:
+        """That a node is of another cluster than ours; `None` where it is not, or does not say it."""
         with self.lock:
-            self.cluster = self.cluster or cluster
-            if cluster is None or cluster == self.cluster:
+            if not cluster or self.endpoints.is_ours(node, cluster, now()):
                 return None
-            failure = Failure(address, "foreign", f"it is a node of the cluster {cluster}, not of {self.cluster}")
+            address = self.lines[node].address
+            failure = Failure(address, "foreign", f"it is a node of the cluster {cluster}, not of {self.endpoints.cluster}")
             is_news = str(failure) not in self._foreign_told
             self._foreign_told.add(str(failure))
-            self.foreign = failure
         if is_news:
             log.warning("%s; what it says is not believed", failure)
         return failure
 
     def _stranger(self, node: int, head: Head) -> Failure | None:
-        return self._foreign(self.lines[node].address, head.cluster)
+        return self._foreign(node, head.cluster)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -361,8 +351,7 @@ class Core:
         except QuorateError:
             return None
         with self.lock:
-            self.cluster = self.cluster or status.cluster_id or None
-            if status.cluster_id not in ("", self.cluster):
+            if status.cluster_id and not self.endpoints.is_ours(node, status.cluster_id, now()):
                 return None
             self.endpoints.introduce(node, status.node_id, LeaderHint(status.term, status.leader_id))
         return status
