@@ -376,3 +376,33 @@ async fn stand_back(app: &App) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voter_that_becomes_leader_waits_for_none_any_more() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let integrity = Integrity::open(dir.path().into()).expect("opens");
+        integrity.split.store(Some(Arc::new(Split { index: 7, others: BTreeSet::from([2]), is_unclear: true })));
+        assert!(integrity.why_not_served().is_some() && integrity.split_warning().is_none());
+        integrity.goes_on_as_leader();
+        assert!(integrity.why_not_served().is_none(), "what the leader holds counts");
+        let warning = integrity.split_warning().expect("the split goes on");
+        assert!(warning.contains("7"), "{warning}");
+        assert_eq!(integrity.samples().split_nodes, 1);
+    }
+
+    #[test]
+    fn to_lead_takes_no_quarantine_away() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let integrity = Integrity::open(dir.path().into()).expect("opens");
+        let (index, cause, reason) = (7, Cause::Split, "as a test says".to_owned());
+        integrity.quarantine.store(Some(Arc::new(Quarantine { index, cause, reason })));
+        integrity.split.store(Some(Arc::new(Split { index, others: BTreeSet::from([2]), is_unclear: true })));
+        integrity.goes_on_as_leader();
+        assert!(integrity.is_quarantined() && integrity.split.load().as_ref().is_some_and(|split| split.is_unclear));
+        assert_eq!(integrity.why_not_served().as_deref(), Some("as a test says"));
+    }
+}
