@@ -52,8 +52,8 @@ const fn words(when: &'static str, then: &'static str) -> Words {
 fn of(code: ErrorCode) -> Words {
     match code {
         ErrorCode::AlreadyExists => words(
-            "An `insert`, or a `PUT` with `If-None-Match: *`, names a key that has an entry; `current` is that entry. Also a collection whose name is within or around another's.",
-            "If you wrote it yourself in an earlier try, you are done: compare `current`. Else choose another key, or replace the entry on its `cas`.",
+            "An `insert`, or a `PUT` with `If-None-Match: *`, names a key that has an entry; `current` is that entry. Also a collection whose name is within or around another's, and a task whose id is that of a dead one, or, with `replace`, of one that is worked on or was completed.",
+            "If you wrote it yourself in an earlier try, you are done: compare `current`. Else choose another key, or replace the entry on its `cas`. Requeue a dead task, or replace it.",
         ),
         ErrorCode::AlreadyQueued => words(
             "The session holds this lock or leads this election already, or waits for it, in another mode or with another value. A session has one place in each queue.",
