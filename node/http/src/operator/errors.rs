@@ -203,7 +203,7 @@ pub fn markdown() -> String {
         "# Errors\n\n\
          Every error is a problem document ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). Its `code` is one of these, its `type` is the path `/errors/CODE`, where each\n\
          node serves the section of that code. `applied` says whether the request took effect, `retry` what to do about it. Where a condition in a header failed\n\
-         (`If-Match`, `If-None-Match`), the status is 412 whatever the code.\n\n\
+         (`If-Match`, `If-None-Match`), the status is 412 whatever the code. `GET /v1/audit` names what was refused by the same codes (`refusal`).\n\n\
          This page is written by `QUORATE_WRITE_DOCS=1 cargo test --workspace --test http_api errors`; its words stand in `node/http/src/operator/errors.rs`.\n",
     );
     for code in ErrorCode::ALL {
