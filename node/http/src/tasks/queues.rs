@@ -98,8 +98,8 @@ pub async fn queues(context: Context) -> Outcome {
 /// An `id` makes it safe to schedule the same task again: while the id is in use, also for `keep_ms` after the task was completed, the
 /// answer says `created: false` and tells of the task that is there. What would be lost without a word is refused (409
 /// `already_exists`): the task that is there is dead, or `replace` is asked for and it is worked on or was completed. In a list each task
-/// says by `created` and `state` what came of it. Nothing is due before its time; what is due first is given out first. A recurring task (`every_ms`, `cron`) is one task: its next time is set when an occurrence ends,
-/// and times that passed meanwhile are left out.
+/// says by `created` and `state` what came of it. Nothing is due before its time; what is due first is given out first. A recurring task
+/// (`every_ms`, `cron`) is one task: its next time is set when an occurrence ends, and times that passed meanwhile are left out.
 #[utoipa::path(post, path = "/v1/tasks/{queue}", tag = "tasks", operation_id = "schedule_tasks",
     params(QueuePath),
     request_body(content = ScheduleRequest, content_type = "application/json",

@@ -291,7 +291,11 @@ async function isReady(address: string): Promise<boolean> {
   }
 }
 
-/** Ports that nobody listens on, all different, below those of outgoing connections: one of these could take the port of a node that is down. */
+/**
+ * Ports that nobody listens on, all different.
+ *
+ * Below those of outgoing connections: one of these could take the port of a node that is down.
+ */
 async function freePorts(count: number): Promise<number[]> {
   const highest = Math.max(outgoingFrom(), PORTS_FROM + 1_000);
   const ports = new Set<number>();
