@@ -391,3 +391,18 @@ fn free_ports(count: usize) -> io::Result<Vec<SocketAddr>> {
     }
     held.iter().map(TcpListener::local_addr).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_none_that_outgoing_connections_get() {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port of those that the system gives away");
+        let given = server.local_addr().expect("bound").port();
+        let found = free_ports(8).expect("ports");
+        assert!(found.iter().all(|address| address.port() < given.max(PORTS_FROM + 1_000)), "{found:?} and {given}");
+        let different: std::collections::BTreeSet<_> = found.iter().collect();
+        assert_eq!(different.len(), 8, "{found:?}");
+    }
+}
