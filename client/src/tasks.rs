@@ -326,7 +326,8 @@ pub struct ScheduleTask {
 }
 
 impl ScheduleTask {
-    /// Its id: while it is in use, another task with it is not scheduled.
+    /// Its id: while it is in use, another task with it is not scheduled. Where that task is dead, the schedule is refused
+    /// ([`already_exists`](crate::api::ErrorCode::AlreadyExists)).
     ///
     /// # Examples
     ///
@@ -494,7 +495,7 @@ impl ScheduleTask {
         self
     }
 
-    /// Take the place of a task with its id that waits.
+    /// Take the place of a task with its id that waits or is dead; refused where that is worked on or was completed.
     ///
     /// # Examples
     ///

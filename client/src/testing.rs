@@ -44,6 +44,12 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often new ports are tried when another program was faster.
 const PORT_TRIES: u32 = 5;
+/// Ports are taken from here up to those of outgoing connections.
+const PORTS_FROM: u16 = 10_000;
+/// Where those begin, if the system does not say otherwise.
+const OUTGOING_FROM: u16 = 32_768;
+/// How many ports are looked at to find some that are free.
+const PORTS_LOOKED_AT: usize = 1_000;
 /// Lines of a log that an error shows.
 const LOG_LINES: usize = 20;
 
@@ -367,8 +373,36 @@ fn command(program: &Path, home: &Path) -> Command {
     command
 }
 
+/// Addresses that nobody listens at, below the ports of outgoing connections: one of these could take the port of a node that is down.
 fn free_ports(count: usize) -> io::Result<Vec<SocketAddr>> {
-    // All at once, so that they differ.
-    let held = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<io::Result<Vec<_>>>()?;
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok();
+    let outgoing = range.and_then(|range| range.split_whitespace().next()?.parse().ok()).unwrap_or(OUTGOING_FROM);
+    let highest = outgoing.max(PORTS_FROM + 1_000);
+    let mut held: Vec<TcpListener> = Vec::new();
+    // Held all at once, so that they differ.
+    for _ in 0..PORTS_LOOKED_AT {
+        if held.len() == count {
+            break;
+        }
+        held.extend(TcpListener::bind(("127.0.0.1", rand::random_range(PORTS_FROM..highest))));
+    }
+    if held.len() < count {
+        return Err(io::Error::other(format!("there are not {count} free ports from {PORTS_FROM} to {highest}")));
+    }
     held.iter().map(TcpListener::local_addr).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_none_that_outgoing_connections_get() {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port of those that the system gives away");
+        let given = server.local_addr().expect("bound").port();
+        let found = free_ports(8).expect("ports");
+        assert!(found.iter().all(|address| address.port() < given.max(PORTS_FROM + 1_000)), "{found:?} and {given}");
+        let different: std::collections::BTreeSet<_> = found.iter().collect();
+        assert_eq!(different.len(), 8, "{found:?}");
+    }
 }

@@ -18,20 +18,9 @@ end_servers() {
 }
 trap end_servers EXIT
 
-# Prints $1 ports that nobody listens on, below those of outgoing connections: one of these could take the port of a node that is down.
+# Prints $1 ports that nobody listens on, as servers.py finds them.
 free_ports() {
-    python3 -c '
-import random, socket, sys
-held = {}
-while len(held) < int(sys.argv[1]):
-    port = random.randrange(10_000, 32_768)
-    held[port] = socket.socket()
-    try:
-        held[port].bind(("127.0.0.1", port))
-    except OSError:
-        del held[port]
-print(*held)
-' "$1"
+    PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") python3 -B -c 'import sys, servers; print(*servers.free_ports(int(sys.argv[1])))' "$1"
 }
 
 # Waits until the command given succeeds; shows the end of log $1 where process $2 ends first, or after a minute.

@@ -26,9 +26,11 @@ PATIENCE = 60
 
 def free_ports(count):
     """Below those of outgoing connections: one of these could take the port of a node that is down."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as range_file:
+        outgoing_from = int(range_file.read().split()[0])
     held = {}
     while len(held) < count:
-        port = random.randrange(10_000, 32_768)
+        port = random.randrange(10_000, max(outgoing_from, 11_000))
         if port in held:
             continue
         held[port] = socket.socket()

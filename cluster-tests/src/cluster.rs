@@ -284,7 +284,7 @@ impl Cluster {
             let Some(end) = process.try_end() else { continue };
             let log = process.log_text();
             assert!(
-                log.contains("another process listens there"),
+                log.contains("the address is in use"),
                 "node {id} ended at its first start with {}:\n{log}",
                 describe(end)
             );

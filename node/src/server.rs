@@ -4,6 +4,7 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -217,21 +218,42 @@ fn renumber(config: &Config, data_dir: &Path, reason: String) -> Ended {
 fn listen(network: &dyn Network, what: &str, addr: SocketAddr) -> Result<Listener, ServerError> {
     network.listen(addr).map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::AddrInUse => format!(
-                "another process listens there, perhaps a node that runs already; end it, or give this one a port of its own by \
-                 --{what}-listen"
-            ),
+            ErrorKind::AddrInUse => taken(what, addr),
             _ => error.to_string(),
         };
         ServerError(format!("cannot listen for {what}s at {addr}: {why}"))
     })
 }
 
+/// The system does not say who has a port. Where it gives that port to outgoing connections, one of them may.
+fn taken(what: &str, addr: SocketAddr) -> String {
+    let advice = format!("give this node a port of its own by --{what}-listen");
+    match outgoing_ports().filter(|ports| ports.contains(&addr.port())) {
+        Some(ports) => format!(
+            "the address is in use: another process listens there, or an outgoing connection has the port, since this machine gives \
+             ports {} to {} to those; end it, or {advice}, best outside of these",
+            ports.start(),
+            ports.end()
+        ),
+        None => format!(
+            "the address is in use: another process listens there, perhaps a node that runs already; end it, or {advice}"
+        ),
+    }
+}
+
+fn outgoing_ports() -> Option<RangeInclusive<u16>> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ports = text.split_whitespace().map(str::parse::<u16>);
+    Some(ports.next()?.ok()?..=ports.next()?.ok()?)
+}
+
 fn listen_at_socket(socket: &ClientSocket) -> Result<UnixSocket, ServerError> {
     let path = socket.path.display();
     UnixSocket::listen(&socket.path, socket.mode).map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::AddrInUse => "another process listens there; end it, or give this node a path of its own".into(),
+            ErrorKind::AddrInUse => {
+                "it is in use: another process listens there; end it, or give this node a path of its own".into()
+            }
             ErrorKind::NotFound => "its directory is not there".into(),
             _ => error.to_string(),
         };

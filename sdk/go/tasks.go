@@ -24,7 +24,8 @@ func (c *Client) Tasks(queue string) *TaskQueue { return &TaskQueue{c, queue} }
 
 // TaskOptions refine a task. Without any it is due at once.
 type TaskOptions struct {
-	// ID makes it safe to schedule the same thing twice: while it is in use, another task with it is not scheduled.
+	// ID makes it safe to schedule the same thing twice: while it is in use, another task with it is not scheduled. Where that task is
+	// dead, the schedule is refused (already_exists).
 	ID string
 	// At is when it is due.
 	At time.Time
@@ -42,7 +43,7 @@ type TaskOptions struct {
 	Backoff *api.TaskBackoff
 	// Keep is how long its id stays in use after it was completed.
 	Keep time.Duration
-	// Replace takes the place of a task with its id that waits.
+	// Replace takes the place of a task with its id that waits or is dead; refused where that is worked on or was completed.
 	Replace bool
 	// DryRun says what would be scheduled, and changes nothing.
 	DryRun bool

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::decimal;
+use super::error_code::ErrorCode;
 use super::name::{Name, named};
 
 /// A page of the trail: the answer of `GET /v1/audit`.
@@ -52,13 +53,13 @@ named!(AuditAnswer, key);
 /// # Examples
 ///
 /// ```
-/// use quorate_api::AuditView;
+/// use quorate_api::{AuditView, ErrorCode};
 ///
 /// let line: AuditView = serde_json::from_str(
 ///     r#"{"revision":"17","index":29,"time":"2026-11-21T08:00:01.000Z","op":"upsert","effect":"refused",
 ///         "refusal":"cas_mismatch","principal":"ben"}"#,
 /// )?;
-/// assert_eq!((line.effect.as_str(), line.refusal.as_deref()), ("refused", Some("cas_mismatch")));
+/// assert_eq!((line.effect.as_str(), line.refusal), ("refused", Some(ErrorCode::CasMismatch)));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -73,13 +74,18 @@ pub struct AuditView {
     /// When, by the cluster's wall clock.
     #[schema(format = DateTime)]
     pub time: String,
-    /// What was asked, like `upsert` or `session_expire`.
+    /// What was asked. Of an entry: `insert`, `upsert`, `replace`, `update`, `remove`, `touch`, `lock`, `extend`, `unlock`, `claim`, and
+    /// `expire`, which nobody asks for. Of what is coordinated: `session_create`, `session_end`, `session_expire`, `acquire`, `grant`,
+    /// `release`, `give_up`, `proclaim`, `barrier`, `latch`. Of tasks: `task_schedule`, `task_claim`, `task_extend`, `task_complete`,
+    /// `task_fail`, `task_cancel`, `task_requeue`, `task_plan`, `task_run_out`, `task_forget`. And `txn` and `where`, where such a request
+    /// was refused as a whole, `rules`, `numbers`, `user_set`, `user_remove`, `role_set`, `role_remove`, `token_add`, `token_remove`,
+    /// `member_invite`, `invitation_revoke`, `member_admit`, `member_remove`, `quota_set`, `quota_remove`, `faults`, `unknown`.
     pub op: String,
     /// What came of it: `changed`, `removed`, `relocked`, `refused`, `beside` or `elected`.
     pub effect: String,
-    /// Why it was refused, like `cas_mismatch`.
+    /// Why it was refused: the code that was answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
+    pub refusal: Option<ErrorCode>,
     /// Who asked; absent where that was nobody in particular, or the cluster itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,

@@ -324,7 +324,8 @@ pub struct LockWaiter {
     pub mode: LockMode,
     /// Milliseconds since it took the place.
     pub age_ms: u64,
-    /// Milliseconds for which it still waits unless it asks again.
+    /// Milliseconds for which it still waits unless it asks again. Whoever waits without a bound asks for the 86400000 that nodes take at
+    /// most, again and again.
     pub wait_left_ms: u64,
 }
 

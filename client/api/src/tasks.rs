@@ -110,7 +110,8 @@ pub struct TaskBackoff {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
-    /// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
+    /// Its id: another schedule with it changes nothing while it is in use, and is refused where the task is dead. Without one it gets
+    /// one that begins with `~`.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256, pattern = "^[^~]", nullable = false)]
     pub id: Option<String>,
@@ -154,7 +155,7 @@ pub struct TaskSpec {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604800000, nullable = false)]
     pub keep_ms: Option<u64>,
-    /// Take the place of a task with this id that waits.
+    /// Take the place of a task with this id that waits or is dead; refused where that is worked on or was completed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again. Not in a list.

@@ -1,6 +1,6 @@
 //! `quorate audit`: who changed a key, and when.
 
-use quorate_client::api::{AuditView, Name};
+use quorate_client::api::{AuditView, Name, code_name};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -34,7 +34,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 fn text(line: &AuditView) -> String {
     let who = line.principal.as_deref().unwrap_or("-");
     let id = line.request_id.as_deref().unwrap_or("-");
-    let refusal = line.refusal.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
+    let refusal = line.refusal.map(|why| format!(" {}", code_name(why))).unwrap_or_default();
     let AuditView { time, revision, op, effect, .. } = line;
     format!("{time}  revision {revision}  {who}  {op} {effect}{refusal}  {id}")
 }

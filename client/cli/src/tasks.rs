@@ -89,7 +89,7 @@ pub struct Ticket {
 
 /// Schedules a task: at once, unless something else is said.
 ///
-/// With an id it is safe to schedule the same task again: while the id is in use, nothing happens.
+/// With an id it is safe to schedule the same task again: while the id is in use, nothing happens. Where that task is dead, this fails.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -127,7 +127,7 @@ pub struct ScheduleArgs {
     /// How long the id stays in use after the task was completed.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
     keep: Option<Duration>,
-    /// Take the place of a task with this id that waits.
+    /// Take the place of a task with this id that waits or is dead.
     #[arg(long)]
     replace: bool,
     /// Say what would be scheduled, change nothing.

@@ -3,7 +3,7 @@
 //! Owns when it wakes, and that sessions which are due about the same time go in one request. When a session is due, and what
 //! an answer means for it, is its [`super::lease`]'s.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use futures::stream::FuturesUnordered;
 
 use super::lease::Loss;
 use super::registry::Renewed;
-use crate::api::{RenewAnswer, RenewRequest, Renewal, SESSIONS_RENEWED_MAX};
+use crate::api::{RenewAnswer, RenewRequest, Renewal, SESSIONS_RENEWED_MAX, SessionExpired, SessionRenewed};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -58,21 +58,26 @@ fn round(batch: &[Arc<Renewed>]) -> Duration {
 async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<Weak<Renewed>>) {
     let sent = Instant::now();
     let answer = ask(&client, ids, round).await;
-    let expired: Option<BTreeSet<&str>> = answer.as_ref().ok().map(|answer| {
-        let expired = answer.sessions.iter().filter_map(|renewal| match renewal {
-            Renewal::Expired(gone) => Some(gone.session.as_str()),
-            _ => None,
-        });
-        expired.collect()
-    });
+    let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).map(by_session).collect();
     for session in sessions.iter().filter_map(Weak::upgrade) {
         let now = Instant::now();
-        match &expired {
-            None => session.lease.lock().on_failed(now),
-            Some(expired) if expired.contains(session.id.as_str()) => session.lease.lock().on_over(Loss::Expired, now),
-            Some(_) => session.lease.lock().on_confirmed(sent, now),
+        let mut lease = session.lease.lock();
+        match named.get(session.id.as_str()) {
+            Some(Renewal::Renewed(_)) => lease.on_confirmed(sent, now),
+            Some(Renewal::Expired(_)) => lease.on_over(Loss::Expired, now),
+            // Also one that the answer does not name: of that nothing is known.
+            None => lease.on_failed(now),
         }
+        drop(lease);
         session.changed.notify_waiters();
+    }
+}
+
+fn by_session(renewal: &Renewal) -> (&str, &Renewal) {
+    match renewal {
+        Renewal::Renewed(SessionRenewed { session, .. }) | Renewal::Expired(SessionExpired { session, .. }) => {
+            (session, renewal)
+        }
     }
 }
 

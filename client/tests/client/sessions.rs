@@ -109,6 +109,18 @@ async fn what_the_cluster_says_is_over_is_lost_at_once() {
 }
 
 #[tokio::test]
+async fn a_session_that_an_answer_does_not_name_was_not_renewed() {
+    let (fake, client) = Fake::with_client().await;
+    let other = json!({"session": "8", "ttl_ms": 2_000, "expires_in_ms": 2_000, "renew_in_ms": 667});
+    let answer = json!({"sessions": [other], "revision": "1", "index": 1});
+    fake.always("/renew", Act::Answer(200, answer.to_string()));
+    let session = session(&client).await;
+    let lost = tokio::time::timeout(5 * TTL, session.lost()).await.expect("nobody renewed it");
+    assert_eq!(lost, Loss::NotRenewed);
+    assert!(!fake.seen_at("/renew").is_empty(), "it was asked for");
+}
+
+#[tokio::test]
 async fn renewals_find_another_node_when_one_is_gone_or_stands_still() {
     let (still, well) = (Fake::start().await, Fake::start().await);
     still.always("/renew", Act::Slow(Duration::from_secs(60)));

@@ -9,7 +9,6 @@ import json
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from gateway import Gateway, Ours  # noqa: E402
+from servers import free_ports  # noqa: E402
 
 SCOPE = "conformance"
 NAMES = ("one", "two", "three")
@@ -51,16 +51,6 @@ def until(what, seconds, condition):
 def expect(condition, what):
     if not condition:
         raise Failed(what)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def unprivileged():

@@ -145,7 +145,7 @@ fn check_append(body: &Bytes) {
 
 fn check_hello(frame: &Frame) {
     match handshake::read_hello(frame) {
-        Err(reason) => assert_explained(&reason),
+        Err(unread) => assert_explained(&unread.to_string()),
         Ok(hello) => {
             let again = whole_frame(handshake::hello_frame(&hello));
             assert_eq!(handshake::read_hello(&again).as_ref(), Ok(&hello));
@@ -158,7 +158,7 @@ fn check_hello(frame: &Frame) {
 
 fn check_welcome(frame: &Frame) {
     match handshake::read_welcome(frame) {
-        Err(reason) => assert_explained(&reason),
+        Err(unread) => assert_explained(&unread.to_string()),
         Ok(welcome) => {
             let again = whole_frame(handshake::welcome_frame(&welcome));
             assert_eq!(handshake::read_welcome(&again).as_ref(), Ok(&welcome));

@@ -69,6 +69,17 @@ fn a_taken_port_is_told_with_what_to_do() {
     let done = dev_node(&addresses).output().expect("the node starts");
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{said}");
-    let expected = format!("cannot listen for clients at {}: another process listens there", addresses[0]);
+    let expected = format!("cannot listen for clients at {}: the address is in use", addresses[0]);
     assert!(said.contains(&expected) && said.contains("--client-listen"), "{said}");
+    // The port is not one that outgoing connections get.
+    assert!(!said.contains("outgoing"), "{said}");
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = listener.local_addr().expect("bound");
+    let connection = std::net::TcpStream::connect(server).expect("it listens");
+    let outgoing = connection.local_addr().expect("it is connected");
+    let done = dev_node(&[outgoing, addresses[1]]).output().expect("the node starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("the address is in use") && said.contains("an outgoing connection"), "{said}");
 }

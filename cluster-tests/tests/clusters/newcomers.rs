@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, PATIENCE, eventually, write_secret};
+use cluster_tests::{Cluster, PATIENCE, Settings, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::{ErrorCode, MemberRole};
 use quorate_node::EXIT_REMOVED;
@@ -20,7 +20,7 @@ use quorate_store::raft::wire::MemberRecord;
 use quorate_store::types::{Action, Change, Command, ContentKind, Key, Value, WriteOp};
 use quorate_store::{codec, command_codec, level};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::tls::{Pki, install, place, with_tls_between_nodes};
 
@@ -98,6 +98,30 @@ fn put(key: &str) -> PeerRequest {
     };
     let command = command_codec::encode_command(&Command::unnamed(Action::Write(op))).to_vec();
     PeerRequest::Forward { commands: vec![Forwarded { command, within_ms: 2_000 }], is_urgent: false }
+}
+
+/// What answers at the address of a peer may be anything: a port that another program took, a proxy, a machine that is not set up yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_waits_for_a_peer_in_whose_place_a_stranger_answers() {
+    let mut cluster = Cluster::new(Settings::default());
+    let place = TcpListener::bind(cluster.peer_address(3)).await.expect("the port is free");
+    let stranger = tokio::spawn(async move {
+        // One after the other, and then nobody: each is closed by the node, which hears its own words.
+        while let Ok((mut stream, _)) = place.accept().await {
+            let (mut read, mut write) = stream.split();
+            drop(tokio::io::copy(&mut read, &mut write).await);
+        }
+    });
+    cluster.start_node(1);
+    cluster.start_node(2);
+    for id in [1, 2] {
+        wait_said(&cluster, id, "no node answers at the address of a peer").await;
+    }
+    stranger.abort();
+    drop(stranger.await);
+    cluster.start_node(3);
+    cluster.wait_all_ready().await;
+    wait_for_voters(&cluster, &[1, 2, 3]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

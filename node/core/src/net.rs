@@ -48,8 +48,17 @@ impl Network for Tcp {
 
     fn connect(&self, addr: &str) -> BoxFuture<'static, io::Result<Stream>> {
         let addr = addr.to_owned();
-        Box::pin(async move { TcpStream::connect(addr).await.map(Stream::Tcp) })
+        Box::pin(async move { TcpStream::connect(addr).await.and_then(not_to_itself).map(Stream::Tcp) })
     }
+}
+
+/// Refuses a connection that is its own other end. The system makes one where nobody listens at a port of this machine that it also gives
+/// to outgoing connections, and happens to give to this one: whoever speaks there hears itself.
+fn not_to_itself(stream: TcpStream) -> io::Result<TcpStream> {
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there: it connected to itself"));
+    }
+    Ok(stream)
 }
 
 /// The system keeps no more of what it cannot send than [`limits::UNSENT_BYTES`], on each connection that this socket takes. By itself it
@@ -296,6 +305,19 @@ impl AsyncWrite for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_to_itself_is_refused() {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        let own = socket.local_addr().expect("bound");
+        let stream = socket.connect(own).await.expect("the system connects a socket to itself");
+        let error = not_to_itself(stream).expect_err("it is its own other end");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let other = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
+        assert!(not_to_itself(other).is_ok());
+    }
 
     #[tokio::test]
     async fn the_system_keeps_little_of_what_nobody_reads() {

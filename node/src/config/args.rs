@@ -98,7 +98,7 @@ pub struct Args {
     #[arg(long, env = "QUORATE_REPLACE_DEAD_AFTER_MS", value_name = "MS")]
     pub replace_dead_after_ms: Option<u64>,
 
-    /// What to log: a level, and levels of modules, like info,quorate_node=debug [default: info, but for openraft's heartbeats]
+    /// What to log: a level, and levels of modules, like info,quorate_node=debug [default: info, of openraft warn]
     #[arg(long, env = "QUORATE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 

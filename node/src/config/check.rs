@@ -514,9 +514,10 @@ fn request_timeouts(usual: Option<u64>, longest: Option<u64>, faults: &mut Fault
     (Duration::from_millis(usual), Duration::from_millis(longest))
 }
 
-/// openraft warns of each heartbeat that a silent node does not answer, and each round of reads is one: thousands of lines a
-/// second while a node is down. Replication says the same at its own, slower pace.
-const LOG_DEFAULT: &str = "info,openraft::core::heartbeat=error";
+/// What openraft tells at the level info is for whoever works on Raft: most lines of a node, of up to 3,000 characters each. Quorate tells
+/// of leaders and members itself. Beyond that openraft warns of each heartbeat that a silent node does not answer, and each round of reads
+/// is one: thousands of lines a second while a node is down. Replication says the same at its own, slower pace.
+const LOG_DEFAULT: &str = "info,openraft=warn,openraft::core::heartbeat=error";
 
 fn log_filter(given: Option<String>, faults: &mut Faults) -> Targets {
     let filter = given.unwrap_or_else(|| LOG_DEFAULT.into());

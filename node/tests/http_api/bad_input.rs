@@ -126,6 +126,13 @@ fn cases() -> Vec<Case<'static>> {
             r#"{"cron":", * * * * *"}"#,
             bad("/cron"),
         ),
+        case(
+            "a step of a cron pattern that is longer than its field",
+            ("POST", "/v1/tasks/q"),
+            &[JSON],
+            r#"{"cron":"*/70 * * * *"}"#,
+            bad("/cron"),
+        ),
         case("patch is no object", ("PATCH", "/v1/kv/k"), &[JSON], "[1]", bad("")),
         case("unknown parameter", ("PUT", "/v1/kv/k?expires=1"), &[JSON], "1", (UnknownField, "query:expires")),
         case("parameter twice", ("PUT", "/v1/kv/k?prev&prev"), &[JSON], "1", bad("query:prev")),

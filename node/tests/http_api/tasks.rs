@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{
-    ErrorCode, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskClaim, TaskClaimAnswer, TaskComplete, TaskExtend,
-    TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskState as Shown, TaskView, TasksRequeued,
+    Applied, ErrorCode, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskClaim, TaskClaimAnswer, TaskComplete,
+    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskState as Shown, TaskView, TasksRequeued,
     TasksScheduled,
 };
 use quorate_store::keyspace::task::TaskRow;
@@ -183,6 +183,38 @@ async fn every_fault_of_a_schedule_is_told() {
     let problem = post(&server, &format!("/v1/tasks/{}", "x".repeat(257)), json!({})).await.problem();
     assert_eq!(problem.errors[0].pointer, "path:queue");
     assert_eq!(post(&server, "/v1/tasks/q/unknown", json!({})).await.problem().code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn a_task_that_is_not_scheduled_is_told_apart_from_one_that_was_scheduled_before() {
+    let server = Server::start().await;
+    let there = |state| ScheduledTask { task: summary("t", state), created: false, replaced: false };
+    let claimed = || TaskState::Claimed { token: 7, until: 1, worker: "w".into(), session: None };
+    for (state, body, why) in [
+        (TaskState::Scheduled, json!({"id": "t"}), None),
+        (claimed(), json!({"id": "t"}), None),
+        (TaskState::Done { until: 1 }, json!({"id": "t"}), None),
+        (TaskState::Dead { at: WALL }, json!({"id": "t"}), Some("is dead: requeue it")),
+        (TaskState::Dead { at: WALL }, json!({"id": "t", "dry_run": true}), Some("is dead: requeue it")),
+        (claimed(), json!({"id": "t", "replace": true}), Some("is worked on")),
+        (TaskState::Done { until: 1 }, json!({"id": "t", "replace": true}), Some("was completed")),
+    ] {
+        come_to(&server, TaskReply::Scheduled(vec![there(state)]));
+        let response = post(&server, "/v1/tasks/q", body.clone()).await;
+        match why {
+            None => assert!(!read::<TaskScheduled>(&response).created, "{body}"),
+            Some(why) => {
+                let problem = response.problem();
+                assert_eq!((problem.status, problem.code), (409, ErrorCode::AlreadyExists), "{body}: {problem:?}");
+                assert_eq!(problem.applied, Applied::No);
+                assert!(problem.detail.contains(why) && problem.revision.is_some(), "{body}: {problem:?}");
+            }
+        }
+    }
+    // Each of a list says for itself what came of it.
+    come_to(&server, TaskReply::Scheduled(vec![there(TaskState::Dead { at: WALL })]));
+    let answer: TasksScheduled = read(&post(&server, "/v1/tasks/q", json!({"tasks": [{"id": "t"}]})).await);
+    assert_eq!((answer.created, answer.tasks[0].state), (0, Shown::Dead));
 }
 
 #[tokio::test]

@@ -83,6 +83,20 @@ async fn a_frame_over_the_limit_is_refused_by_its_header() {
 }
 
 #[tokio::test]
+async fn what_speaks_another_protocol_is_told_by_its_first_bytes() {
+    for (bytes, name) in [
+        ("POST /v1/kv/a HTTP/1.1\r\n", "HTTP"),
+        ("GET / HTTP/1.1\r\n", "HTTP"),
+        ("HTTP/1.1 200 OK\r\n", "HTTP"),
+        ("PRI * HTTP/2.0\r\n", "HTTP"),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
+    ] {
+        let told = FrameReader::new(bytes.as_bytes(), BODY_MAX).next().await.unwrap_err().to_string();
+        assert!(told.contains(&format!("it speaks {name}")), "{bytes}: {told}");
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_ends_within_a_frame_is_told_from_one_that_ends_between() {
     let (bytes, _) = build(1, &[(false, vec![7; 30])]);
     let mut whole = FrameReader::new(&bytes[..], BODY_MAX);

@@ -157,7 +157,7 @@ async fn another_protocol_version_is_answered_with_a_sentence() {
     let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
     assert!(refusal.contains("protocol 99"), "{refusal}");
     let newer = Frame { kind: FrameKind::Welcome, id: 0, body: Bytes::from_static(b"QRTp\x63\x00") };
-    assert!(read_welcome(&newer).unwrap_err().contains("protocol 99"));
+    assert!(read_welcome(&newer).unwrap_err().to_string().contains("protocol 99"));
 }
 
 /// A build of later, which knows a protocol that no build knows so far.
@@ -229,6 +229,56 @@ async fn a_silent_connection_is_closed_at_the_handshake_deadline() {
     let two = setup.start().await;
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     assert_eq!(read_to_the_end(&mut stream).await, b"");
+}
+
+/// Sends back what it is sent.
+async fn echo() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = stream.split();
+                drop(tokio::io::copy(&mut read, &mut write).await);
+            });
+        }
+    });
+    addr
+}
+
+/// Says this to whoever comes, and hangs up.
+async fn says(banner: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            drop(stream.write_all(banner.as_bytes()).await);
+            // What is unread when it closes would reset the connection before the banner arrives.
+            drop(timeout(Duration::from_millis(500), stream.read(&mut [0; 4_096])).await);
+        }
+    });
+    addr
+}
+
+/// A refusal ends a node that waits for its peers, so no stranger may be taken for one.
+#[tokio::test]
+async fn whoever_is_no_node_refuses_nobody() {
+    let one = node(1).await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
+    for (addr, why) in [
+        (echo().await, "does not speak Quorate's peer protocol"),
+        (says("HTTP/1.1 400 Bad Request\r\n\r\n").await, "speaks HTTP"),
+        (says("SSH-2.0-OpenSSH_9.6\r\n").await, "speaks SSH"),
+        (says("220 mail.example.org ESMTP\r\n").await, "a frame of"),
+        (says("hi").await, "ended within a frame"),
+        (says("").await, "closed during the handshake"),
+        (closed, "failed"),
+    ] {
+        match one.net.call(&addr, None, PeerRequest::Hello, soon()).await {
+            Err(CallError::NotSent(reason)) => assert!(reason.contains(why), "{why}: {reason}"),
+            other => panic!("{why}: {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +29,10 @@ const (
 	lookEvery = 25 * time.Millisecond
 	// portTries: how often new ports are tried when another program was faster.
 	portTries = 5
+	// portsFrom: ports are taken from here up to those of outgoing connections.
+	portsFrom = 10_000
+	// portsLookedAt to find some that are free.
+	portsLookedAt = 1_000
 	// logLines of a log that an error shows.
 	logLines = 20
 )
@@ -317,16 +322,35 @@ func environment(home string) []string {
 	return append(kept, "TMPDIR="+home)
 }
 
-// freePorts are so many addresses that nobody listens at. All at once, so that they differ.
+// freePorts are so many addresses that nobody listens at, below the ports of outgoing connections: one of these could take the port of a
+// node that is down.
 func freePorts(count int) ([]string, error) {
+	highest := max(outgoingFrom(), portsFrom+1_000)
 	var free []string
-	for range count {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	for range portsLookedAt {
+		if len(free) == count {
+			return free, nil
 		}
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(portsFrom+rand.IntN(highest-portsFrom))))
+		if err != nil {
+			continue
+		}
+		// Held until all are found, so that they differ.
 		defer func() { _ = listener.Close() }()
 		free = append(free, listener.Addr().String())
 	}
-	return free, nil
+	return nil, fmt.Errorf("there are not %d free ports from %d to %d", count, portsFrom, highest)
+}
+
+// outgoingFrom is the first port that the system gives to outgoing connections.
+func outgoingFrom() int {
+	from := 32_768
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if fields := strings.Fields(string(text)); len(fields) > 0 {
+			if port, err := strconv.Atoi(fields[0]); err == nil {
+				from = port
+			}
+		}
+	}
+	return from
 }

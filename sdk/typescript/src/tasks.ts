@@ -15,7 +15,10 @@ import { type TaskHandler, type WorkerOptions, type WorkerReport, work } from ".
 
 /** When a task is due, and how it is tried. */
 export interface TaskOptions {
-  /** Makes it safe to schedule the same thing twice: while it is in use, nothing more is scheduled. */
+  /**
+   * Makes it safe to schedule the same thing twice: while it is in use, nothing more is scheduled. Where that task is dead, the schedule
+   * is refused (`already_exists`).
+   */
   readonly id?: string | undefined;
   /** When it is due. */
   readonly executeAt?: Date | string | number | undefined;
@@ -33,7 +36,7 @@ export interface TaskOptions {
   readonly backoff?: Camel<Wire["TaskBackoff"]> | undefined;
   /** How long its id stays in use after it was completed. */
   readonly keepMs?: number | undefined;
-  /** Takes the place of a task of this id that is scheduled. */
+  /** Takes the place of a task of this id that waits or is dead; refused where that is worked on or was completed. */
   readonly replace?: boolean | undefined;
 }
 

@@ -18,7 +18,7 @@ import { KeyName } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
 import { Loading } from "../../ui/states.js";
 import { endOnceConfirmed } from "../sessions/end.js";
-import { type Holder, ofElection, ofLock, outcomeOf, ownerOf, type Queue, type Waiter } from "./queues.js";
+import { type Holder, ofElection, ofLock, outcomeOf, ownerOf, type Queue, waitOf } from "./queues.js";
 
 const LOOK_EVERY_MS = 2_000;
 
@@ -152,10 +152,6 @@ function Both({ queue, onEnd }: BothProps) {
       </div>
     </>
   );
-}
-
-function waitOf({ waitLeftMs }: Waiter, ageMs: number): string {
-  return waitLeftMs > ageMs ? `gives up in ${duration(waitLeftMs - ageMs)}` : "gives up now";
 }
 
 function More({ shown, count }: { readonly shown: number; readonly count: number }) {

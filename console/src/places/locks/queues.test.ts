@@ -1,6 +1,6 @@
 import type { LockInfo } from "quorate";
 import { expect, test } from "vitest";
-import { modeOf, ofElection, ofLock, outcomeOf, whoOf } from "./queues.js";
+import { modeOf, ofElection, ofLock, outcomeOf, waitOf, whoOf } from "./queues.js";
 
 const ANN = { session: "2", owner: "ann", token: "4", mode: "exclusive", ageMs: 12_000 } as const;
 const CID = { session: "7", owner: "", token: "6", mode: "exclusive", ageMs: 1_000 } as const;
@@ -31,6 +31,13 @@ test("how a lock is held is said in words", () => {
   expect(modeOf(1, "shared", 3)).toBe("shared by 3");
   expect(modeOf(5, "exclusive", 2)).toBe("2 of 5 slots");
   expect(modeOf(1, undefined, 0)).toBe("free");
+});
+
+test("a wait without a bound is not told as one that ends", () => {
+  expect(waitOf({ waitLeftMs: 86_395_000 }, 2_000)).toBe("waits until it gets it");
+  expect(waitOf({ waitLeftMs: 82_800_000 }, 0)).toBe("gives up in 23 h");
+  expect(waitOf({ waitLeftMs: 50_000 }, 5_000)).toBe("gives up in 45 s");
+  expect(waitOf({ waitLeftMs: 50_000 }, 50_000)).toBe("gives up now");
 });
 
 test("what comes of breaking a lock is said: who loses it, and who gets it", () => {

@@ -33,6 +33,19 @@ export interface Queue {
   readonly delayLeftMs: number;
 }
 
+/** The longest wait that nodes take. Whoever waits without a bound asks for it again every few seconds. */
+const WAIT_MAX_MS = 24 * 3_600_000;
+/** Beyond this age of its last question a wait was not asked for again. */
+const ASKED_WITHIN_MS = 60_000;
+
+/** How long somebody still waits, so long after that was read. */
+export function waitOf({ waitLeftMs }: Pick<Waiter, "waitLeftMs">, ageMs: number): string {
+  if (waitLeftMs > WAIT_MAX_MS - ASKED_WITHIN_MS) {
+    return "waits until it gets it";
+  }
+  return waitLeftMs > ageMs ? `gives up in ${duration(waitLeftMs - ageMs)}` : "gives up now";
+}
+
 /** The queue of a lock. */
 export function ofLock(lock: LockInfo): Queue {
   return {

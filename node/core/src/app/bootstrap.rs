@@ -128,7 +128,7 @@ pub async fn become_member(
         }
         match step {
             Step::Wait { .. } => {}
-            Step::Found { cluster_id, members } => found(app, service, list, cluster_id, members).await?,
+            Step::Found { cluster_id, others, .. } => found(app, service, list, cluster_id, others).await?,
             Step::Join { cluster_id, through } => join(app, service, cluster_id, &through, credential).await?,
             Step::Listed { cluster_id } | Step::Unlisted { cluster_id } => record(service, cluster_id).await?,
         }
@@ -200,8 +200,8 @@ async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> 
 enum Step {
     /// Nothing yet; these nodes are silent, or the founder has not acted.
     Wait { silent: Vec<NodeId>, founder: NodeId },
-    /// Found the cluster with these members.
-    Found { cluster_id: Option<u128>, members: BTreeMap<NodeId, MemberRecord> },
+    /// Found the cluster with this node and these others.
+    Found { founder: NodeId, cluster_id: Option<u128>, others: BTreeMap<NodeId, MemberRecord> },
     /// Ask an existing cluster to take this node in.
     Join { cluster_id: u128, through: BTreeMap<NodeId, String> },
     /// The cluster lists this node already; replication will reach it.
@@ -217,8 +217,10 @@ impl std::fmt::Display for Step {
             Self::Wait { silent, founder } if silent.is_empty() => {
                 write!(f, "waiting for node {founder} to found the cluster")
             }
-            Self::Wait { silent, .. } => write!(f, "waiting for nodes {silent:?} of the join list to answer"),
-            Self::Found { members, .. } => write!(f, "founding a cluster of nodes {:?}", members.keys()),
+            Self::Wait { silent, .. } => write!(f, "waiting for {} of the join list to answer", nodes(silent)),
+            Self::Found { founder, others, .. } => {
+                write!(f, "founding a cluster of {}", nodes([founder].into_iter().chain(others.keys())))
+            }
             Self::Join { cluster_id, .. } => write!(f, "joining cluster {cluster_id:032x}"),
             Self::Listed { cluster_id } => write!(f, "waiting for the log of cluster {cluster_id:032x}"),
             Self::Unlisted { cluster_id } => {
@@ -226,6 +228,12 @@ impl std::fmt::Display for Step {
             }
         }
     }
+}
+
+/// These nodes, for people: `node 1`, `nodes 1, 2, 3`.
+fn nodes<'n>(ids: impl IntoIterator<Item = &'n NodeId>) -> String {
+    let ids: Vec<String> = ids.into_iter().map(ToString::to_string).collect();
+    format!("{} {}", if ids.len() == 1 { "node" } else { "nodes" }, ids.join(", "))
 }
 
 /// The pure decision.
@@ -258,8 +266,8 @@ fn decide(
         return Ok(Step::Wait { silent, founder });
     }
     let cluster_id = agreed_cluster(identity.cluster_id, hellos)?;
-    let members = hellos.iter().map(|(id, hello)| (*id, hello.member.clone())).collect();
-    Ok(Step::Found { cluster_id, members })
+    let others = hellos.iter().map(|(id, hello)| (*id, hello.member.clone())).collect();
+    Ok(Step::Found { founder, cluster_id, others })
 }
 
 fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
@@ -454,10 +462,15 @@ mod tests {
     #[test]
     fn only_the_lowest_node_founds_and_only_when_all_answered() {
         let both = BTreeMap::from([hello(2, None, &[]), hello(3, None, &[])]);
-        assert!(matches!(decide(1, &identity(1), &list(), false, &both), Ok(Step::Found { cluster_id: None, .. })));
+        let step = decide(1, &identity(1), &list(), false, &both).unwrap();
+        assert!(matches!(step, Step::Found { cluster_id: None, .. }), "{step:?}");
+        assert_eq!(step.to_string(), "founding a cluster of nodes 1, 2, 3");
         let one = BTreeMap::from([hello(2, None, &[])]);
         let step = decide(1, &identity(1), &list(), false, &one).unwrap();
         assert_eq!(step, Step::Wait { silent: vec![3], founder: 1 });
+        assert_eq!(step.to_string(), "waiting for node 3 of the join list to answer");
+        let alone = decide(1, &identity(1), &JoinList::from([(1, "127.0.0.1:7201".into())]), false, &BTreeMap::new());
+        assert_eq!(alone.unwrap().to_string(), "founding a cluster of node 1");
         let others = BTreeMap::from([hello(1, None, &[]), hello(3, None, &[])]);
         let step = decide(2, &identity(2), &list(), false, &others).unwrap();
         assert_eq!(step, Step::Wait { silent: vec![], founder: 1 });

@@ -3,6 +3,7 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
+use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
     AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
@@ -231,61 +232,75 @@ pub fn faults_below(rejection: &Rejection, place: &str) -> Vec<InputFault> {
 /// The code of a rejection; also what `/v1/requests` shows.
 pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
     match rejection {
-        Rejection::AlreadyExists { .. } => ErrorCode::AlreadyExists,
-        Rejection::NotFound => ErrorCode::NotFound,
-        // Also where the entry is gone: the caller named a token, and the token is what does not hold.
-        Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
-        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
-        Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
-        Rejection::Locked { .. } => ErrorCode::Locked,
-        Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
-        // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
-        Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
-            ErrorCode::ConditionNotMet
-        }
-        Rejection::TooLarge { .. } | Rejection::TooMuch { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => {
-            ErrorCode::TooLarge
-        }
-        Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
-        Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
-        Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
-        Rejection::Overlaps(_) | Rejection::SessionExists(_) => ErrorCode::AlreadyExists,
-        Rejection::SessionExpired(_) => ErrorCode::SessionExpired,
-        Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
-        Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,
-        Rejection::NotHolder => ErrorCode::NotLockHolder,
-        Rejection::NotYours => ErrorCode::PermissionDenied,
-        Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
-        Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
+        // For the moment only, so that no trail has it.
         Rejection::TooMany { what: Bounded::RequestIds, .. } => ErrorCode::TooManyRequests,
-        Rejection::TooMany { .. } => ErrorCode::TooLarge,
-        Rejection::RequestIdReused => ErrorCode::RequestIdReused,
+        _ => refusal_code(rejection.into()),
+    }
+}
+
+/// The same of what the audit trail keeps of it.
+pub fn refusal_code(refusal: Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::AlreadyExists
+        | Refusal::Overlaps
+        | Refusal::SessionExists
+        | Refusal::AccessExists
+        | Refusal::MembersExists => ErrorCode::AlreadyExists,
+        Refusal::NotFound | Refusal::Access | Refusal::MembersMissing => ErrorCode::NotFound,
+        // Also where the entry is gone: the caller named a token, and the token is what does not hold.
+        Refusal::CasMismatch => ErrorCode::CasMismatch,
+        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
+        Refusal::CasListed => ErrorCode::ConditionNotMet,
+        Refusal::Locked | Refusal::Held | Refusal::BarrierOpen => ErrorCode::Locked,
+        Refusal::NotLocked | Refusal::NotHolder => ErrorCode::NotLockHolder,
+        // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
+        Refusal::ConditionNotMet | Refusal::NotADocument | Refusal::PatchFailed => ErrorCode::ConditionNotMet,
+        Refusal::TooLarge | Refusal::TooManyToOrder | Refusal::UsedUp | Refusal::TooMany => ErrorCode::TooLarge,
+        Refusal::RulesBroken => ErrorCode::InvalidDocument,
+        Refusal::NotUnique => ErrorCode::UniqueViolation,
+        Refusal::PreconditionRequired => ErrorCode::PreconditionRequired,
+        Refusal::SessionExpired => ErrorCode::SessionExpired,
+        Refusal::GuardFailed => ErrorCode::GuardFailed,
+        Refusal::NotYours => ErrorCode::PermissionDenied,
+        Refusal::AnotherPlace => ErrorCode::AlreadyQueued,
+        Refusal::OtherNumber => ErrorCode::DifferentSettings,
+        Refusal::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
-        Rejection::Unsupported(_) | Rejection::Internal => ErrorCode::Internal,
+        Refusal::Unsupported | Refusal::Internal => ErrorCode::Internal,
         // Of this node's place in the log: once it has applied as far, it knows what holds.
-        Rejection::AccessChanged => ErrorCode::NotReady,
-        Rejection::Access(fault) => match **fault {
-            AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => ErrorCode::NotFound,
-            AccessFault::RoleInUse(_) => ErrorCode::InUse,
-            AccessFault::TokenExists => ErrorCode::AlreadyExists,
-        },
-        Rejection::Members(fault) => match fault {
-            MembersFault::NoInvitation => ErrorCode::NotFound,
-            MembersFault::InvitationExists => ErrorCode::AlreadyExists,
-            MembersFault::InvitationOver
-            | MembersFault::InvitationUsed
-            | MembersFault::InvitationOfAnother(_)
-            | MembersFault::OnlyStandby
-            | MembersFault::DiskRemoved
-            | MembersFault::IdRemoved => ErrorCode::ChangeRefused,
-        },
-        Rejection::BeyondQuota(_) => ErrorCode::QuotaExceeded,
-        Rejection::Txn(TxnRefusal::Compacted) => ErrorCode::Compacted,
-        Rejection::Txn(TxnRefusal::KeyTwice | TxnRefusal::Future) => ErrorCode::InvalidArgument,
+        Refusal::AccessChanged => ErrorCode::NotReady,
+        Refusal::AccessInUse => ErrorCode::InUse,
+        Refusal::Members => ErrorCode::ChangeRefused,
+        Refusal::BeyondQuota => ErrorCode::QuotaExceeded,
+        Refusal::TxnCompacted => ErrorCode::Compacted,
+        Refusal::Txn => ErrorCode::InvalidArgument,
     }
 }
 
 /// That there is no session with this id.
 pub fn no_session(id: SessionId) -> String {
     format!("there is no session {id}, or not any more")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trail_has_the_code_that_was_answered() {
+        for (rejection, code) in [
+            (Rejection::RulesBroken(Box::default()), ErrorCode::InvalidDocument),
+            (Rejection::AnotherPlace { is_holder: true, at: 1 }, ErrorCode::AlreadyQueued),
+            (Rejection::OtherNumber(3), ErrorCode::DifferentSettings),
+            (Rejection::Members(MembersFault::NoInvitation), ErrorCode::NotFound),
+            (Rejection::Members(MembersFault::InvitationExists), ErrorCode::AlreadyExists),
+            (Rejection::Members(MembersFault::IdRemoved), ErrorCode::ChangeRefused),
+            (Rejection::Access(Box::new(AccessFault::TokenExists)), ErrorCode::AlreadyExists),
+            (Rejection::Txn(TxnRefusal::Compacted), ErrorCode::Compacted),
+            (Rejection::Txn(TxnRefusal::Future), ErrorCode::InvalidArgument),
+        ] {
+            assert_eq!(rejection_code(&rejection), code, "{rejection:?}");
+            assert_eq!(refusal_code(Refusal::from(&rejection)), code, "{rejection:?}");
+        }
+    }
 }

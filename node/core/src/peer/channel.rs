@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::connection::Connection;
 use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::{FrameError, FrameReader};
-use super::handshake::{Hello, hello_frame, read_welcome};
+use super::handshake::{Hello, Unread, hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
 use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
@@ -38,6 +38,8 @@ pub(super) enum DialError {
     /// The two have no TLS in common, or one does not believe the other's certificate. New certificates may help, so this
     /// is no refusal for good.
     Insecure(String),
+    /// Something answered that is no node. A node may be there later, so this is no refusal.
+    Stranger(String),
     /// The peer answered, and one of the two refuses to talk to the other.
     Refused(String),
 }
@@ -45,13 +47,15 @@ pub(super) enum DialError {
 impl DialError {
     pub fn into_reason(self) -> String {
         match self {
-            Self::Unreachable(reason) | Self::Insecure(reason) | Self::Refused(reason) => reason,
+            Self::Unreachable(reason) | Self::Insecure(reason) | Self::Stranger(reason) | Self::Refused(reason) => {
+                reason
+            }
         }
     }
 
     fn floor(&self) -> Duration {
         match self {
-            Self::Unreachable(_) => REDIAL_FLOOR,
+            Self::Unreachable(_) | Self::Stranger(_) => REDIAL_FLOOR,
             Self::Insecure(_) => INSECURE_FLOOR,
             Self::Refused(_) => REFUSED_FLOOR,
         }
@@ -165,8 +169,10 @@ impl Channel {
             }
             Err(error) => {
                 ChannelCounters::add(&counters.connect_failures, 1);
-                if let DialError::Insecure(reason) = error {
-                    net.warn_insecure(reason);
+                match error {
+                    DialError::Insecure(reason) => net.warn("no secure connection to a peer", reason),
+                    DialError::Stranger(reason) => net.warn("no node answers at the address of a peer", reason),
+                    DialError::Unreachable(_) | DialError::Refused(_) => {}
                 }
                 *state = State::Failed { until: Instant::now() + error.floor(), error: error.clone() };
             }
@@ -238,6 +244,7 @@ async fn dial_in(protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands
 async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands {
     let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));
     let insecure = |reason: String| DialError::Insecure(format!("{}: {reason}", key.addr));
+    let stranger = |reason: String| DialError::Stranger(format!("{}: {reason}", key.addr));
     let PeerStream { read, mut write, shown } = dialled(stream, key.node, net.tls.as_ref()).await.map_err(insecure)?;
     let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
     let hello = hello_frame(&Hello { protocol, ..net.local.hello(key.kind, key.node) }).into_bytes();
@@ -246,11 +253,15 @@ async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetI
     let frame = reader.next().await.map_err(|error| match &error {
         // The other side judges our certificate when the handshake is over for us.
         FrameError::Io(alert) if tls::is_alert(alert) => insecure(tls::failure(alert)),
-        _ => broken(error.to_string()),
+        FrameError::Io(_) | FrameError::CutShort => broken(error.to_string()),
+        _ => stranger(error.to_string()),
     })?;
     let frame = frame.ok_or_else(|| broken("closed during the handshake".into()))?;
     let refused = |reason: String| DialError::Refused(format!("{}: {reason}", key.addr));
-    let welcome = read_welcome(&frame).map_err(refused)?;
+    let welcome = read_welcome(&frame).map_err(|unread| match unread {
+        Unread::Protocol(reason) => refused(reason),
+        Unread::Stranger | Unread::Damaged(_) => stranger(unread.to_string()),
+    })?;
     shown.judge(welcome.node_id).map_err(insecure)?;
     if let (true, Some(refusal)) = (welcome.protocol < protocol, &welcome.refusal)
         && let Some(protocol) = net.local.common_protocol(welcome.protocol)

@@ -40,7 +40,9 @@ pub enum CallError {
 impl From<DialError> for CallError {
     fn from(error: DialError) -> Self {
         match error {
-            DialError::Unreachable(reason) | DialError::Insecure(reason) => Self::NotSent(reason),
+            DialError::Unreachable(reason) | DialError::Insecure(reason) | DialError::Stranger(reason) => {
+                Self::NotSent(reason)
+            }
             DialError::Refused(reason) => Self::Refused(reason),
         }
     }

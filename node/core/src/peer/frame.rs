@@ -130,6 +130,9 @@ pub enum FrameError {
     /// The connection ended within a frame.
     #[error("the connection ended within a frame")]
     CutShort,
+    /// Bytes of another protocol, which this one is.
+    #[error("it speaks {0}, and only nodes speak on the port of peers, in their own protocol")]
+    Foreign(&'static str),
     /// A frame larger than this channel allows. Nothing was allocated for it.
     #[error("a frame of {length} bytes, at most {max} are allowed here")]
     TooLarge {
@@ -175,16 +178,27 @@ pub fn decode(buffer: &mut BytesMut, body_max: usize) -> Result<Option<Frame>, F
 
 /// Length of the frame at the front of `buffer`, header included, once its length field is there.
 fn frame_bytes(buffer: &[u8], body_max: usize) -> Result<Option<usize>, FrameError> {
-    let Some(length) = buffer.get(..4) else { return Ok(None) };
-    let length = u32::from_le_bytes(length.try_into().expect("four bytes were taken")) as usize;
+    let Some(first) = buffer.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*first) as usize;
     if length < COVERED_HEADER_BYTES {
         return Err(FrameError::TooShort(length));
     }
     let max = body_max + COVERED_HEADER_BYTES;
     if length > max {
-        return Err(FrameError::TooLarge { length, max });
+        return Err(foreign(first).map_or(FrameError::TooLarge { length, max }, FrameError::Foreign));
     }
     Ok(Some(8 + length))
+}
+
+/// The protocol that begins with these bytes. Each is text, so that they are a length that no channel allows.
+fn foreign(first: &[u8; 4]) -> Option<&'static str> {
+    match first {
+        b"GET " | b"HEAD" | b"POST" | b"PUT " | b"PATC" | b"DELE" | b"OPTI" | b"CONN" | b"TRAC" | b"PRI " | b"HTTP" => {
+            Some("HTTP")
+        }
+        b"SSH-" => Some("SSH"),
+        _ => None,
+    }
 }
 
 /// Reads frames off a socket.

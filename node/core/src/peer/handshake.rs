@@ -253,6 +253,20 @@ fn protocol(version: u32) -> u16 {
     u16::try_from(version).expect("versions of the protocol are small")
 }
 
+/// Why a first frame is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// No node of Quorate says this.
+    #[error("the other end does not speak Quorate's peer protocol")]
+    Stranger,
+    /// A node says it, in a protocol that is not known here.
+    #[error("{0}")]
+    Protocol(String),
+    /// It begins well, and cannot be read to its end.
+    #[error("handshake: {0}")]
+    Damaged(String),
+}
+
 fn unknown_protocol(said: u16, known: Versions) -> String {
     format!("the other end speaks peer protocol {said}, this node speaks {known}")
 }
@@ -278,33 +292,33 @@ fn prefixed(version: u16, record: Vec<u8>) -> Bytes {
 }
 
 /// Reverses [`hello_frame`]; a stranger or a version that is not known is refused in a sentence.
-pub fn read_hello(frame: &Frame) -> Result<Hello, String> {
+pub fn read_hello(frame: &Frame) -> Result<Hello, Unread> {
     check_version(frame, FrameKind::Hello)?;
     read::<v1::Hello>(frame).map(Into::into)
 }
 
 /// Reverses [`welcome_frame`].
-pub fn read_welcome(frame: &Frame) -> Result<Welcome, String> {
+pub fn read_welcome(frame: &Frame) -> Result<Welcome, Unread> {
     check_version(frame, FrameKind::Welcome)?;
     read::<v1::Welcome>(frame).map(Into::into)
 }
 
 /// Whether it is said in a version that is known. With a second one the layout follows from it: each has a file of its own.
-fn check_version(frame: &Frame, kind: FrameKind) -> Result<(), String> {
+fn check_version(frame: &Frame, kind: FrameKind) -> Result<(), Unread> {
     let version = version_of(frame, kind)?;
-    if PROTOCOL.reads(version.into()) { Ok(()) } else { Err(unknown_protocol(version, PROTOCOL)) }
+    if PROTOCOL.reads(version.into()) { Ok(()) } else { Err(Unread::Protocol(unknown_protocol(version, PROTOCOL))) }
 }
 
 /// Stands at the same place in all versions.
-fn version_of(frame: &Frame, kind: FrameKind) -> Result<u16, String> {
+fn version_of(frame: &Frame, kind: FrameKind) -> Result<u16, Unread> {
     if frame.kind != kind || !frame.body.starts_with(MAGIC) || frame.body.len() < PREFIX_BYTES {
-        return Err("the other end does not speak Quorate's peer protocol".into());
+        return Err(Unread::Stranger);
     }
     Ok(u16::from_le_bytes([frame.body[4], frame.body[5]]))
 }
 
-fn read<T: Decode<Written>>(frame: &Frame) -> Result<T, String> {
-    codec::decode(&frame.body[PREFIX_BYTES..]).map_err(|error| format!("handshake: {error}"))
+fn read<T: Decode<Written>>(frame: &Frame) -> Result<T, Unread> {
+    codec::decode(&frame.body[PREFIX_BYTES..]).map_err(|error| Unread::Damaged(error.to_string()))
 }
 
 #[cfg(test)]
@@ -350,10 +364,16 @@ mod tests {
         };
         assert_eq!(read_welcome(&whole(welcome_frame(&welcome))), Ok(welcome.clone()));
         let later = PROTOCOL_VERSION + 1;
-        let refused = read_hello(&whole(hello_frame(&Hello { protocol: later, ..hello() }))).unwrap_err();
+        let refused = read_hello(&whole(hello_frame(&Hello { protocol: later, ..hello() }))).unwrap_err().to_string();
         assert!(refused.contains("speaks peer protocol 2, this node speaks version 1"), "{refused}");
-        let refused = read_welcome(&whole(welcome_frame(&Welcome { protocol: later, ..welcome }))).unwrap_err();
+        let later = read_welcome(&whole(welcome_frame(&Welcome { protocol: later, ..welcome.clone() }))).unwrap_err();
+        let refused = later.to_string();
         assert!(refused.contains("speaks peer protocol 2, this node speaks version 1"), "{refused}");
+        // An echo is no answer, and no more is a welcome that is cut short.
+        assert_eq!(read_welcome(&whole(hello_frame(&hello()))), Err(Unread::Stranger));
+        let mut cut = whole(welcome_frame(&welcome));
+        cut.body.truncate(cut.body.len() - 1);
+        assert!(matches!(read_welcome(&cut), Err(Unread::Damaged(_))));
     }
 
     /// What a node says first is read by every build there will be: its bytes are pinned.

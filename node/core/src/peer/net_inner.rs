@@ -134,10 +134,10 @@ impl NetInner {
     }
 
     /// At most one line in five seconds: all channels to a node try for ever.
-    pub fn warn_insecure(&self, reason: &str) {
+    pub fn warn(&self, what: &str, reason: &str) {
         let now = 1 + self.started.elapsed().as_secs() / 5;
         if self.warned.swap(now, Relaxed) != now {
-            tracing::warn!(reason, "no secure connection to a peer");
+            tracing::warn!(reason, "{what}; this node tries again");
         }
     }
 

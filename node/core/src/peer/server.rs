@@ -129,7 +129,7 @@ impl Server {
         let protocol = self.net.inner.local.protocol_of(&frame);
         let judged = match &hello {
             Ok(hello) => self.judge(hello, &shown).await,
-            Err(reason) => Err(reason.clone()),
+            Err(unread) => Err(unread.to_string()),
         };
         // Who cannot even say what it wants is counted among those on the first channel.
         let wanted = hello.as_ref().ok().and_then(|hello| ChannelKind::from_code(hello.channel));
@@ -139,7 +139,7 @@ impl Server {
         let welcome = welcome_frame(&Welcome { protocol, ..self.net.inner.local.welcome(refusal) }).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
-        let (hello, (channel, known)) = (hello?, judged?);
+        let (hello, (channel, known)) = (hello.map_err(|unread| unread.to_string())?, judged?);
         reader.set_body_max(request_bytes_max(channel));
         let peer = PeerInfo {
             protocol,

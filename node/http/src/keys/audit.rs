@@ -14,6 +14,7 @@ use crate::described::Common;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
+use crate::gateway::rejection::refusal_code;
 use crate::gateway::scan::scan;
 use crate::input::cursor::AuditCursor;
 use crate::input::extract::Query;
@@ -101,7 +102,7 @@ fn view(found: &AuditFound) -> AuditView {
         AuditEffect::Changed { removed: true, .. } => ("removed", None),
         AuditEffect::Changed { removed: false, .. } => ("changed", None),
         AuditEffect::Relocked { .. } => ("relocked", None),
-        AuditEffect::Refused(why) => ("refused", Some(words(&format!("{why:?}")))),
+        AuditEffect::Refused(why) => ("refused", Some(refusal_code(*why))),
         AuditEffect::Beside => ("beside", None),
         AuditEffect::Elected { .. } => ("elected", None),
     };

@@ -52,8 +52,8 @@ const fn words(when: &'static str, then: &'static str) -> Words {
 fn of(code: ErrorCode) -> Words {
     match code {
         ErrorCode::AlreadyExists => words(
-            "An `insert`, or a `PUT` with `If-None-Match: *`, names a key that has an entry; `current` is that entry. Also a collection whose name is within or around another's.",
-            "If you wrote it yourself in an earlier try, you are done: compare `current`. Else choose another key, or replace the entry on its `cas`.",
+            "An `insert`, or a `PUT` with `If-None-Match: *`, names a key that has an entry; `current` is that entry. Also a collection whose name is within or around another's, and a task whose id is that of a dead one, or, with `replace`, of one that is worked on or was completed.",
+            "If you wrote it yourself in an earlier try, you are done: compare `current`. Else choose another key, or replace the entry on its `cas`. Requeue a dead task, or replace it.",
         ),
         ErrorCode::AlreadyQueued => words(
             "The session holds this lock or leads this election already, or waits for it, in another mode or with another value. A session has one place in each queue.",
@@ -203,7 +203,7 @@ pub fn markdown() -> String {
         "# Errors\n\n\
          Every error is a problem document ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). Its `code` is one of these, its `type` is the path `/errors/CODE`, where each\n\
          node serves the section of that code. `applied` says whether the request took effect, `retry` what to do about it. Where a condition in a header failed\n\
-         (`If-Match`, `If-None-Match`), the status is 412 whatever the code.\n\n\
+         (`If-Match`, `If-None-Match`), the status is 412 whatever the code. `GET /v1/audit` names what was refused by the same codes (`refusal`).\n\n\
          This page is written by `QUORATE_WRITE_DOCS=1 cargo test --workspace --test http_api errors`; its words stand in `node/http/src/operator/errors.rs`.\n",
     );
     for code in ErrorCode::ALL {

@@ -5,7 +5,8 @@
 
 use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
-    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
+    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskState as ShownState, TaskView,
+    TasksRequeued, TasksScheduled,
 };
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
@@ -94,10 +95,11 @@ pub async fn queues(context: Context) -> Outcome {
 
 /// Schedules a task, or several at once.
 ///
-/// An `id` makes it safe to schedule the same task again, whatever became of it: while the id is in use, also for `keep_ms` after the
-/// task was completed, the answer says `created: false` and tells of the task that is there. Nothing is due before its time; what is
-/// due first is given out first. A recurring task (`every_ms`, `cron`) is one task: its next time is set when an occurrence ends,
-/// and times that passed meanwhile are left out.
+/// An `id` makes it safe to schedule the same task again: while the id is in use, also for `keep_ms` after the task was completed, the
+/// answer says `created: false` and tells of the task that is there. What would be lost without a word is refused (409
+/// `already_exists`): the task that is there is dead, or `replace` is asked for and it is worked on or was completed. In a list each task
+/// says by `created` and `state` what came of it. Nothing is due before its time; what is due first is given out first. A recurring task
+/// (`every_ms`, `cron`) is one task: its next time is set when an occurrence ends, and times that passed meanwhile are left out.
 #[utoipa::path(post, path = "/v1/tasks/{queue}", tag = "tasks", operation_id = "schedule_tasks",
     params(QueuePath),
     request_body(content = ScheduleRequest, content_type = "application/json",
@@ -105,7 +107,7 @@ pub async fn queues(context: Context) -> Outcome {
     responses(
         (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": "21", "index": 33})),
         (status = 201, description = "The same of one task that is new: `Location` is its path.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": "21", "index": 33})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "`already_exists`: the task that has the id is dead, or is not one that `replace` takes away; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -113,6 +115,7 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let queue = queue_of(context.name())?;
     let request = schedule_of(&text)?;
     let (dry_run, is_list) = (request.dry_run(), matches!(request, ScheduleRequest::Several(_)));
+    let replace = matches!(&request, ScheduleRequest::One(spec) if spec.replace);
     context.take_request_id(request.request_id())?;
     let tasks = match request {
         // The next time of a pattern is reckoned as it is read.
@@ -137,6 +140,10 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let mut tasks: Vec<_> = done.iter().map(scheduled).collect();
     match tasks.pop() {
         Some(one) if !is_list => {
+            if let Some(why) = not_scheduled(&one, replace) {
+                let refused = Failure::new(ErrorCode::AlreadyExists, Applied::No, why);
+                return Err(refused.evaluated_at(revision, index).replayed(replayed));
+            }
             let location = format!("/v1/tasks/{}/task/{}", context.name(), text::path_of(&one.id));
             let (revision, index) = (Some(revision), Some(index));
             let answer = TaskScheduled { revision, index, replayed, dry_run, ..one };
@@ -149,6 +156,24 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
             let answer = TasksScheduled { tasks, created, revision, index, replayed, dry_run };
             command::answer(&answer, revision, None)
         }
+    }
+}
+
+/// Why a task is not scheduled whose id is in use, where it is not that of the same task, scheduled before.
+fn not_scheduled(task: &TaskScheduled, replace: bool) -> Option<String> {
+    let id = quoted(&task.id);
+    match task.state {
+        _ if task.created => None,
+        ShownState::Dead => Some(format!(
+            "the task {id} is dead: requeue it, or put this one in its place with `replace`, or give another id"
+        )),
+        ShownState::Claimed if replace => {
+            Some(format!("the task {id} is worked on, and not replaced meanwhile: cancel it first, or give another id"))
+        }
+        ShownState::Done if replace => Some(format!(
+            "the task {id} was completed, and its id is kept for a while: cancel it first, or give another id"
+        )),
+        _ => None,
     }
 }
 

@@ -347,8 +347,11 @@ impl Model {
             Step::Get(_) => Ok(()),
             Step::List(step) => {
                 let newest = self.now.vars.revision - u64::from(self.joint.flatten().is_some());
-                let can_be_read = |at: u64| (self.now.vars.oldest_revision..=newest).contains(&at);
-                if step.at.is_none_or(can_be_read) { Ok(()) } else { Err(Refusal::Txn) }
+                match step.at {
+                    Some(at) if at < self.now.vars.oldest_revision => Err(Refusal::TxnCompacted),
+                    Some(at) if at > newest => Err(Refusal::Txn),
+                    Some(_) | None => Ok(()),
+                }
             }
             Step::Write(op) => self.write(op).map(|_| ()),
             Step::Txn(txn) => self.branch(txn),

@@ -201,7 +201,7 @@ pub struct Superseded {
     pub row: RowMark,
 }
 
-/// Why: [`crate::types::Rejection`] without its details.
+/// Why: [`crate::types::Rejection`] without its details, but for those that make another error of it for whoever asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Refusal {
     /// See [`crate::types::Rejection::AlreadyExists`].
@@ -258,7 +258,7 @@ pub enum Refusal {
     TooMany,
     /// See [`crate::types::Rejection::AccessChanged`]; never in a line: nothing was decided.
     AccessChanged,
-    /// See [`crate::types::Rejection::Access`].
+    /// See [`crate::types::Rejection::Access`]: there is no such user, role or token.
     Access,
     /// See [`crate::types::Rejection::Internal`].
     Internal,
@@ -266,12 +266,22 @@ pub enum Refusal {
     SessionExists,
     /// See [`crate::types::Rejection::NotYours`].
     NotYours,
-    /// See [`crate::types::Rejection::Members`].
+    /// See [`crate::types::Rejection::Members`]: the newcomer is not let in.
     Members,
     /// See [`crate::types::Rejection::BeyondQuota`].
     BeyondQuota,
-    /// See [`crate::types::Rejection::Txn`].
+    /// See [`crate::types::Rejection::Txn`]: a transaction that cannot be.
     Txn,
+    /// See [`crate::types::AccessFault::TokenExists`].
+    AccessExists,
+    /// See [`crate::types::AccessFault::RoleInUse`].
+    AccessInUse,
+    /// See [`crate::types::MembersFault::NoInvitation`].
+    MembersMissing,
+    /// See [`crate::types::MembersFault::InvitationExists`].
+    MembersExists,
+    /// See [`crate::types::TxnRefusal::Compacted`].
+    TxnCompacted,
 }
 
 /// Encodes a group, in one allocation.

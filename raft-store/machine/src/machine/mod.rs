@@ -63,7 +63,10 @@ use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
-use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
+use crate::types::{
+    AccessFault, Action, Batch, Command, Key, MembersFault, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed,
+    TxnRefusal,
+};
 use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
@@ -509,6 +512,8 @@ impl From<&Rejection> for Refusal {
             Rejection::UsedUp => Self::UsedUp,
             Rejection::SessionExpired(_) => Self::SessionExpired,
             Rejection::SessionExists(_) => Self::SessionExists,
+            Rejection::Members(MembersFault::NoInvitation) => Self::MembersMissing,
+            Rejection::Members(MembersFault::InvitationExists) => Self::MembersExists,
             Rejection::Members(_) => Self::Members,
             Rejection::GuardFailed { .. } => Self::GuardFailed,
             Rejection::Held { .. } => Self::Held,
@@ -521,10 +526,15 @@ impl From<&Rejection> for Refusal {
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,
             Rejection::AccessChanged => Self::AccessChanged,
-            Rejection::Access(_) => Self::Access,
+            Rejection::Access(fault) => match **fault {
+                AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => Self::Access,
+                AccessFault::RoleInUse(_) => Self::AccessInUse,
+                AccessFault::TokenExists => Self::AccessExists,
+            },
             Rejection::Internal => Self::Internal,
             Rejection::BeyondQuota(_) => Self::BeyondQuota,
-            Rejection::Txn(_) => Self::Txn,
+            Rejection::Txn(TxnRefusal::Compacted) => Self::TxnCompacted,
+            Rejection::Txn(TxnRefusal::KeyTwice | TxnRefusal::Future) => Self::Txn,
         }
     }
 }

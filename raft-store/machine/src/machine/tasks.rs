@@ -148,7 +148,7 @@ impl<V: View> Applier<'_, V> {
         };
         let before = self.task_head(&queue.name, &id)?;
         if let Some(head) = &before
-            && !(replace && matches!(head.state, TaskState::Scheduled | TaskState::Unplanned))
+            && !(replace && matches!(head.state, TaskState::Scheduled | TaskState::Unplanned | TaskState::Dead { .. }))
         {
             return Ok(ScheduledTask { task: summary(&id, head), created: false, replaced: false });
         }

@@ -84,7 +84,7 @@ pub struct NewTask {
     pub retry: RetryPlan,
     /// Milliseconds of cluster clock for which a given id stays in use after the task was completed.
     pub keep_ms: u64,
-    /// Whether it takes the place of a task with its id that waits.
+    /// Whether it takes the place of a task with its id that waits or is dead.
     pub replace: bool,
 }
 

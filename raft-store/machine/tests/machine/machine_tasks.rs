@@ -338,7 +338,7 @@ impl Run {
                 let (name, due) = (IDS[*id].to_owned(), wall + delay);
                 let free = match model.tasks.get(&name) {
                     None => true,
-                    Some(task) => *replace && task.stage == Stage::Waits,
+                    Some(task) => *replace && matches!(task.stage, Stage::Waits | Stage::Dead),
                 };
                 let Some(TaskReply::Scheduled(list)) = done else { panic!("{outcome:?}") };
                 assert_eq!(list[0].created, free, "{ask:?}");

@@ -172,7 +172,7 @@ class TaskSpec:
 
     Attributes:
         payload: What it is about: what has a JSON form, or `bytes`.
-        id: While it is in use, another task with it is not scheduled.
+        id: While it is in use, another task with it is not scheduled. Where that task is dead, the schedule is refused (`already_exists`).
         at: It is due at this time: RFC 3339, Unix milliseconds, or a `datetime` with a zone.
         delay: It is due after this time.
         every: It comes again every so often.
@@ -181,7 +181,7 @@ class TaskSpec:
         max_attempts: Most attempts.
         backoff: The pauses between them.
         keep: How long its id stays in use after it was completed.
-        replace: Take the place of a task with its id that waits.
+        replace: Take the place of a task with its id that waits or is dead; refused where that is worked on or was completed.
     """
 
     payload: Any = None

@@ -14,7 +14,9 @@ Owns processes, ports and directories. Talks to the nodes as any client does.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -32,6 +34,8 @@ NODE_ENV = "QUORATE_NODE"
 READY_WITHIN = 30.0
 # How often new ports are tried when another program was faster.
 PORT_TRIES = 5
+# Ports are taken from here up to those of outgoing connections, which begin at the second one if the system does not say otherwise.
+PORTS_FROM, OUTGOING_FROM = 10_000, 32_768
 # Lines of a log that an error shows.
 LOG_LINES = 20
 
@@ -196,12 +200,21 @@ class TestCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
-    held = [socket.socket() for _ in range(count)]
+    """Ports that nobody listens on, all different.
+
+    Below those of outgoing connections: one of these could take the port of a node that is down.
+    """
     try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
-    finally:
-        for one in held:
-            one.close()
+        outgoing_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        outgoing_from = OUTGOING_FROM
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(PORTS_FROM, max(outgoing_from, PORTS_FROM + 1_000)), 1_000):
+        if len(found) == count:
+            break
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    if len(found) < count:
+        raise TestClusterError(f"there are not {count} free ports below {outgoing_from}")
+    return found

@@ -10,6 +10,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream, existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -27,6 +28,12 @@ const READY_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 /** How often new ports are tried when another program was faster. */
 const PORT_TRIES = 5;
+/** Ports are taken from here up to those of outgoing connections. */
+const PORTS_FROM = 10_000;
+/** Where those begin, if the system does not say otherwise. */
+const OUTGOING_FROM = 32_768;
+/** How many ports are looked at to find some that are free. */
+const PORTS_LOOKED_AT = 1_000;
 /** Lines of a log that an error shows. */
 const LOG_LINES = 20;
 
@@ -284,16 +291,42 @@ async function isReady(address: string): Promise<boolean> {
   }
 }
 
-/** Ports that nobody listens on, all different. */
+/**
+ * Ports that nobody listens on, all different.
+ *
+ * Below those of outgoing connections: one of these could take the port of a node that is down.
+ */
 async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, "127.0.0.1");
-      await once(server, "listening");
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => once(server.close(), "close")));
-  return ports;
+  const highest = Math.max(outgoingFrom(), PORTS_FROM + 1_000);
+  const ports = new Set<number>();
+  for (let looked = 0; looked < PORTS_LOOKED_AT && ports.size < count; looked += 1) {
+    const port = randomInt(PORTS_FROM, highest);
+    if (await isFree(port)) {
+      ports.add(port);
+    }
+  }
+  if (ports.size < count) {
+    throw new Error(`there are not ${count} free ports from ${PORTS_FROM} to ${highest}`);
+  }
+  return [...ports];
+}
+
+/** Whether this process could listen on a port a moment ago. */
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch {
+    // Somebody has it.
+    return false;
+  }
+  await once(server.close(), "close");
+  return true;
+}
+
+/** The first port that the system gives to outgoing connections. */
+function outgoingFrom(): number {
+  const range = "/proc/sys/net/ipv4/ip_local_port_range";
+  const first = existsSync(range) ? Number.parseInt(readFileSync(range, "utf8"), 10) : Number.NaN;
+  return Number.isNaN(first) ? OUTGOING_FROM : first;
 }
