@@ -46,7 +46,14 @@ pub fn election(text: &str) -> LockName {
 
 pub fn holder(session: u64, value: Option<&str>) -> HolderRow {
     let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
-    HolderRow { session: SessionId(session), mode: types::LockMode::Exclusive, delay_ms: 0, value, since: WALL - 700 }
+    HolderRow {
+        session: SessionId(session),
+        mode: types::LockMode::Exclusive,
+        delay_ms: 0,
+        value,
+        since: WALL - 700,
+        asked: 9,
+    }
 }
 
 fn last_action(server: &Server) -> Action {
@@ -296,7 +303,7 @@ async fn locks_are_acquired_released_and_shown() {
         not_before: Some(1_300),
         first_place: 0,
     };
-    let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9 };
+    let waiter = WaiterRow { party: holder(43, None), until: 6_000 };
     let in_use = LockRead {
         head: Some(head),
         holders: vec![PartyShown { number: 50, row: holder(42, None), owner: "w".into() }],

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::coordination::{election, holder, lock, post, read};
 use crate::fake::WALL;
-use crate::raw::Server;
+use crate::raw::{PATIENCE, Server};
 
 /// The clock of the fake node.
 const CLOCK: u64 = 1_000;
@@ -26,7 +26,7 @@ const LONG_MS: u64 = 50_000;
 /// Session 42 is at a place of a lock, for so long, behind one other.
 fn waits_at(server: &Server, of: &LockName, wait_ms: u64) {
     server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
-    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9 };
+    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms };
     server.backend.coordinate(|told| {
         let waiting = |place, session| (of.clone(), SessionId(session), Party::Waiting { place, row: row(session) });
         told.parties = vec![waiting(48, 41), waiting(51, 42)];
@@ -125,7 +125,8 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     assert_eq!(id(left), id(acquired).of_part(1), "a retry is told the same");
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
     assert_eq!(left.action, Action::Lock(leave));
-    // The retry finds both commands decided.
+    // The retry finds what was decided, and that nothing is left of it.
+    becomes(&server, &lock("l"), Party::Nothing);
     let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
     assert_eq!((again.code, again.revision), (ErrorCode::Locked, problem.revision));
 
@@ -141,6 +142,52 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 20})).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::NoLeader, Applied::Unknown));
     assert_eq!(problem.retry, Retry::SameRequestId);
+}
+
+#[tokio::test]
+async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let mut raw = server.connect().await;
+    let body = json!({"session": "42", "wait_ms": LONG_MS}).to_string();
+    let json = [("Content-Type", "application/json")];
+    raw.send_request("POST", "/v1/locks/l/acquire", &json, body.as_bytes()).await;
+    tokio::time::timeout(PATIENCE, until_asked(&server, 1)).await.expect("it asks");
+    let begun = Instant::now();
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
+    drop(raw);
+    tokio::time::timeout(PATIENCE, until_asked(&server, 2)).await.expect("the place is given up");
+    assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}: nobody could have asked again", begun.elapsed());
+    // Also where it holds it by then: only who has not asked since.
+    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: true };
+    assert_eq!(server.backend.commands()[1].action, Action::Lock(leave));
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_is_listened_to_anew() {
+    let server = Server::start().await;
+    let body = json!({"session": "42", "wait_ms": LONG_MS, "poll_ms": 0, "request_id": "l-1"});
+    waits_at(&server, &lock("l"), 7_000);
+    assert_eq!(post(&server, "/v1/locks/l/acquire", body.clone()).await.status, 202);
+    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 12 }));
+    let again = post(&server, "/v1/locks/l/acquire", body.clone()).await;
+    let answer: AcquireAnswer = read(&again);
+    assert_eq!((again.status, answer.place, answer.replayed), (202, Some(51), true));
+    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
+    becomes(&server, &lock("l"), Party::Holding { token: 60, row: holder(42, None) });
+    let held: AcquireAnswer = read(&post(&server, "/v1/locks/l/acquire", body).await);
+    assert_eq!((held.token, held.replayed), (Some(60), true));
+
+    let [first, _, again, _, held] = &server.backend.commands()[..] else { panic!("not five commands") };
+    let wait_of = |command: &quorate_store::types::Command| match &command.action {
+        Action::Lock(LockOp::Acquire(asked)) => asked.wait_ms,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((wait_of(again), wait_of(held)), (7_000, LONG_MS), "a repeat waits no longer");
+    assert!(
+        again.request_id != first.request_id && held.request_id != again.request_id,
+        "each is a question of its own"
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! A session that asks for a lock or to lead, and waits for it.
 //!
 //! Owns the way from the request to what is answered. The place in the queue is the cluster's: it has an end of its own, and stays
-//! where a request that waits for it ends before, or dies with its connection or its node. Who asks again goes on waiting.
+//! where a request that waits for it is answered before, or dies with its node. Where its connection ends, the place stays for a
+//! while, and goes unless the session has asked again by then. Who asks again goes on waiting.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
 use crate::gateway::propose;
+use crate::gateway::request_ids;
 use crate::gateway::text::quoted;
 use crate::gateway::wait;
 use crate::limits;
@@ -60,14 +63,30 @@ pub enum QueueState {
     },
 }
 
-/// Asks for the lock, and waits for it as long as the request says.
+/// Asks for the lock, and waits for it as long as the request says. Dropped before that is over, it gives up what nobody listens for.
 pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
+    let QueueRequest { acquire, .. } = &request;
+    let (lock, session, is_over) = (acquire.lock.clone(), acquire.session, acquire.wait_ms == 0);
+    let mut listener = Listener { call, lock, session, asked: None, is_over };
+    let acquired = ask(call, request, &mut listener.asked).await;
+    listener.is_over = true;
+    acquired
+}
+
+/// Tells meanwhile the log index of its question, once that has a place.
+async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> Result<Acquired, Failure> {
     let QueueRequest { acquire, poll } = request;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
-    let reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    let question = waits.then(|| acquire.clone());
+    let mut reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    if let Some(question) = question.filter(|_| reply.replayed) {
+        reply = listen_again(call, question, reply).await?;
+    }
     match reply.outcome {
+        // Of a request that waits it is no more than a moment old.
+        Decided::Lock(LockReply::Held { token }) if waits => Ok(Acquired::by(&reply, QueueState::Holds { token })),
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
             let place = QueuePlace { lock, session, place: token, asked: reply.index };
@@ -79,12 +98,98 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
             Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
+            *listens = Some(asked);
             let place = QueuePlace { lock, session, place, asked };
             place.wait(call, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(propose::confused(&reply)),
     }
+}
+
+/// Has the log know that a request which was sent before is listened to again: the node that saw its earlier connection end would give
+/// up what it has. What is no more is left so.
+async fn listen_again(call: &Call, question: Acquire, told: Reply) -> Result<Reply, Failure> {
+    let (place, asked) = match told.outcome {
+        Decided::Lock(LockReply::Held { token }) => (token, told.index),
+        Decided::Lock(LockReply::Waiting { place, asked }) => (place, asked),
+        _ => return Ok(told),
+    };
+    let place = QueuePlace { lock: question.lock.clone(), session: question.session, place, asked };
+    let (at, party) = place.look(call).await?;
+    let wait_ms = match &party {
+        Party::Waiting { row, .. } => row.until.saturating_sub(at.clock).max(1),
+        Party::Holding { .. } => question.wait_ms,
+        Party::Nothing | Party::Expired => return Err(place.none_left((at, party))),
+    };
+    // Another question of the same place, under an id that nobody asks with again.
+    let (op, id) = (LockOp::Acquire(Acquire { wait_ms, ..question }), RequestId(request_ids::fresh_id()));
+    let reply = propose::propose(&call.caller(), Action::Lock(op), id, call.deadline).await;
+    let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
+    Ok(Reply { replayed: true, ..reply })
+}
+
+/// Somebody who waits. Whoever hangs up before it is over loses the place, or what it was given meanwhile, unless the session has
+/// asked again soon, wherever that was.
+struct Listener<'a> {
+    call: &'a Call,
+    lock: LockName,
+    session: SessionId,
+    /// Log index of the question, once it is known.
+    asked: Option<u64>,
+    /// Whether it was told how things stand, or never waits.
+    is_over: bool,
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let (call, lock, session, asked) = (self.call.lasting(), self.lock.clone(), self.session, self.asked);
+        tokio::spawn(async move { give_up(&call, &lock, session, asked).await });
+    }
+}
+
+/// Gives up what nobody listens for any more.
+async fn give_up(call: &Call, lock: &LockName, session: SessionId, asked: Option<u64>) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    let end = Instant::now() + Duration::from_millis(limits::HUNG_UP_TRIED_MS);
+    while let Err(failure) = give_up_unless_asked_again(call, lock, session, asked).await {
+        if !failure.is_passing() || Instant::now() >= end {
+            // It ends with its time, or with its session.
+            let detail = failure.detail();
+            tracing::warn!(?lock, %session, detail, "a place in a queue stays although nobody listens for it any more");
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn give_up_unless_asked_again(
+    call: &Call,
+    lock: &LockName,
+    session: SessionId,
+    asked: Option<u64>,
+) -> Result<(), Failure> {
+    // Only time counts in which the cluster would have heard it.
+    freshness::refresh(&call.api.backend, Instant::now() + call.timeout).await?;
+    tokio::time::sleep(Duration::from_millis(limits::HUNG_UP_MS)).await;
+    let Some(asked) = asked.map_or_else(|| asked_by(call), |asked| Ok(Some(asked)))? else { return Ok(()) };
+    let op = LockOp::Leave { lock: lock.clone(), session, asked: Some(asked), release: true };
+    let id = RequestId(request_ids::fresh_id());
+    propose::propose(&call.caller(), Action::Lock(op), id, Instant::now() + call.timeout).await.map(drop)
+}
+
+/// Log index of a question whose answer nobody waited for, if it was decided and has left something.
+fn asked_by(call: &Call) -> Result<Option<u64>, Failure> {
+    let kept = call.api.backend.request(call.who().name(), &RequestId(call.request_id()));
+    let (_, kept) = kept.map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(kept.and_then(|kept| match kept.reply.outcome {
+        Decided::Lock(LockReply::Waiting { asked, .. }) => Some(asked),
+        Decided::Lock(LockReply::Held { .. }) => Some(kept.reply.index),
+        _ => None,
+    }))
 }
 
 /// A place in a queue, as a command was told of it.
@@ -123,11 +228,15 @@ impl QueuePlace {
 
     /// What is true now of a session that was told that it holds the lock.
     async fn look_again(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
-        let backend = &call.api.backend;
+        let party = self.look(call).await?;
+        self.found(reply, party)
+    }
+
+    /// What is true now, for who may ask for the lock.
+    async fn look(&self, call: &Call) -> Result<(ReadPosition, Party), Failure> {
         let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
         call.admit_read(&wanted).await?;
-        let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-        self.found(reply, party)
+        self.read(&call.api.backend).map_err(|fault| Failure::from_fault(&fault))
     }
 
     fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
@@ -158,9 +267,17 @@ impl QueuePlace {
             Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
             Party::Waiting { place, .. } => acquired(QueueState::Waits { place, ahead: None }),
-            Party::Nothing => Err(self.over().evaluated_at(at.revision, at.index)),
-            Party::Expired => Err(Failure::session_expired(self.session).evaluated_at(at.revision, at.index)),
+            nothing @ (Party::Nothing | Party::Expired) => Err(self.none_left((at, nothing))),
         }
+    }
+
+    /// What a session is told that neither holds nor waits.
+    fn none_left(&self, (at, party): (ReadPosition, Party)) -> Failure {
+        let failure = match party {
+            Party::Expired => Failure::session_expired(self.session),
+            _ => self.over(),
+        };
+        failure.evaluated_at(at.revision, at.index)
     }
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.

@@ -73,7 +73,7 @@ impl<V: View> Applier<'_, V> {
         };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
-        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
+        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, asked: self.batch.index };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
         if (holds_at_once || wait_ms > 0)
             && let Err(rejection) = self.check_principal(&principal, Counted::Locks)?
@@ -100,12 +100,17 @@ impl<V: View> Applier<'_, V> {
             party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         match at {
-            // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
-            PartyAt::Holding(token) if request.lock.space == LockSpace::Election => Ok(Ok(LockReply::Held { token })),
-            PartyAt::Holding(token) => Ok(match is_same(&self.holder(&request.lock, token)?) {
-                true => Ok(LockReply::Held { token }),
-                false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
-            }),
+            PartyAt::Holding(token) => {
+                let mut party = self.holder(&request.lock, token)?;
+                // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
+                if request.lock.space != LockSpace::Election && !is_same(&party) {
+                    return Ok(Err(Rejection::AnotherPlace { is_holder: true, at: token }));
+                }
+                party.asked = self.batch.index;
+                let row_key = lock_queue::holder_key(&request.lock, token);
+                self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
+                Ok(Ok(LockReply::Held { token }))
+            }
             PartyAt::Waiting(place) => {
                 let mut waiter = self.waiter(&request.lock, place)?;
                 if !is_same(&waiter.party) {
@@ -116,11 +121,11 @@ impl<V: View> Applier<'_, V> {
                     self.disarm(waiter.until, TimerKind::Place, &subject)?;
                     waiter.until = self.vars.clock.saturating_add(request.wait_ms);
                     self.arm(waiter.until, TimerKind::Place, &subject)?;
-                    waiter.asked = self.batch.index;
+                    waiter.party.asked = self.batch.index;
                     let row = codec::encode(&waiter);
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
-                Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
+                Ok(Ok(LockReply::Waiting { place, asked: waiter.party.asked }))
             }
         }
     }
@@ -157,11 +162,11 @@ impl<V: View> Applier<'_, V> {
         caller: Caller,
     ) -> Result<LockReply, Fault> {
         self.take_revision()?;
-        let (place, asked) = (self.vars.revision, self.batch.index);
+        let (place, asked) = (self.vars.revision, party.asked);
         let until = self.vars.clock.saturating_add(wait_ms);
         self.arm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
         self.place_party(lock, party.session, PartyAt::Waiting(place))?;
-        let row = codec::encode(&WaiterRow { party, until, asked });
+        let row = codec::encode(&WaiterRow { party, until });
         self.overlay.insert_new(lock_queue::waiter_key(lock, place), row)?;
         head.waiters += 1;
         self.put_head(lock, &head)?;
@@ -196,16 +201,22 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<LockOutcome, Fault> {
         let at = match self.party_at(lock, session)? {
             None => return Ok(Ok(LockReply::Gone(false))),
-            Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockReply::Held { token })),
-            Some(PartyAt::Waiting(place)) => {
-                let waiter = self.waiter(lock, place)?;
-                if asked.is_some_and(|asked| asked != waiter.asked) {
-                    return Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }));
-                }
-                PartyAt::Waiting(place)
-            }
             Some(at) => at,
         };
+        let has_asked_again = |party: &HolderRow| asked.is_some_and(|asked| asked != party.asked);
+        match at {
+            PartyAt::Holding(token) => {
+                if !release || has_asked_again(&self.holder(lock, token)?) {
+                    return Ok(Ok(LockReply::Held { token }));
+                }
+            }
+            PartyAt::Waiting(place) => {
+                let party = self.waiter(lock, place)?.party;
+                if has_asked_again(&party) {
+                    return Ok(Ok(LockReply::Waiting { place, asked: party.asked }));
+                }
+            }
+        }
         self.take_revision()?;
         self.drop_party(lock, at, AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
@@ -330,7 +341,7 @@ impl<V: View> Applier<'_, V> {
             let Some((row_key, row)) = first else { return Ok(()) };
             let damaged = |error| Fault::row(&row_key, error);
             let (_, place) = lock_queue::decode_waiter(&row_key).map_err(damaged)?;
-            let WaiterRow { mut party, until, .. } = codec::decode(&row).map_err(damaged)?;
+            let WaiterRow { mut party, until } = codec::decode(&row).map_err(damaged)?;
             if !head.admits(party.mode) {
                 return Ok(());
             }

@@ -168,7 +168,7 @@ pub enum LockOp {
         lock: LockName,
         /// Whose place.
         session: SessionId,
-        /// Only if the session has not asked again since: [`LockReply::Waiting::asked`].
+        /// Only if the session has not asked again since, whether it waits or holds: [`LockReply::Waiting::asked`].
         asked: Option<u64>,
         /// Whether to give up the lock where the session holds it by now; otherwise that is what is answered.
         release: bool,

@@ -159,10 +159,11 @@ impl Model {
     }
 
     fn leave(&mut self, lock: &LockName, session: SessionId, asked: Option<u64>, release: bool) {
-        let holder = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == session);
+        let is_last = |party: &HolderRow| party.session == session && asked.is_none_or(|asked| asked == party.asked);
+        let holder = self.now.holders.iter().find(|((of, _), row)| of == lock && is_last(row));
         let holder = holder.map(|(at, _)| at.clone());
-        let waiter = self.now.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
-        let waiter = waiter.filter(|(_, row)| asked.is_none_or(|asked| asked == row.asked)).map(|(at, _)| at.clone());
+        let waiter = self.now.waiters.iter().find(|((of, _), row)| of == lock && is_last(&row.party));
+        let waiter = waiter.map(|(at, _)| at.clone());
         let gone = match (holder, waiter) {
             (Some(at), _) if release => self.now.holders.remove(&at).is_some(),
             (_, Some(at)) => self.now.waiters.remove(&at).is_some(),
@@ -196,9 +197,14 @@ impl Model {
             party.mode == *mode && value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         let (clock, index) = (self.clock(), self.now.index + 1);
-        if let Some((_, row)) = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == *session) {
+        let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == *session);
+        if let Some((_, row)) = holder {
             // Who leads goes on to, whatever it said of itself since.
-            return if is_election || is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
+            if !is_election && !is_same(row) {
+                return Err(Refusal::AnotherPlace);
+            }
+            row.asked = index;
+            return Ok(());
         }
         let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == *session);
         if let Some((_, row)) = waiter {
@@ -206,15 +212,15 @@ impl Model {
                 return Err(Refusal::AnotherPlace);
             }
             if *wait_ms > 0 {
-                (row.until, row.asked) = (clock + wait_ms, index);
+                (row.until, row.party.asked) = (clock + wait_ms, index);
             }
             return Ok(());
         }
         let fresh = LockHead { slots, holders: 0, mode: *mode, waiters: 0, not_before: None, first_place: 0 };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
-        let since = self.now.vars.wall;
-        let party = HolderRow { session: *session, mode: *mode, delay_ms: *delay_ms, value: value.clone(), since };
-        let is_free = head.waiters == 0 && self.has_room(lock, &head, *mode);
+        let (session, mode, delay_ms, value) = (*session, *mode, *delay_ms, value.clone());
+        let party = HolderRow { session, mode, delay_ms, value, since: self.now.vars.wall, asked: index };
+        let is_free = head.waiters == 0 && self.has_room(lock, &head, mode);
         if !is_free && *wait_ms == 0 {
             return Err(Refusal::Held);
         }
@@ -223,7 +229,7 @@ impl Model {
             self.hold(lock, party);
         } else {
             let place = self.take_revision();
-            let row = WaiterRow { party, until: clock + wait_ms, asked: index };
+            let row = WaiterRow { party, until: clock + wait_ms };
             self.now.waiters.insert((lock.clone(), place), row);
             self.count(lock);
         }
