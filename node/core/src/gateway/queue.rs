@@ -108,7 +108,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
 }
 
 /// Has the log know that a request which was sent before is listened to again: the node that saw its earlier connection end would give
-/// up what it has. What is no more is left so.
+/// up what it has. Fails where nothing is left of it.
 async fn listen_again(call: &Call, question: Acquire, told: Reply) -> Result<Reply, Failure> {
     let (place, asked) = match told.outcome {
         Decided::Lock(LockReply::Held { token }) => (token, told.index),

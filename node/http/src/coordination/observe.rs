@@ -42,7 +42,7 @@ pub fn routes() -> Routes {
 ///
 /// First the present state, `leader` or `vacant`, then each change in order: who leads and what they say of themselves. None is
 /// left out. `id` is a revision; with it as `Last-Event-ID` the stream goes on after that, at any node, without the present state.
-/// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`. Who takes nothing but
+/// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`. A reader that takes nothing but
 /// `text/event-stream`, as a browser's `EventSource`, is told in the stream what passes, as in a watch; where changes after
 /// `Last-Event-ID` can no longer be read it begins with `reset`, and the present state follows.
 #[utoipa::path(get, path = "/v1/elections/{name}/observe", tag = "coordination", operation_id = "observe_election",

@@ -24,7 +24,7 @@ pub struct Precondition {
     pub expect: Expect,
     /// Whether there must be one: there is an `If-Match`.
     pub must_exist: bool,
-    /// What is to be said of a tag in `If-Match` that can match nothing.
+    /// The words about a tag in `If-Match` that can match nothing.
     odd: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub struct ReadCondition {
     pub wanted: Option<Versions>,
     /// `If-None-Match`: which versions the reader has.
     pub known: Option<Versions>,
-    /// What is to be said of a tag in `If-Match` that can match nothing.
+    /// The words about a tag in `If-Match` that can match nothing.
     odd: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl ReadCondition {
         Ok(Self { wanted, known, odd })
     }
 
-    /// What becomes of the news that the entry is not what the reader wants.
+    /// The news that the entry is not what the reader wants, and why where no tag could match.
     pub fn failed(&self, failure: Failure) -> Failure {
         saying_too(failure, self.odd.as_deref())
     }
@@ -148,11 +148,11 @@ impl ReadCondition {
     }
 }
 
-/// What both headers name.
+/// The versions that both headers name.
 struct Given {
     wanted: Option<Versions>,
     known: Option<Versions>,
-    /// What is to be said of the first tag in `If-Match` that can match nothing.
+    /// The words about the first tag in `If-Match` that can match nothing.
     odd: Option<String>,
 }
 
@@ -162,7 +162,7 @@ impl Given {
         let wanted = versions(head, &header::IF_MATCH, |tag| {
             odd.get_or_insert_with(|| why_never(tag));
         })?;
-        // What is not a version of the entry is as good as none here: nothing is refused over it.
+        // Here a tag that is no version of the entry is as good as none: nothing is refused over it.
         let known = versions(head, &header::IF_NONE_MATCH, |_| {})?;
         Ok(Self { wanted, known, odd })
     }

@@ -35,7 +35,7 @@ pub fn routes() -> Routes {
 /// watch that its node ends says why with `end`, see `WatchEnd`. Locks of documents are no changes.
 ///
 /// A browser's `EventSource`, for which any status but 200 is the end for ever, is told apart by `Accept: text/event-stream` and nothing
-/// else. What passes (429, 500, 503, 504) it is told by `end` in a stream that has ended, with `retry`. Where nothing can go on after
+/// else. By `end` in a stream that has ended it is told what passes (429, 500, 503, 504), with `retry`. Where nothing can go on after
 /// `Last-Event-ID`, the stream begins with `reset`, see `WatchReset`: then the entries with `initial`, else the oldest changes that can be
 /// read. With `initial` it begins with `reset` whenever the entries follow.
 #[utoipa::path(get, path = "/v1/watch", tag = "entries", operation_id = "watch",
@@ -66,7 +66,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let WatchOptions { range, start, is_initial, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
     let wants_no_status = accept::takes_events_alone(&context.head);
-    // Who says where it was is told that this is gone; what a first request asks for and cannot have is its fault.
+    // A reader that says where it was is told that this is gone; a first request that asks for it is at fault.
     let may_lose = wants_no_status && matches!(start, Start::After(_, LAST_EVENT_ID));
     let backend = &context.api.backend;
     if backend.feed().watches() >= context.api.settings.watches_max {
