@@ -314,6 +314,17 @@ async fn an_observer_sees_the_present_state_and_then_each_change() {
     server.backend.compact_to(9);
     let gone = server.ask("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "8")], b"").await.problem();
     assert_eq!((gone.code, gone.oldest_revision), (ErrorCode::Compacted, Some(9)));
+    // To a browser any status but 200 is the end for ever: it begins anew.
+    for (id, code) in [("8", "compacted"), ("11", "invalid_argument")] {
+        let mut anew = server.connect().await;
+        let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", id)];
+        anew.send_request("GET", "/v1/elections/e/observe", &headers, b"").await;
+        anew.until(b"\r\n\r\n").await;
+        let (name, reset_id, data) = event(&mut anew).await;
+        assert_eq!((&*name, reset_id, &data["code"], &data["revision"]), ("reset", None, &json!(code), &json!("10")));
+        let (name, id, _) = event(&mut anew).await;
+        assert_eq!((&*name, id), ("vacant", Some(10)), "the state as it is");
+    }
     server.stop.cancel();
     let (name, _, data) = event(&mut raw).await;
     assert_eq!((&*name, &data["code"], &data["revision"]), ("end", &json!("stopping"), &json!("10")));
