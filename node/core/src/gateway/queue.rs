@@ -11,6 +11,7 @@ use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
     Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
 };
+use tokio::runtime::Handle;
 
 use crate::backend::Node;
 use crate::gateway::auth::requirement::{self, Permission};
@@ -146,8 +147,10 @@ impl Drop for Listener<'_> {
         if self.is_over {
             return;
         }
+        // A node that ends is none that saw a connection end.
+        let Ok(runtime) = Handle::try_current() else { return };
         let (call, lock, session, asked) = (self.call.lasting(), self.lock.clone(), self.session, self.asked);
-        tokio::spawn(async move { give_up(&call, &lock, session, asked).await });
+        runtime.spawn(async move { give_up(&call, &lock, session, asked).await });
     }
 }
 
