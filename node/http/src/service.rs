@@ -144,7 +144,10 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let request_id = context.request_id();
     let is_refused = matches!(&outcome, Err(failure) if failure.status() == StatusCode::TOO_MANY_REQUESTS);
     let response = outcome.unwrap_or_else(|failure| match failure.is_passing() && wants_no_status(context) {
-        true => sse::ended(&failure),
+        true => {
+            api.metrics.observe_watch_end(sse::end_code(&failure));
+            sse::ended(&failure)
+        }
         false => refusal::refuse(failure, head, &request_id),
     });
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());

@@ -87,16 +87,21 @@ pub fn reset(out: &mut Vec<u8>, revision: u64, id: Option<u64>, lost: Option<&Fa
     event(out, "reset", id, &WatchReset { revision, code, detail });
 }
 
-/// Answers with a stream that has ended: why, and when to come again.
-pub fn ended(failure: &Failure) -> Answer {
-    let code = match failure.code() {
+/// Why a stream has ended that could not begin.
+pub fn end_code(failure: &Failure) -> WatchEndCode {
+    match failure.code() {
         ErrorCode::NoLeader => WatchEndCode::NoLeader,
         ErrorCode::NotReady => WatchEndCode::NotReady,
         ErrorCode::Quarantined => WatchEndCode::Quarantined,
         ErrorCode::Timeout => WatchEndCode::Timeout,
         ErrorCode::TooManyRequests => WatchEndCode::TooManyRequests,
         _ => WatchEndCode::Internal,
-    };
+    }
+}
+
+/// Answers with a stream that has ended: why, and when to come again.
+pub fn ended(failure: &Failure) -> Answer {
+    let code = end_code(failure);
     let wait = u64::try_from(failure.retry_after().as_millis()).unwrap_or(u64::MAX);
     let mut text = retry(wait.max(RETRY_MS));
     let detail = failure.detail().to_owned();
@@ -129,7 +134,7 @@ pub fn open(
     let counted = account.as_ref().map(Spender::watch).transpose()?;
     let share = context.watch_share()?;
     busy.goes_on();
-    let first = [&retry(RETRY_MS), first].concat();
+    let first = [&retry(RETRY_MS)[..], first].concat();
     Ok(of_events(Body::new(Sse {
         account,
         first: Some(first.into()),
