@@ -199,10 +199,7 @@ impl<V: View> Applier<'_, V> {
         release: bool,
         caller: &Caller,
     ) -> Result<LockOutcome, Fault> {
-        let at = match self.party_at(lock, session)? {
-            None => return Ok(Ok(LockReply::Gone(false))),
-            Some(at) => at,
-        };
+        let Some(at) = self.party_at(lock, session)? else { return Ok(Ok(LockReply::Gone(false))) };
         let has_asked_again = |party: &HolderRow| asked.is_some_and(|asked| asked != party.asked);
         match at {
             PartyAt::Holding(token) => {
