@@ -52,7 +52,7 @@ pub fn holder(session: u64, value: Option<&str>) -> HolderRow {
         delay_ms: 0,
         value,
         since: WALL - 700,
-        asked: 9,
+        unheard: None,
     }
 }
 
@@ -303,7 +303,7 @@ async fn locks_are_acquired_released_and_shown() {
         not_before: Some(1_300),
         first_place: 0,
     };
-    let waiter = WaiterRow { party: holder(43, None), until: 6_000 };
+    let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9 };
     let in_use = LockRead {
         head: Some(head),
         holders: vec![PartyShown { number: 50, row: holder(42, None), owner: "w".into() }],

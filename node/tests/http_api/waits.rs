@@ -7,7 +7,7 @@ use quorate_api::{
     LockState, Retry, WriteAnswer,
 };
 use quorate_node::app::AppError;
-use quorate_store::keyspace::lock_queue::WaiterRow;
+use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
     Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, SessionId, Value,
@@ -26,7 +26,7 @@ const LONG_MS: u64 = 50_000;
 /// Session 42 is at a place of a lock, for so long, behind one other.
 fn waits_at(server: &Server, of: &LockName, wait_ms: u64) {
     server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
-    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms };
+    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9 };
     server.backend.coordinate(|told| {
         let waiting = |place, session| (of.clone(), SessionId(session), Party::Waiting { place, row: row(session) });
         told.parties = vec![waiting(48, 41), waiting(51, 42)];
@@ -161,6 +161,24 @@ async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
     // Also where it holds it by then: only who has not asked since.
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: true };
     assert_eq!(server.backend.commands()[1].action, Action::Lock(leave));
+}
+
+#[tokio::test]
+async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let grant = async {
+        until_asked(&server, 1).await;
+        server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
+        let row = HolderRow { unheard: Some(12), ..holder(42, None) };
+        becomes(&server, &lock("l"), Party::Holding { token: 60, row });
+    };
+    let (response, ()) = tokio::join!(ask, grant);
+    assert_eq!(read::<AcquireAnswer>(&response).token, Some(60));
+    // Whoever asked then may hang up, and the node that sees it gives up what was told to nobody.
+    let Action::Lock(LockOp::Acquire(heard)) = &server.backend.commands()[1].action else { panic!("no question") };
+    assert_eq!((heard.session, heard.wait_ms), (SessionId(42), 0));
 }
 
 #[tokio::test]

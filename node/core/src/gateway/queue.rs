@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
+    Acquire, Action, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision,
+    SessionId,
 };
 use tokio::runtime::Handle;
 
@@ -64,13 +65,12 @@ pub enum QueueState {
     },
 }
 
-/// Asks for the lock, and waits for it as long as the request says. Dropped before that is over, it gives up what nobody listens for.
+/// Asks for the lock, and waits for it as long as the request says. Dropped while it waits, it gives up what nobody listens for.
 pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
-    let QueueRequest { acquire, .. } = &request;
-    let (lock, session, is_over) = (acquire.lock.clone(), acquire.session, acquire.wait_ms == 0);
-    let mut listener = Listener { call, lock, session, asked: None, is_over };
+    let (lock, session) = (request.acquire.lock.clone(), request.acquire.session);
+    let mut listener = Listener { call, lock, session, asked: None };
     let acquired = ask(call, request, &mut listener.asked).await;
-    listener.is_over = true;
+    listener.asked = None;
     acquired
 }
 
@@ -130,32 +130,27 @@ async fn listen_again(call: &Call, question: Acquire, told: Reply) -> Result<Rep
     Ok(Reply { replayed: true, ..reply })
 }
 
-/// Somebody who waits. Whoever hangs up before it is over loses the place, or what it was given meanwhile, unless the session has
+/// Somebody who waits. Whoever hangs up before the wait is over loses the place, or what it was granted unheard, unless the session has
 /// asked again soon, wherever that was.
 struct Listener<'a> {
     call: &'a Call,
     lock: LockName,
     session: SessionId,
-    /// Log index of the question, once it is known.
+    /// Log index of the question, as long as somebody waits for what comes of it.
     asked: Option<u64>,
-    /// Whether it was told how things stand, or never waits.
-    is_over: bool,
 }
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        // A node that ends is none that saw a connection end.
-        let Ok(runtime) = Handle::try_current() else { return };
-        let (call, lock, session, asked) = (self.call.lasting(), self.lock.clone(), self.session, self.asked);
+        // A node that ends has no runtime any more, and did not see a connection end.
+        let (Some(asked), Ok(runtime)) = (self.asked, Handle::try_current()) else { return };
+        let (call, lock, session) = (self.call.lasting(), self.lock.clone(), self.session);
         runtime.spawn(async move { give_up(&call, &lock, session, asked).await });
     }
 }
 
 /// Gives up what nobody listens for any more.
-async fn give_up(call: &Call, lock: &LockName, session: SessionId, asked: Option<u64>) {
+async fn give_up(call: &Call, lock: &LockName, session: SessionId, asked: u64) {
     const PAUSE: Duration = Duration::from_millis(500);
     let end = Instant::now() + Duration::from_millis(limits::HUNG_UP_TRIED_MS);
     while let Err(failure) = give_up_unless_asked_again(call, lock, session, asked).await {
@@ -173,26 +168,14 @@ async fn give_up_unless_asked_again(
     call: &Call,
     lock: &LockName,
     session: SessionId,
-    asked: Option<u64>,
+    asked: u64,
 ) -> Result<(), Failure> {
     // Only time counts in which the cluster would have heard it.
     freshness::refresh(&call.api.backend, Instant::now() + call.timeout).await?;
     tokio::time::sleep(Duration::from_millis(limits::HUNG_UP_MS)).await;
-    let Some(asked) = asked.map_or_else(|| asked_by(call), |asked| Ok(Some(asked)))? else { return Ok(()) };
     let op = LockOp::Leave { lock: lock.clone(), session, asked: Some(asked), release: true };
     let id = RequestId(request_ids::fresh_id());
     propose::propose(&call.caller(), Action::Lock(op), id, Instant::now() + call.timeout).await.map(drop)
-}
-
-/// Log index of a question whose answer nobody waited for, if it was decided and has left something.
-fn asked_by(call: &Call) -> Result<Option<u64>, Failure> {
-    let kept = call.api.backend.request(call.who().name(), &RequestId(call.request_id()));
-    let (_, kept) = kept.map_err(|fault| Failure::from_fault(&fault))?;
-    Ok(kept.and_then(|kept| match kept.reply.outcome {
-        Decided::Lock(LockReply::Waiting { asked, .. }) => Some(asked),
-        Decided::Lock(LockReply::Held { .. }) => Some(kept.reply.index),
-        _ => None,
-    }))
 }
 
 /// A place in a queue, as a command was told of it.
@@ -215,7 +198,7 @@ impl QueuePlace {
         }
         let Some(end_of_wait) = self.end_of_wait(backend)? else {
             let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-            return self.found(reply, party);
+            return self.found(call, reply, party).await;
         };
         let left = |backend: &Node| match self.read(backend)? {
             (_, Party::Waiting { .. }) => Ok(None),
@@ -223,7 +206,7 @@ impl QueuePlace {
         };
         let end = end_of_poll.min(end_of_wait);
         match wait::until(call, &self.lock.waker(), end, left).await? {
-            Some(party) => self.found(reply, party),
+            Some(party) => self.found(call, reply, party).await,
             None if end_of_wait <= Instant::now() => self.leave(call).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
@@ -232,7 +215,7 @@ impl QueuePlace {
     /// What is true now of a session that was told that it holds the lock.
     async fn look_again(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
         let party = self.look(call).await?;
-        self.found(reply, party)
+        self.found(call, reply, party).await
     }
 
     /// What is true now, for who may ask for the lock.
@@ -263,14 +246,36 @@ impl QueuePlace {
     }
 
     /// What this node's state tells of a session that waits no more.
-    fn found(&self, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
+    async fn found(&self, call: &Call, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
         let replayed = reply.replayed;
         let acquired = |state| Ok(Acquired { state, revision: at.revision, index: at.index, replayed });
         match party {
+            // It was granted to another question of the session. Whoever asks that may hang up yet: what is told here must stay.
+            Party::Holding { row, .. } if row.unheard.is_some_and(|other| other != self.asked) => {
+                self.hear(call, reply, row.mode).await
+            }
             Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
             Party::Waiting { place, .. } => acquired(QueueState::Waits { place, ahead: None }),
             nothing @ (Party::Nothing | Party::Expired) => Err(self.none_left((at, nothing))),
+        }
+    }
+
+    /// Asks once more, so that the log knows that the session was told.
+    async fn hear(&self, call: &Call, reply: &Reply, mode: LockMode) -> Result<Acquired, Failure> {
+        let (lock, session) = (self.lock.clone(), self.session);
+        let question = Acquire { lock, session, mode, slots: None, wait_ms: 0, delay_ms: 0, value: None };
+        let id = RequestId(request_ids::fresh_id());
+        let deadline = Instant::now() + call.timeout;
+        let heard = propose::propose(&call.caller(), Action::Lock(LockOp::Acquire(question)), id, deadline).await;
+        let heard = heard.map_err(|failure| failure.undecided(WAITS_ON))?;
+        match &heard.outcome {
+            Decided::Lock(LockReply::Held { token }) => {
+                let state = QueueState::Holds { token: *token };
+                Ok(Acquired { replayed: reply.replayed, ..Acquired::by(&heard, state) })
+            }
+            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &heard, why)),
+            _ => Err(propose::confused(&heard)),
         }
     }
 

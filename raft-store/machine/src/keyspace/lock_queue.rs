@@ -63,8 +63,9 @@ pub struct HolderRow {
     pub value: Option<Value>,
     /// Wall clock at which it got the lock.
     pub since: WallMillis,
-    /// Log index at which its session asked last: who hung up and has not asked again since is known by it.
-    pub asked: u64,
+    /// Log index of the question that it was granted to after a wait, until a command told its session: whoever hung up meanwhile knows
+    /// nothing of it.
+    pub unheard: Option<u64>,
 }
 
 /// A party that waits for a lock. Its place is in the row key.
@@ -74,6 +75,8 @@ pub struct WaiterRow {
     pub party: HolderRow,
     /// Cluster clock at which it gives up; there is a timer then.
     pub until: ClusterMillis,
+    /// Log index at which it asked last.
+    pub asked: u64,
 }
 
 /// The row key of a lock. Also good as a bound.

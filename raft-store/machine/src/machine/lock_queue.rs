@@ -73,7 +73,7 @@ impl<V: View> Applier<'_, V> {
         };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
-        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, asked: self.batch.index };
+        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, unheard: None };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
         if (holds_at_once || wait_ms > 0)
             && let Err(rejection) = self.check_principal(&principal, Counted::Locks)?
@@ -101,15 +101,12 @@ impl<V: View> Applier<'_, V> {
         };
         match at {
             PartyAt::Holding(token) => {
-                let mut party = self.holder(&request.lock, token)?;
+                let party = self.holder(&request.lock, token)?;
                 // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
                 if request.lock.space != LockSpace::Election && !is_same(&party) {
                     return Ok(Err(Rejection::AnotherPlace { is_holder: true, at: token }));
                 }
-                party.asked = self.batch.index;
-                let row_key = lock_queue::holder_key(&request.lock, token);
-                self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
-                Ok(Ok(LockReply::Held { token }))
+                self.tell(&request.lock, token, party)
             }
             PartyAt::Waiting(place) => {
                 let mut waiter = self.waiter(&request.lock, place)?;
@@ -121,13 +118,22 @@ impl<V: View> Applier<'_, V> {
                     self.disarm(waiter.until, TimerKind::Place, &subject)?;
                     waiter.until = self.vars.clock.saturating_add(request.wait_ms);
                     self.arm(waiter.until, TimerKind::Place, &subject)?;
-                    waiter.party.asked = self.batch.index;
+                    waiter.asked = self.batch.index;
                     let row = codec::encode(&waiter);
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
-                Ok(Ok(LockReply::Waiting { place, asked: waiter.party.asked }))
+                Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
             }
         }
+    }
+
+    /// Tells a holder that it holds. From now on it can hang up without losing that.
+    fn tell(&mut self, lock: &LockName, token: Revision, mut party: HolderRow) -> Result<LockOutcome, Fault> {
+        if party.unheard.take().is_some() {
+            let row = codec::encode(&party);
+            self.overlay.replace(&lock_queue::holder_key(lock, token), Some(row))?;
+        }
+        Ok(Ok(LockReply::Held { token }))
     }
 
     /// Gives the lock to a party that it admits, at a revision of its own.
@@ -162,11 +168,11 @@ impl<V: View> Applier<'_, V> {
         caller: Caller,
     ) -> Result<LockReply, Fault> {
         self.take_revision()?;
-        let (place, asked) = (self.vars.revision, party.asked);
+        let (place, asked) = (self.vars.revision, self.batch.index);
         let until = self.vars.clock.saturating_add(wait_ms);
         self.arm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
         self.place_party(lock, party.session, PartyAt::Waiting(place))?;
-        let row = codec::encode(&WaiterRow { party, until });
+        let row = codec::encode(&WaiterRow { party, until, asked });
         self.overlay.insert_new(lock_queue::waiter_key(lock, place), row)?;
         head.waiters += 1;
         self.put_head(lock, &head)?;
@@ -200,17 +206,20 @@ impl<V: View> Applier<'_, V> {
         caller: &Caller,
     ) -> Result<LockOutcome, Fault> {
         let Some(at) = self.party_at(lock, session)? else { return Ok(Ok(LockReply::Gone(false))) };
-        let has_asked_again = |party: &HolderRow| asked.is_some_and(|asked| asked != party.asked);
         match at {
             PartyAt::Holding(token) => {
-                if !release || has_asked_again(&self.holder(lock, token)?) {
+                let party = self.holder(lock, token)?;
+                if !release {
+                    return self.tell(lock, token, party);
+                }
+                if asked.is_some() && asked != party.unheard {
                     return Ok(Ok(LockReply::Held { token }));
                 }
             }
             PartyAt::Waiting(place) => {
-                let party = self.waiter(lock, place)?.party;
-                if has_asked_again(&party) {
-                    return Ok(Ok(LockReply::Waiting { place, asked: party.asked }));
+                let waiter = self.waiter(lock, place)?;
+                if asked.is_some_and(|asked| asked != waiter.asked) {
+                    return Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }));
                 }
             }
         }
@@ -238,7 +247,8 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(Rejection::NotYours));
         }
         self.take_revision()?;
-        party.value = Some(value);
+        // By its term it knows that it leads.
+        (party.value, party.unheard) = (Some(value), None);
         self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
         self.record(AuditOp::Proclaim, Some(lock.waker()), caller.clone(), effect);
@@ -338,7 +348,7 @@ impl<V: View> Applier<'_, V> {
             let Some((row_key, row)) = first else { return Ok(()) };
             let damaged = |error| Fault::row(&row_key, error);
             let (_, place) = lock_queue::decode_waiter(&row_key).map_err(damaged)?;
-            let WaiterRow { mut party, until } = codec::decode(&row).map_err(damaged)?;
+            let WaiterRow { mut party, until, asked } = codec::decode(&row).map_err(damaged)?;
             if !head.admits(party.mode) {
                 return Ok(());
             }
@@ -346,7 +356,7 @@ impl<V: View> Applier<'_, V> {
             self.overlay.take(&row_key)?;
             (head.waiters, head.first_place) = (head.waiters - 1, place);
             self.take_bytes(limits::GRANT_BYTES);
-            party.since = self.vars.wall;
+            (party.since, party.unheard) = (self.vars.wall, Some(asked));
             self.hold(lock, head, party, AuditOp::Grant, Caller::default())?;
         }
         Ok(())

@@ -101,10 +101,10 @@ impl Generator<'_> {
 
     /// The log index at which a session asked last, mostly.
     fn asked(&mut self, lock: &LockName, session: SessionId) -> u64 {
-        let holders = self.picture.holders.iter().filter(|((of, _), _)| of == lock).map(|(_, row)| row);
-        let waiters = self.picture.waiters.iter().filter(|((of, _), _)| of == lock).map(|(_, row)| &row.party);
-        let party = holders.chain(waiters).find(|party| party.session == session);
-        party.map_or(1, |party| party.asked) + self.chance.below(2)
+        let waiter = self.picture.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
+        let holder = self.picture.holders.iter().find(|((of, _), row)| of == lock && row.session == session);
+        let asked = waiter.map(|(_, row)| row.asked).or(holder.and_then(|(_, row)| row.unheard));
+        asked.unwrap_or(1) + self.chance.below(2)
     }
 
     /// About a barrier.
