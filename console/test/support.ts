@@ -92,8 +92,8 @@ export class Cluster {
   }
 
   /** Does one thing to the cluster: `kill_leader`, `restart`, … */
-  async control(what: string): Promise<Record<string, unknown>> {
-    const response = await fetch(`${this.#control}/${what}`, { method: "POST", body: "{}" });
+  async control(what: string, how: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.#control}/${what}`, { method: "POST", body: JSON.stringify(how) });
     const answer = (await response.json()) as Record<string, unknown>;
     if (!response.ok) {
       throw new Error(`${what}: ${JSON.stringify(answer)}`);

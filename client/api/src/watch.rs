@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::EntryView;
 use super::decimal;
+use super::error_code::ErrorCode;
 use super::name::{Name, named};
 use super::strict::known;
 
@@ -20,7 +21,7 @@ use super::strict::known;
 /// ```
 /// use quorate_api::WATCH_CONTENT_TYPE;
 ///
-/// assert_eq!(format!("Accept: {WATCH_CONTENT_TYPE}"), "Accept: text/event-stream");
+/// assert_eq!(format!("Content-Type: {WATCH_CONTENT_TYPE}"), "Content-Type: text/event-stream");
 /// ```
 pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
 
@@ -164,6 +165,14 @@ pub enum WatchEndCode {
     PermissionDenied,
     /// What says who watches does not hold any more.
     Unauthenticated,
+    /// Instead of a status, for who takes nothing but `text/event-stream`: the node is starting, stopping or catching up.
+    NotReady,
+    /// The same: the node could not begin in time.
+    Timeout,
+    /// The same: there are too many requests or streams at the moment.
+    TooManyRequests,
+    /// The same: the node met a fault.
+    Internal,
 }
 
 impl WatchEndCode {
@@ -185,8 +194,42 @@ impl WatchEndCode {
             Self::Quarantined => "quarantined",
             Self::PermissionDenied => "permission_denied",
             Self::Unauthenticated => "unauthenticated",
+            Self::NotReady => "not_ready",
+            Self::Timeout => "timeout",
+            Self::TooManyRequests => "too_many_requests",
+            Self::Internal => "internal",
         }
     }
+}
+
+/// That what was shown before does not count, or that something is missing: `event: reset`, the first message of a stream. Only for
+/// readers that take nothing but `text/event-stream`, such as a browser's `EventSource`; all others are told by a status.
+///
+/// # Examples
+///
+/// ```
+/// use quorate_api::{ErrorCode, WatchReset};
+///
+/// let reset: WatchReset =
+///     serde_json::from_str(r#"{"revision":"40","code":"compacted","detail":"revision 17 has been compacted"}"#)?;
+/// assert_eq!((reset.revision, reset.code), (40, Some(ErrorCode::Compacted)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct WatchReset {
+    /// The stream goes on after this. With `initial`, and in an election, what follows is the state as of now; else changes up to this
+    /// revision are missing.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
+    pub revision: u64,
+    /// Why it does not go on after `Last-Event-ID`: `compacted`, or `invalid_argument` where that has not happened in this cluster. Absent
+    /// where nothing is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// What happened this time; with `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// The last message of a watch that its node ends: `event: end`.

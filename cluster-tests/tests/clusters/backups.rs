@@ -75,7 +75,8 @@ fn lasting(entry: &EntryView) -> (String, u64, u64, u64) {
     (value, entry.create_revision, entry.mod_revision, entry.version)
 }
 
-async fn restored(backup: &Path) -> Cluster {
+/// A cluster of which the first node was restored from a backup.
+pub async fn restored(backup: &Path) -> Cluster {
     let mut cluster = Cluster::new(Settings::default());
     let mut arguments: Vec<_> = ["restore", "--from", text(backup)].map(str::to_owned).into();
     arguments.extend(cluster.arguments(1));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
+use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, eventually};
 use quorate_client::api::{
     AcquireAnswer, CheckAnswer, EntryView, ErrorCode, LockAnswer, LockState, ReleaseAnswer, WriteAnswer,
 };
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 const WAITERS: usize = 6;
+/// For how long a place is kept for who hung up, and some time for what follows.
+const HUNG_UP: Duration = Duration::from_secs(12);
 
 /// Asks node `first` first.
 fn caller(cluster: &Cluster, first: u64) -> Caller {
@@ -275,5 +277,120 @@ async fn a_guarded_write_of_a_former_holder_is_refused() {
         (entry.json::<String>().expect("a string"), entry.create_revision < written.revision),
         ("new".into(), true)
     );
+    cluster.assert_agreement().await;
+}
+
+/// Posts on a connection of its own, and reads no answer.
+async fn begin(cluster: &Cluster, node: u64, route: &str, body: &Value) -> Connection {
+    let mut wire = Connection::open(cluster.client_address(node)).await.expect("it takes connections");
+    wire.send(&Request::post(route, body.to_string()).to_bytes()).await.expect("it is sent");
+    wire
+}
+
+/// The sessions that hold a lock or lead an election, and those that wait, in order.
+async fn parties(caller: &mut Caller, what: &str) -> (Vec<String>, Vec<String>) {
+    let shown: Value = caller.insist(&Request::get(what)).await.expect_success().json();
+    let sessions = |list: &Value| {
+        let one = |party: &Value| party["session"].as_str().expect("a session").to_owned();
+        list.as_array().map(|list| list.iter().map(one).collect::<Vec<_>>())
+    };
+    let led = shown["leader"]["session"].as_str().map(str::to_owned).into_iter().collect();
+    (
+        sessions(&shown["holders"]).unwrap_or(led),
+        sessions(&shown["queue"]).or(sessions(&shown["candidates"])).expect("a queue"),
+    )
+}
+
+async fn until_parties(caller: &mut Caller, what: &str, holders: &[&str], waiters: &[&str]) {
+    eventually(&format!("{what} is held by {holders:?}, {waiters:?} wait"), PATIENCE, async || {
+        let found = parties(caller, what).await;
+        if found.0 == holders && found.1 == waiters { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_hangs_up_while_waiting_gets_nothing_and_holds_up_nobody() {
+    let mut cluster = Cluster::start().await;
+    let mut caller = caller(&cluster, 2);
+    let (slots, shared) = (json!({"slots": 2}), json!({"mode": "shared"}));
+    let none = json!({});
+    // Where, how it is asked for, who holds it, who hangs up, who comes behind.
+    let rows = [
+        ("/v1/locks/plain", "acquire", vec![&none], &none, &none),
+        ("/v1/locks/slots", "acquire", vec![&slots, &slots], &slots, &slots),
+        ("/v1/locks/alone", "acquire", vec![&shared], &none, &shared),
+        ("/v1/locks/shared", "acquire", vec![&none], &shared, &none),
+        ("/v1/elections/led", "campaign", vec![&none], &none, &none),
+    ];
+    let mut expected = Vec::new();
+    for (number, (what, verb, holders, gone, behind)) in rows.into_iter().enumerate() {
+        let route = format!("{what}/{verb}");
+        let with = |more: &Value, session: &str, fields: Value| {
+            let mut body = more.clone();
+            let body_fields = body.as_object_mut().expect("an object");
+            body_fields.insert("session".into(), json!(session));
+            body_fields.extend(fields.as_object().expect("an object").clone());
+            body
+        };
+        let mut held = Vec::new();
+        for (at, more) in holders.into_iter().enumerate() {
+            let session = caller.session(120_000, &format!("holder{number}-{at}")).await;
+            caller.post(&route, &with(more, &session, json!({}))).await.expect_success();
+            held.push(session);
+        }
+        let lost = caller.session(120_000, &format!("gone{number}")).await;
+        let next = caller.session(120_000, &format!("next{number}")).await;
+        let wire = begin(&cluster, 1, &route, &with(gone, &lost, json!({"wait_ms": 60_000}))).await;
+        let before: Vec<_> = held.iter().map(String::as_str).collect();
+        until_parties(&mut caller, what, &before, &[&lost]).await;
+        caller.post(&route, &with(behind, &next, json!({"wait_ms": 60_000, "poll_ms": 0}))).await.expect_success();
+        drop(wire);
+        // At once: it is given to the one that is gone, and then taken from it.
+        let give_up = if verb == "campaign" { "resign" } else { "release" };
+        caller.post(&format!("{what}/{give_up}"), &json!({"session": held[0]})).await.expect_success();
+        held.remove(0);
+        held.push(next);
+        expected.push((what, held));
+    }
+    for (what, held) in expected {
+        let held: Vec<_> = held.iter().map(String::as_str).collect();
+        until_parties(&mut caller, what, &held, &[]).await;
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_hangs_up_and_asks_again_elsewhere_keeps_the_place() {
+    let mut cluster = Cluster::start().await;
+    let mut caller = caller(&cluster, 2);
+    let holder = caller.session(120_000, "holder").await;
+    let (first, second) = (caller.session(120_000, "first").await, caller.session(120_000, "second").await);
+    let token = take(&mut caller, "q", &holder, json!({})).await.token.expect("held");
+    let asks = json!({"session": first, "wait_ms": 60_000, "poll_ms": 30_000, "request_id": "once"});
+    let wire = begin(&cluster, 1, "/v1/locks/q/acquire", &asks).await;
+    until_parties(&mut caller, "/v1/locks/q", &[&holder], &[&first]).await;
+    take(&mut caller, "q", &second, json!({"wait_ms": 60_000, "poll_ms": 0})).await;
+    drop(wire);
+    // Under the same request id, as a client does that cannot know what became of it.
+    let mut wire = begin(&cluster, 3, "/v1/locks/q/acquire", &asks).await;
+
+    // Another is granted while nobody listens, and fetched in time.
+    take(&mut caller, "p", &holder, json!({})).await;
+    let fetches = json!({"session": first, "wait_ms": 60_000, "request_id": "twice"});
+    let gone = begin(&cluster, 1, "/v1/locks/p/acquire", &fetches).await;
+    until_parties(&mut caller, "/v1/locks/p", &[&holder], &[&first]).await;
+    drop(gone);
+    caller.post("/v1/locks/p/release", &json!({"session": holder})).await.expect_success();
+    let fetched: AcquireAnswer = caller.post("/v1/locks/p/acquire", &fetches).await.expect_success().json();
+    assert_eq!(fetched.state, LockState::Held);
+
+    tokio::time::sleep(HUNG_UP).await;
+    assert_eq!(parties(&mut caller, "/v1/locks/p").await, (vec![first.clone()], vec![]));
+    assert_eq!(parties(&mut caller, "/v1/locks/q").await, (vec![holder], vec![first, second]));
+    release(&mut caller, "q", token).await;
+    let told = tokio::time::timeout(PATIENCE, wire.answer(false)).await.expect("in time").expect("an answer");
+    let held: AcquireAnswer = told.expect_success().json();
+    assert_eq!((held.state, held.replayed), (LockState::Held, true));
     cluster.assert_agreement().await;
 }

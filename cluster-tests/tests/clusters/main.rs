@@ -24,6 +24,7 @@ mod dev;
 mod elections;
 mod entry_locks;
 mod etcd;
+mod event_source;
 mod exactly_once;
 mod examples;
 mod find;

@@ -255,6 +255,13 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 /// How long a request for a lock waits that names no other time: below what proxies give up after, a minute as a rule.
 pub const POLL_MS_DEFAULT: u64 = 50_000;
 
+/// For how long a place in a queue, or what it was given, is kept for who hung up while waiting. Others wait behind it meanwhile; a client
+/// that goes on at another node may find some of them dead before, and gives each of them up to three seconds.
+pub const HUNG_UP_MS: u64 = 10_000;
+
+/// For how long it is tried to give it up where the cluster has no leader. Then it ends with its time, or with its session.
+pub const HUNG_UP_TRIED_MS: u64 = 300_000;
+
 /// Time to live of a session that names none: some failovers.
 pub const SESSION_TTL_MS_DEFAULT: u64 = 10_000;
 

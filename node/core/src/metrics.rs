@@ -71,7 +71,7 @@ pub enum WatchSource {
 }
 
 const WATCH_SOURCES: [&str; 3] = ["memory", "disk", "initial"];
-const WATCH_ENDS: [WatchEndCode; 7] = [
+const WATCH_ENDS: [WatchEndCode; 11] = [
     WatchEndCode::Compacted,
     WatchEndCode::SlowConsumer,
     WatchEndCode::NoLeader,
@@ -79,6 +79,10 @@ const WATCH_ENDS: [WatchEndCode; 7] = [
     WatchEndCode::Quarantined,
     WatchEndCode::PermissionDenied,
     WatchEndCode::Unauthenticated,
+    WatchEndCode::NotReady,
+    WatchEndCode::Timeout,
+    WatchEndCode::TooManyRequests,
+    WatchEndCode::Internal,
 ];
 
 /// What the HTTP server holds at the moment.

@@ -9,6 +9,7 @@ use axum::middleware::from_fn;
 use axum::routing::MethodRouter;
 use bytes::Bytes;
 use http::Method;
+use quorate_api::WATCH_CONTENT_TYPE;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Response;
 use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
@@ -103,8 +104,9 @@ impl Table {
             for (method, name, mut described) in operations_of(item) {
                 let parameters = query_parameters(&described);
                 let takes = described.request_body.as_ref().map(media_types).unwrap_or_default();
-                let forms = described.responses.responses.get("200").map_or(1, forms);
-                let operation = Operation { method, policy, parameters, takes, forms };
+                let answer = described.responses.responses.get("200");
+                let (forms, is_event_stream) = (answer.map_or(1, forms), answer.is_some_and(is_event_stream));
+                let operation = Operation { method, policy, parameters, takes, forms, is_event_stream };
                 described::complete(&mut described, &operation);
                 self.routes[at].add(operation);
                 self.paths.add_path_operation(&template, vec![name], described);
@@ -135,6 +137,11 @@ fn forms(response: &RefOr<Response>) -> usize {
         RefOr::T(response) => response.content.len(),
         RefOr::Ref(_) => 1,
     }
+}
+
+/// Whether an answer is a stream of events.
+fn is_event_stream(response: &RefOr<Response>) -> bool {
+    matches!(response, RefOr::T(response) if response.content.contains_key(WATCH_CONTENT_TYPE))
 }
 
 /// The operations of a path.

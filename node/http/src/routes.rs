@@ -102,6 +102,8 @@ pub struct Operation {
     pub takes: String,
     /// In how many content types it answers.
     pub forms: usize,
+    /// Whether it answers with a stream of events.
+    pub is_event_stream: bool,
 }
 
 impl Operation {

@@ -29,12 +29,13 @@ use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::input::extract::Query;
-use crate::input::{body, headers};
+use crate::input::{accept, body, headers};
 use crate::limits;
 use crate::output::refusal;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{self, Operation, Policy, Route};
 use crate::timings::{self, Part};
+use crate::watch::sse;
 use crate::watchdog;
 
 /// The route of the metrics.
@@ -141,10 +142,17 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let (api, head, route) = (&context.api, &context.head, context.route);
     let (took, body_bytes) = (started.elapsed(), context.body_permit.bytes());
     let request_id = context.request_id();
-    let response = outcome.unwrap_or_else(|failure| refusal::refuse(failure, head, &request_id));
+    let is_refused = matches!(&outcome, Err(failure) if failure.status() == StatusCode::TOO_MANY_REQUESTS);
+    let response = outcome.unwrap_or_else(|failure| match failure.is_passing() && wants_no_status(context) {
+        true => {
+            api.metrics.observe_watch_end(sse::end_code(&failure));
+            sse::ended(&failure)
+        }
+        false => refusal::refuse(failure, head, &request_id),
+    });
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
-    if status != StatusCode::TOO_MANY_REQUESTS {
+    if !is_refused {
         api.classes.observe(context.permit.class(), took.saturating_sub(timings.on(Part::Wait)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
@@ -164,6 +172,16 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let (from, certificate) = (context.origin.address, context.origin.certificate.as_deref());
     crate::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
     response
+}
+
+/// Whether it asks for a stream of events in the way of those for whom any status but 200 is the end for ever. What passes they are told
+/// in the stream; what does not pass should end them.
+fn wants_no_status(context: &RequestContext) -> bool {
+    let head = &context.head;
+    let operation = context.route.operation(&head.method);
+    head.method == Method::GET
+        && operation.is_some_and(|operation| operation.is_event_stream)
+        && accept::takes_events_alone(head)
 }
 
 /// Adds what every response carries.

@@ -175,6 +175,20 @@ async fn writes_are_judged_by_their_headers_and_refused_with_412() {
 }
 
 #[tokio::test]
+async fn a_tag_that_never_matches_is_named_as_it_was_sent() {
+    let server = server_with_document().await;
+    for method in ["GET", "PUT", "PATCH", "DELETE"] {
+        let problem = ask(&server, method, "/v1/kv/k", &[("If-Match", "W/\"3\"")]).await.problem();
+        assert_eq!((problem.status, problem.code), (412, ErrorCode::CasMismatch), "{method}");
+        let is_told =
+            problem.detail.contains("has cas 3") && problem.detail.contains("W/\"3\" in If-Match is a weak tag");
+        assert!(is_told && !problem.detail.contains("not 0"), "{method}: {}", problem.detail);
+        let other = ask(&server, method, "/v1/kv/k", &[("If-Match", "\"3-gzip\", \"2\"")]).await.problem();
+        assert!(other.detail.contains("\"3-gzip\" in If-Match is the tag of no entry"), "{method}: {}", other.detail);
+    }
+}
+
+#[tokio::test]
 async fn a_header_that_breaks_the_grammar_is_refused_as_such() {
     let server = server_with_document().await;
     for (name, text) in [("If-Match", "3"), ("If-Match", "\"3"), ("If-None-Match", "*, \"3\""), ("If-None-Match", "")] {

@@ -46,7 +46,14 @@ pub fn election(text: &str) -> LockName {
 
 pub fn holder(session: u64, value: Option<&str>) -> HolderRow {
     let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
-    HolderRow { session: SessionId(session), mode: types::LockMode::Exclusive, delay_ms: 0, value, since: WALL - 700 }
+    HolderRow {
+        session: SessionId(session),
+        mode: types::LockMode::Exclusive,
+        delay_ms: 0,
+        value,
+        since: WALL - 700,
+        unheard: None,
+    }
 }
 
 fn last_action(server: &Server) -> Action {

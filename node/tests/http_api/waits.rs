@@ -7,7 +7,7 @@ use quorate_api::{
     LockState, Retry, WriteAnswer,
 };
 use quorate_node::app::AppError;
-use quorate_store::keyspace::lock_queue::WaiterRow;
+use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
     Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, SessionId, Value,
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::coordination::{election, holder, lock, post, read};
 use crate::fake::WALL;
-use crate::raw::Server;
+use crate::raw::{PATIENCE, Server};
 
 /// The clock of the fake node.
 const CLOCK: u64 = 1_000;
@@ -125,7 +125,8 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     assert_eq!(id(left), id(acquired).of_part(1), "a retry is told the same");
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
     assert_eq!(left.action, Action::Lock(leave));
-    // The retry finds both commands decided.
+    // The retry finds what was decided, and that nothing is left of it.
+    becomes(&server, &lock("l"), Party::Nothing);
     let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
     assert_eq!((again.code, again.revision), (ErrorCode::Locked, problem.revision));
 
@@ -141,6 +142,70 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 20})).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::NoLeader, Applied::Unknown));
     assert_eq!(problem.retry, Retry::SameRequestId);
+}
+
+#[tokio::test]
+async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let mut raw = server.connect().await;
+    let body = json!({"session": "42", "wait_ms": LONG_MS}).to_string();
+    let json = [("Content-Type", "application/json")];
+    raw.send_request("POST", "/v1/locks/l/acquire", &json, body.as_bytes()).await;
+    tokio::time::timeout(PATIENCE, until_asked(&server, 1)).await.expect("it asks");
+    let begun = Instant::now();
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
+    drop(raw);
+    tokio::time::timeout(PATIENCE, until_asked(&server, 2)).await.expect("the place is given up");
+    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}: nobody could have asked again", begun.elapsed());
+    // Also where it holds it by then: only who has not asked since.
+    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: true };
+    assert_eq!(server.backend.commands()[1].action, Action::Lock(leave));
+}
+
+#[tokio::test]
+async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let grant = async {
+        until_asked(&server, 1).await;
+        server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
+        let row = HolderRow { unheard: Some(12), ..holder(42, None) };
+        becomes(&server, &lock("l"), Party::Holding { token: 60, row });
+    };
+    let (response, ()) = tokio::join!(ask, grant);
+    assert_eq!(read::<AcquireAnswer>(&response).token, Some(60));
+    // Whoever asked then may hang up, and the node that sees it gives up what was told to nobody.
+    let Action::Lock(LockOp::Acquire(heard)) = &server.backend.commands()[1].action else { panic!("no question") };
+    assert_eq!((heard.session, heard.wait_ms), (SessionId(42), 0));
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_is_listened_to_anew() {
+    let server = Server::start().await;
+    let body = json!({"session": "42", "wait_ms": LONG_MS, "poll_ms": 0, "request_id": "l-1"});
+    waits_at(&server, &lock("l"), 7_000);
+    assert_eq!(post(&server, "/v1/locks/l/acquire", body.clone()).await.status, 202);
+    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 12 }));
+    let again = post(&server, "/v1/locks/l/acquire", body.clone()).await;
+    let answer: AcquireAnswer = read(&again);
+    assert_eq!((again.status, answer.place, answer.replayed), (202, Some(51), true));
+    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
+    becomes(&server, &lock("l"), Party::Holding { token: 60, row: holder(42, None) });
+    let held: AcquireAnswer = read(&post(&server, "/v1/locks/l/acquire", body).await);
+    assert_eq!((held.token, held.replayed), (Some(60), true));
+
+    let [first, _, again, _, held] = &server.backend.commands()[..] else { panic!("not five commands") };
+    let wait_of = |command: &quorate_store::types::Command| match &command.action {
+        Action::Lock(LockOp::Acquire(asked)) => asked.wait_ms,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((wait_of(again), wait_of(held)), (7_000, LONG_MS), "a repeat waits no longer");
+    assert!(
+        again.request_id != first.request_id && held.request_id != again.request_id,
+        "each is a question of its own"
+    );
 }
 
 #[tokio::test]
@@ -267,6 +332,17 @@ async fn an_observer_sees_the_present_state_and_then_each_change() {
     server.backend.compact_to(9);
     let gone = server.ask("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "8")], b"").await.problem();
     assert_eq!((gone.code, gone.oldest_revision), (ErrorCode::Compacted, Some(9)));
+    // To a browser any status but 200 is the end for ever: it begins anew.
+    for (id, code) in [("8", "compacted"), ("11", "invalid_argument")] {
+        let mut anew = server.connect().await;
+        let headers = [("Accept", "text/event-stream"), ("Last-Event-ID", id)];
+        anew.send_request("GET", "/v1/elections/e/observe", &headers, b"").await;
+        anew.until(b"\r\n\r\n").await;
+        let (name, reset_id, data) = event(&mut anew).await;
+        assert_eq!((&*name, reset_id, &data["code"], &data["revision"]), ("reset", None, &json!(code), &json!("10")));
+        let (name, id, _) = event(&mut anew).await;
+        assert_eq!((&*name, id), ("vacant", Some(10)), "the state as it is");
+    }
     server.stop.cancel();
     let (name, _, data) = event(&mut raw).await;
     assert_eq!((&*name, &data["code"], &data["revision"]), ("end", &json!("stopping"), &json!("10")));

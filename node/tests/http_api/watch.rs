@@ -5,7 +5,11 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_api::{Cas, DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
+use quorate_api::{
+    Cas, DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress, WatchReset,
+};
+use quorate_node::app::AppError;
+use quorate_node::gateway::api::ApiSettings;
 use quorate_store::document::Criteria;
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 use tokio::net::TcpStream;
@@ -36,10 +40,28 @@ impl Message {
         progress.revision
     }
 
+    fn reset(&self) -> WatchReset {
+        assert_eq!(self.name, "reset");
+        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
     fn end(&self) -> WatchEnd {
         assert_eq!((self.name.as_str(), &self.id), ("end", &None));
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// What an `EventSource` sends.
+const BROWSER: (&str, &str) = ("Accept", "text/event-stream");
+
+/// The end of a stream that has ended when it began, and after how long to come again.
+fn ended(answer: &Response) -> (WatchEnd, u64) {
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")), "{}", answer.text());
+    let text = answer.text();
+    let (retry, end) =
+        text.strip_prefix("retry: ").and_then(|rest| rest.split_once("\n\n")).expect("when to come again");
+    let data = end.strip_prefix("event: end\ndata: ").and_then(|data| data.strip_suffix("\n\n")).expect("one event");
+    (serde_json::from_str(data).expect("an end"), retry.parse().expect("milliseconds"))
 }
 
 /// A watch over HTTP/1.1.
@@ -239,6 +261,86 @@ async fn what_cannot_be_gone_on_from_is_refused_before_anything_is_sent() {
         let problem = server.ask("GET", &format!("/v1/watch?{query}"), &headers, b"").await.problem();
         assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::InvalidArgument, pointer));
     }
+}
+
+#[tokio::test]
+async fn a_reader_of_events_alone_begins_anew_where_it_cannot_go_on() {
+    let server = Server::start().await;
+    for _ in 0..5 {
+        server.backend.seed("a", json("1"));
+    }
+    server.backend.compact_to(4);
+    let at = |id| [BROWSER, ("Last-Event-ID", id)];
+    for (id, code) in [("3.0", ErrorCode::Compacted), ("70.0", ErrorCode::InvalidArgument)] {
+        let mut anew = Events::open(&server, "prefix=&initial=true", &at(id)).await;
+        let message = anew.next().await;
+        let reset = message.reset();
+        assert_eq!((message.id, reset.revision, reset.code), (None, 6, Some(code)), "{id}");
+        assert!(reset.detail.is_some_and(|detail| detail.contains(id.trim_end_matches(".0"))), "{id}");
+        assert!(anew.next().await.event().initial);
+        let synced = anew.next().await;
+        assert_eq!((synced.name.as_str(), synced.progress()), ("synced", 6));
+    }
+    // Without the entries as little is missing as can be.
+    let mut on = Events::open(&server, "prefix=", &at("3")).await;
+    let message = on.next().await;
+    let reset = message.reset();
+    assert_eq!((message.id.as_deref(), reset.revision, reset.code), (Some("4"), 4, Some(ErrorCode::Compacted)));
+    assert_eq!(on.take(2).await, [told("a", 5, Some("5.0")), told("a", 6, Some("6.0"))]);
+    let message = Events::open(&server, "prefix=", &at("70")).await.next().await;
+    assert_eq!((message.reset().revision, message.id.as_deref()), (6, Some("6")));
+
+    // A first begin, and one whose begin broke off, empty what there is; one without entries says where it is.
+    let reset = Events::open(&server, "prefix=&initial=true", &[BROWSER]).await.next().await.reset();
+    assert_eq!((reset.revision, reset.code, reset.detail), (6, None, None));
+    let first = Events::open(&server, "prefix=", &[BROWSER]).await.next().await;
+    assert_eq!((first.name.as_str(), first.progress()), ("progress", 6));
+    assert_eq!(Events::open(&server, "prefix=", &at("5.0")).await.take(1).await, [told("a", 6, Some("6.0"))]);
+
+    // What does not pass is a status, and all is where anything else is taken too.
+    for (query, headers, status) in [
+        ("prefix=&from=3", vec![BROWSER], 410),
+        ("prefix=&from=80", vec![BROWSER], 400),
+        ("prefix=&colour=red", vec![BROWSER], 400),
+        ("prefix=", vec![("Accept", "text/event-stream, */*;q=0.1"), ("Last-Event-ID", "3.0")], 410),
+        ("prefix=", vec![("Last-Event-ID", "70.0")], 400),
+    ] {
+        let problem = server.ask("GET", &format!("/v1/watch?{query}"), &headers, b"").await.problem();
+        assert_eq!(problem.status, status, "{query} {headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_of_events_alone_is_told_in_the_stream_what_passes() {
+    let server = Server::start_with(ApiSettings { watches_max: 1, ..api_settings() }, serve_settings()).await;
+    let paths = ["/v1/watch?prefix=", "/v1/elections/e/observe"];
+    server.backend.lose_leader();
+    for path in paths {
+        let (end, retry) = ended(&server.ask("GET", path, &[BROWSER, ("Request-Timeout", "50")], b"").await);
+        assert_eq!((end.code, retry), (WatchEndCode::Timeout, 1_000), "{path}");
+        let problem = server.ask("GET", path, &[("Request-Timeout", "50")], b"").await.problem();
+        assert_eq!((problem.status, problem.code), (504, ErrorCode::Timeout), "{path}");
+    }
+    let server = Server::start_with(ApiSettings { watches_max: 1, ..api_settings() }, serve_settings()).await;
+    for (error, code) in [
+        (AppError::NoLeader, WatchEndCode::NoLeader),
+        (AppError::NotReady("it starts".into()), WatchEndCode::NotReady),
+        (AppError::Quarantined("it differs".into()), WatchEndCode::Quarantined),
+        (AppError::Overloaded, WatchEndCode::TooManyRequests),
+    ] {
+        server.backend.fail_reads(Some(error));
+        for path in paths {
+            let answer = server.ask("GET", path, &[BROWSER, ("Last-Event-ID", "1")], b"").await;
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            let (end, _) = ended(&answer);
+            assert_eq!((end.code, end.revision), (code, None), "{path}");
+        }
+    }
+    server.backend.fail_reads(None);
+    let _only = Events::open(&server, "prefix=", &[]).await;
+    let (end, retry) = ended(&server.ask("GET", paths[0], &[BROWSER], b"").await);
+    assert!(end.code == WatchEndCode::TooManyRequests && retry >= 1_000, "{end:?}, again after {retry} ms");
+    assert_eq!(server.get(paths[0]).await.problem().status, 429);
 }
 
 #[tokio::test]

@@ -148,9 +148,10 @@ export async function openStream(
   const limit = limited(budgetMs, call.signal, closed);
   try {
     const init = request(call, undefined, token, limit.signal);
+    // Whoever takes events alone is taken for an `EventSource`, to whom a node says in a stream what others are told by a status.
     const response = await fetch(endpoint.base + call.target, {
       ...init,
-      headers: { ...init.headers, accept },
+      headers: { ...init.headers, accept: `${accept}, application/problem+json` },
     });
     if (response.ok && response.body !== null && response.headers.get("content-type")?.startsWith(accept)) {
       limit.rest();

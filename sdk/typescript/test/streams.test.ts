@@ -182,6 +182,8 @@ test("a watch goes on behind what it has shown whole, and begins anew where noth
     event("9", "d", true),
   ];
   const { client: cut } = fake(({ headers }) => {
+    // Alone, events are what an `EventSource` takes, which is told in the stream what others are told by a status.
+    assert.equal(headers.get("accept"), "text/event-stream, application/problem+json");
     from.push(headers.get("last-event-id"));
     const text = texts[from.length - 1] ?? "";
     return new Response(text, {

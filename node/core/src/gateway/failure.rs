@@ -287,6 +287,12 @@ impl Failure {
         self.problem.code
     }
 
+    /// Whether it may be otherwise in a moment, here or at another node, and nothing of the request has to change for that.
+    pub fn is_passing(&self) -> bool {
+        let code = self.problem.code;
+        code == ErrorCode::TooManyRequests || (code != ErrorCode::QuotaExceeded && code.status() >= 500)
+    }
+
     /// What happened.
     pub fn detail(&self) -> &str {
         &self.problem.detail

@@ -1,22 +1,27 @@
 //! A session that asks for a lock or to lead, and waits for it.
 //!
 //! Owns the way from the request to what is answered. The place in the queue is the cluster's: it has an end of its own, and stays
-//! where a request that waits for it ends before, or dies with its connection or its node. Who asks again goes on waiting.
+//! where a request that waits for it is answered before, or dies with its node. Where its connection ends, the place stays for a
+//! while, and goes unless the session has asked again by then. Who asks again goes on waiting.
 
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
+    Acquire, Action, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision,
+    SessionId,
 };
+use tokio::runtime::Handle;
 
 use crate::backend::Node;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
 use crate::gateway::propose;
+use crate::gateway::request_ids;
 use crate::gateway::text::quoted;
 use crate::gateway::wait;
 use crate::limits;
@@ -60,14 +65,29 @@ pub enum QueueState {
     },
 }
 
-/// Asks for the lock, and waits for it as long as the request says.
+/// Asks for the lock, and waits for it as long as the request says. Dropped while it waits, it gives up what nobody listens for.
 pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
+    let (lock, session) = (request.acquire.lock.clone(), request.acquire.session);
+    let mut listener = Listener { call, lock, session, asked: None };
+    let acquired = ask(call, request, &mut listener.asked).await;
+    listener.asked = None;
+    acquired
+}
+
+/// Tells meanwhile the log index of its question, once that has a place.
+async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> Result<Acquired, Failure> {
     let QueueRequest { acquire, poll } = request;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
-    let reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    let question = waits.then(|| acquire.clone());
+    let mut reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    if let Some(question) = question.filter(|_| reply.replayed) {
+        reply = listen_again(call, question, reply).await?;
+    }
     match reply.outcome {
+        // Of a request that waits it is no more than a moment old.
+        Decided::Lock(LockReply::Held { token }) if waits => Ok(Acquired::by(&reply, QueueState::Holds { token })),
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
             let place = QueuePlace { lock, session, place: token, asked: reply.index };
@@ -79,12 +99,83 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
             Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
+            *listens = Some(asked);
             let place = QueuePlace { lock, session, place, asked };
             place.wait(call, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(propose::confused(&reply)),
     }
+}
+
+/// Has the log know that a request which was sent before is listened to again: the node that saw its earlier connection end would give
+/// up what it has. Fails where nothing is left of it.
+async fn listen_again(call: &Call, question: Acquire, told: Reply) -> Result<Reply, Failure> {
+    let (place, asked) = match told.outcome {
+        Decided::Lock(LockReply::Held { token }) => (token, told.index),
+        Decided::Lock(LockReply::Waiting { place, asked }) => (place, asked),
+        _ => return Ok(told),
+    };
+    let place = QueuePlace { lock: question.lock.clone(), session: question.session, place, asked };
+    let (at, party) = place.look(call).await?;
+    let wait_ms = match &party {
+        Party::Waiting { row, .. } => row.until.saturating_sub(at.clock).max(1),
+        Party::Holding { .. } => question.wait_ms,
+        Party::Nothing | Party::Expired => return Err(place.none_left((at, party))),
+    };
+    // Another question of the same place, under an id that nobody asks with again.
+    let (op, id) = (LockOp::Acquire(Acquire { wait_ms, ..question }), RequestId(request_ids::fresh_id()));
+    let reply = propose::propose(&call.caller(), Action::Lock(op), id, call.deadline).await;
+    let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
+    Ok(Reply { replayed: true, ..reply })
+}
+
+/// Somebody who waits. Whoever hangs up before the wait is over loses the place, or what it was granted unheard, unless the session has
+/// asked again soon, wherever that was.
+struct Listener<'a> {
+    call: &'a Call,
+    lock: LockName,
+    session: SessionId,
+    /// Log index of the question, as long as somebody waits for what comes of it.
+    asked: Option<u64>,
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        // A node that ends has no runtime any more, and did not see a connection end.
+        let (Some(asked), Ok(runtime)) = (self.asked, Handle::try_current()) else { return };
+        let (call, lock, session) = (self.call.lasting(), self.lock.clone(), self.session);
+        runtime.spawn(async move { give_up(&call, &lock, session, asked).await });
+    }
+}
+
+/// Gives up what nobody listens for any more.
+async fn give_up(call: &Call, lock: &LockName, session: SessionId, asked: u64) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    let end = Instant::now() + Duration::from_millis(limits::HUNG_UP_TRIED_MS);
+    while let Err(failure) = give_up_unless_asked_again(call, lock, session, asked).await {
+        if !failure.is_passing() || Instant::now() >= end {
+            // It ends with its time, or with its session.
+            let detail = failure.detail();
+            tracing::warn!(?lock, %session, detail, "a place in a queue stays although nobody listens for it any more");
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn give_up_unless_asked_again(
+    call: &Call,
+    lock: &LockName,
+    session: SessionId,
+    asked: u64,
+) -> Result<(), Failure> {
+    // Only time counts in which the cluster would have heard it.
+    freshness::refresh(&call.api.backend, Instant::now() + call.timeout).await?;
+    tokio::time::sleep(Duration::from_millis(limits::HUNG_UP_MS)).await;
+    let op = LockOp::Leave { lock: lock.clone(), session, asked: Some(asked), release: true };
+    let id = RequestId(request_ids::fresh_id());
+    propose::propose(&call.caller(), Action::Lock(op), id, Instant::now() + call.timeout).await.map(drop)
 }
 
 /// A place in a queue, as a command was told of it.
@@ -107,7 +198,7 @@ impl QueuePlace {
         }
         let Some(end_of_wait) = self.end_of_wait(backend)? else {
             let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-            return self.found(reply, party);
+            return self.found(call, reply, party).await;
         };
         let left = |backend: &Node| match self.read(backend)? {
             (_, Party::Waiting { .. }) => Ok(None),
@@ -115,7 +206,7 @@ impl QueuePlace {
         };
         let end = end_of_poll.min(end_of_wait);
         match wait::until(call, &self.lock.waker(), end, left).await? {
-            Some(party) => self.found(reply, party),
+            Some(party) => self.found(call, reply, party).await,
             None if end_of_wait <= Instant::now() => self.leave(call).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
@@ -123,11 +214,15 @@ impl QueuePlace {
 
     /// What is true now of a session that was told that it holds the lock.
     async fn look_again(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
-        let backend = &call.api.backend;
+        let party = self.look(call).await?;
+        self.found(call, reply, party).await
+    }
+
+    /// What is true now, for who may ask for the lock.
+    async fn look(&self, call: &Call) -> Result<(ReadPosition, Party), Failure> {
         let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
         call.admit_read(&wanted).await?;
-        let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-        self.found(reply, party)
+        self.read(&call.api.backend).map_err(|fault| Failure::from_fault(&fault))
     }
 
     fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
@@ -151,16 +246,46 @@ impl QueuePlace {
     }
 
     /// What this node's state tells of a session that waits no more.
-    fn found(&self, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
+    async fn found(&self, call: &Call, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
         let replayed = reply.replayed;
         let acquired = |state| Ok(Acquired { state, revision: at.revision, index: at.index, replayed });
         match party {
+            // It was granted to another question of the session. Whoever asks that may hang up yet: what is told here must stay.
+            Party::Holding { row, .. } if row.unheard.is_some_and(|other| other != self.asked) => {
+                self.hear(call, reply, row.mode).await
+            }
             Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
             Party::Waiting { place, .. } => acquired(QueueState::Waits { place, ahead: None }),
-            Party::Nothing => Err(self.over().evaluated_at(at.revision, at.index)),
-            Party::Expired => Err(Failure::session_expired(self.session).evaluated_at(at.revision, at.index)),
+            nothing @ (Party::Nothing | Party::Expired) => Err(self.none_left((at, nothing))),
         }
+    }
+
+    /// Asks once more, so that the log knows that the session was told.
+    async fn hear(&self, call: &Call, reply: &Reply, mode: LockMode) -> Result<Acquired, Failure> {
+        let (lock, session) = (self.lock.clone(), self.session);
+        let question = Acquire { lock, session, mode, slots: None, wait_ms: 0, delay_ms: 0, value: None };
+        let id = RequestId(request_ids::fresh_id());
+        let deadline = Instant::now() + call.timeout;
+        let heard = propose::propose(&call.caller(), Action::Lock(LockOp::Acquire(question)), id, deadline).await;
+        let heard = heard.map_err(|failure| failure.undecided(WAITS_ON))?;
+        match &heard.outcome {
+            Decided::Lock(LockReply::Held { token }) => {
+                let state = QueueState::Holds { token: *token };
+                Ok(Acquired { replayed: reply.replayed, ..Acquired::by(&heard, state) })
+            }
+            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &heard, why)),
+            _ => Err(propose::confused(&heard)),
+        }
+    }
+
+    /// What a session is told that neither holds nor waits.
+    fn none_left(&self, (at, party): (ReadPosition, Party)) -> Failure {
+        let failure = match party {
+            Party::Expired => Failure::session_expired(self.session),
+            _ => self.over(),
+        };
+        failure.evaluated_at(at.revision, at.index)
     }
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.

@@ -21,6 +21,8 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::NotFound => format!("there is no entry with the key {shown}"),
         Rejection::CasMismatch { expected, current: Some(current) } => {
             match (current.meta().cas_shown_at(clock), expected) {
+                // None is ever 0: what was sent instead only its reader knows.
+                (Some(cas), Some(0)) => format!("{shown} has cas {cas}, and what was named is the cas of no entry"),
                 (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
                 (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
                 (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),

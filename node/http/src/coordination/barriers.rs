@@ -38,7 +38,7 @@ pub fn routes() -> Routes {
 
 /// Enters a barrier, which opens for all once `parties` sessions are in it.
 ///
-/// To enter again is harmless and goes on waiting. The session stays in it until it leaves or ends. Once it has opened nobody can
+/// To enter again is harmless and goes on waiting. The session stays in it until it leaves or ends, also where its request was broken off. Once it has opened nobody can
 /// enter until all have left: then the barrier can be used anew.
 #[utoipa::path(post, path = "/v1/barriers/{name}/enter", tag = "coordination", operation_id = "enter_barrier",
     params(

@@ -50,7 +50,8 @@ pub fn routes() -> Routes {
 /// Where it is not to be had at once, the session gets a place in the queue for `wait_ms`, and the request waits for `poll_ms` of
 /// them. 202 says that the place stays: ask again, at any node, to go on waiting with the same place; each time the wait counts
 /// anew. The place is the cluster's: it survives the loss of the node that was asked, and ends by itself. A session has one place
-/// in a lock; asking for what it holds already is answered with the same token.
+/// in a lock; asking for what it holds already is answered with the same token. A request that hangs up in the middle of a wait
+/// keeps the place for ten seconds: it goes, also where it was granted meanwhile, unless the session has asked again by then.
 ///
 /// The token is greater than that of every holder before. A write with it as `guard` is applied only while it holds the lock, so
 /// that a holder that was held up cannot overwrite what its successor wrote.

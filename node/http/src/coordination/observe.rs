@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
-use quorate_store::state::{FeedPosition, LeaderChange, Observed, Page, StateFault};
+use quorate_store::state::{FeedPosition, LeaderChange, Observed, Page, ReadPosition, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
 use utoipa_axum::routes;
 
@@ -26,7 +26,7 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::watch;
 use crate::input::extract::Query;
-use crate::input::headers;
+use crate::input::{accept, headers};
 use crate::limits;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
@@ -42,7 +42,9 @@ pub fn routes() -> Routes {
 ///
 /// First the present state, `leader` or `vacant`, then each change in order: who leads and what they say of themselves. None is
 /// left out. `id` is a revision; with it as `Last-Event-ID` the stream goes on after that, at any node, without the present state.
-/// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`.
+/// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`. A reader that takes nothing but
+/// `text/event-stream`, as a browser's `EventSource`, is told in the stream what passes, as in a watch; where changes after
+/// `Last-Event-ID` can no longer be read it begins with `reset`, and the present state follows.
 #[utoipa::path(get, path = "/v1/elections/{name}/observe", tag = "coordination", operation_id = "observe_election",
     params(
         NamePath,
@@ -68,15 +70,18 @@ pub async fn get(context: Context) -> Outcome {
     let Observed { at, found, .. } =
         context.api.backend.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
     let mut first = Vec::new();
+    let lost = resume.and_then(|revision| lost(revision, at));
+    let mut begin = Vec::new();
+    match &lost {
+        Some(failure) if accept::takes_events_alone(&context.head) => {
+            sse::reset(&mut begin, at.revision, None, Some(failure));
+        }
+        Some(failure) => return Err(failure.clone()),
+        None => {}
+    }
     let after = match resume {
-        Some(revision) if revision > at.revision => {
-            return Err(options::future(revision, "header:Last-Event-ID", at));
-        }
-        Some(revision) if !FeedPosition::after(revision).is_covered_from(at.oldest_revision) => {
-            return Err(Failure::compacted(revision, at));
-        }
-        Some(revision) => revision,
-        None => {
+        Some(revision) if lost.is_none() => revision,
+        _ => {
             let change = found.unwrap_or((at.revision, None));
             event(&mut first, &election, &change, at.revision);
             at.revision
@@ -89,9 +94,20 @@ pub async fn get(context: Context) -> Outcome {
     let watching = Watching::of(&context.caller(), move |visit| {
         requirement::on_name(Permission::Read, name.as_str().as_bytes())(visit)
     });
-    let mut response = sse::open(&context, body, heartbeat, watching)?;
+    let mut response = sse::open(&context, body, heartbeat, watching, &begin)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
+}
+
+/// Why what follows a revision cannot be shown, if so.
+fn lost(revision: Revision, at: ReadPosition) -> Option<Failure> {
+    if revision > at.revision {
+        Some(options::future(revision, options::LAST_EVENT_ID, at))
+    } else if !FeedPosition::after(revision).is_covered_from(at.oldest_revision) {
+        Some(Failure::compacted(revision, at))
+    } else {
+        None
+    }
 }
 
 /// Appends a change. Once it is seen everything up to `id` is.

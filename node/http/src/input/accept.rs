@@ -1,24 +1,36 @@
-//! `Accept` (RFC 9110, 12.5.1): which of two forms of an entry a reader would rather have.
+//! `Accept` (RFC 9110, 12.5.1): which of two forms of an entry a reader would rather have, and whether a reader of events takes anything else.
 //!
 //! Owns qualities, and how a type, a range of types and `*/*` go before each other. Never refuses: a reader who would have neither
 //! form, or says something else than a list of types, gets the usual one.
 
 use http::header;
 use http::request::Parts;
+use quorate_api::WATCH_CONTENT_TYPE;
 
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
 
 /// Whether the caller would rather have the bare value than the envelope in JSON.
 pub fn wants_bytes(head: &Parts) -> bool {
-    let lines = head.headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let (mut json, mut bytes) = (Wanted::default(), Wanted::default());
-    for (place, range) in lines.flat_map(|line| line.split(',')).enumerate() {
-        let Some((range, quality)) = quality(range) else { continue };
+    for (place, (range, quality)) in ranges(head).enumerate() {
         json.hear(JSON, range, quality, place);
         bytes.hear(BYTES, range, quality, place);
     }
     bytes.quality > json.quality || (bytes.quality == json.quality && bytes.is_named_before(&json))
+}
+
+/// Whether the caller takes events and nothing else, also no problem document. A browser's `EventSource` does, for which any status but 200 is
+/// the end for ever.
+pub fn takes_events_alone(head: &Parts) -> bool {
+    let mut taken = ranges(head).filter(|(_, quality)| *quality > 0).map(|(range, _)| range).peekable();
+    taken.peek().is_some() && taken.all(|range| range.eq_ignore_ascii_case(WATCH_CONTENT_TYPE))
+}
+
+/// Types and ranges of types, and their qualities in thousandths.
+fn ranges(head: &Parts) -> impl Iterator<Item = (&str, u16)> {
+    let lines = head.headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).filter_map(quality)
 }
 
 /// How much one form is wanted, by the most specific range that takes it in.
@@ -99,6 +111,24 @@ mod tests {
         ] {
             let headers: Vec<_> = lines.iter().map(|line| ("accept", *line)).collect();
             assert_eq!(wants_bytes(&head(&headers)), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn who_names_anything_beside_events_takes_problem_documents() {
+        for (lines, expected) in [
+            (vec![], false),
+            (vec!["*/*"], false),
+            (vec!["text/event-stream"], true),
+            (vec!["Text/Event-Stream;q=0.5"], true),
+            (vec!["text/event-stream", "text/event-stream, */*;q=0"], true),
+            (vec!["text/event-stream, application/problem+json"], false),
+            (vec!["text/event-stream", "*/*;q=0.1"], false),
+            (vec!["text/event-stream;q=0"], false),
+            (vec!["text/*"], false),
+        ] {
+            let headers: Vec<_> = lines.iter().map(|line| ("accept", *line)).collect();
+            assert_eq!(takes_events_alone(&head(&headers)), expected, "{lines:?}");
         }
     }
 }

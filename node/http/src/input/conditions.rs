@@ -14,6 +14,8 @@ use crate::input::headers::{decimal, fault};
 
 /// No entry has this token.
 const NO_TOKEN: u64 = 0;
+/// So much of a tag is shown to who sent it.
+const TAG_SHOWN_CHARS: usize = 40;
 
 /// What the headers of a write ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +24,14 @@ pub struct Precondition {
     pub expect: Expect,
     /// Whether there must be one: there is an `If-Match`.
     pub must_exist: bool,
+    /// The words about a tag in `If-Match` that can match nothing.
+    odd: Option<String>,
 }
 
 impl Precondition {
     /// Reads both headers. Given together, both have to hold (13.2.2).
     pub fn of(head: &Parts) -> Result<Self, Failure> {
-        let (wanted, known) = (versions(head, &header::IF_MATCH)?, versions(head, &header::IF_NONE_MATCH)?);
+        let Given { wanted, known, odd } = Given::of(head)?;
         let must_exist = wanted.is_some();
         let expect = match (wanted, known) {
             (None, None) => Expect::Any,
@@ -41,11 +45,12 @@ impl Precondition {
                 one_of(list.into_iter().filter(|cas| !known.contains(cas)).collect())
             }
         };
-        Ok(Self { expect, must_exist })
+        Ok(Self { expect, must_exist, odd })
     }
 
     /// What becomes of a write that was refused: 412 where a header asked for what is not so, whatever the code.
     pub fn failed(&self, failure: Failure) -> Failure {
+        let failure = saying_too(failure, self.odd.as_deref());
         match failure.code() {
             ErrorCode::NotFound if self.must_exist => failure.of_precondition(),
             ErrorCode::AlreadyExists if self.expect == Expect::Absent => failure.of_precondition(),
@@ -64,6 +69,17 @@ fn one_of(list: Vec<u64>) -> Expect {
         [] => Expect::Cas(NO_TOKEN),
         [cas] => Expect::Cas(cas),
         _ => Expect::AnyOf(list),
+    }
+}
+
+/// Adds what is to be said of a tag to the news that none matched.
+fn saying_too(failure: Failure, odd: Option<&str>) -> Failure {
+    match odd.filter(|_| failure.code() == ErrorCode::CasMismatch) {
+        Some(odd) => {
+            let detail = format!("{}; {odd}", failure.detail());
+            failure.saying(detail)
+        }
+        None => failure,
     }
 }
 
@@ -94,6 +110,8 @@ pub struct ReadCondition {
     pub wanted: Option<Versions>,
     /// `If-None-Match`: which versions the reader has.
     pub known: Option<Versions>,
+    /// The words about a tag in `If-Match` that can match nothing.
+    odd: Option<String>,
 }
 
 /// What follows from the conditions of a read.
@@ -110,7 +128,13 @@ pub enum Verdict {
 impl ReadCondition {
     /// Those in the headers.
     pub fn of(head: &Parts) -> Result<Self, Failure> {
-        Ok(Self { wanted: versions(head, &header::IF_MATCH)?, known: versions(head, &header::IF_NONE_MATCH)? })
+        let Given { wanted, known, odd } = Given::of(head)?;
+        Ok(Self { wanted, known, odd })
+    }
+
+    /// The news that the entry is not what the reader wants, and why where no tag could match.
+    pub fn failed(&self, failure: Failure) -> Failure {
+        saying_too(failure, self.odd.as_deref())
     }
 
     /// Judges in the order of RFC 9110, 13.2.2. Conditions on an entry that does not exist are passed over (13.2.1): the
@@ -124,8 +148,41 @@ impl ReadCondition {
     }
 }
 
-/// The versions that a header names; `None` without it.
-fn versions(head: &Parts, name: &HeaderName) -> Result<Option<Versions>, Failure> {
+/// The versions that both headers name.
+struct Given {
+    wanted: Option<Versions>,
+    known: Option<Versions>,
+    /// The words about the first tag in `If-Match` that can match nothing.
+    odd: Option<String>,
+}
+
+impl Given {
+    fn of(head: &Parts) -> Result<Self, Failure> {
+        let mut odd = None;
+        let wanted = versions(head, &header::IF_MATCH, |tag| {
+            odd.get_or_insert_with(|| why_never(tag));
+        })?;
+        // Here a tag that is no version of the entry is as good as none: nothing is refused over it.
+        let known = versions(head, &header::IF_NONE_MATCH, |_| {})?;
+        Ok(Self { wanted, known, odd })
+    }
+}
+
+/// Why a tag in `If-Match` never matches, and what would.
+fn why_never(tag: Tag<'_>) -> String {
+    let opaque: String = String::from_utf8_lossy(tag.opaque).chars().take(TAG_SHOWN_CHARS).collect();
+    if tag.weak {
+        format!(
+            "W/\"{opaque}\" in If-Match is a weak tag, as a proxy that compresses answers makes it, and If-Match never takes a weak tag for equal; \
+             send the cas of the entry in quotes"
+        )
+    } else {
+        format!("\"{opaque}\" in If-Match is the tag of no entry here; send the cas of the entry in quotes")
+    }
+}
+
+/// The versions that a header names; `None` without it. `odd` is told of each tag that can match nothing.
+fn versions(head: &Parts, name: &HeaderName, mut odd: impl FnMut(Tag<'_>)) -> Result<Option<Versions>, Failure> {
     if !head.headers.contains_key(name) {
         return Ok(None);
     }
@@ -135,9 +192,11 @@ fn versions(head: &Parts, name: &HeaderName) -> Result<Option<Versions>, Failure
         Tags::List(tags) => tags,
     };
     let mut list = Vec::with_capacity(tags.len());
-    for cas in tags.into_iter().filter_map(|tag| cas(name, tag)) {
-        if !list.contains(&cas) {
-            list.push(cas);
+    for tag in tags {
+        match cas(name, tag) {
+            Some(cas) if list.contains(&cas) => {}
+            Some(cas) => list.push(cas),
+            None => odd(tag),
         }
     }
     Ok(Some(Versions::Of(list)))
@@ -184,6 +243,10 @@ mod tests {
         for unknown in ["\"\"", "\"x\"", "W/\"42\"", "\"42-gzip\"", "\"-1\"", "\"007\"", "\"18446744073709551616\""] {
             assert_eq!(given(&[is(unknown)]), never(), "{unknown}");
         }
+        let said = |tags| Precondition::of(&head(&[is(tags)])).expect("well formed").odd.unwrap_or_default();
+        assert!(said("\"7\", W/\"42\"").starts_with("W/\"42\" in If-Match is a weak tag"), "as it was sent");
+        assert!(said("\"42-gzip\"").starts_with("\"42-gzip\" in If-Match is the tag of no entry"));
+        assert_eq!((said("\"7\""), said("*")), (String::new(), String::new()));
         for bad in ["42", "\"", "", "*, \"1\"", "\"1\" \"2\""] {
             assert_eq!((given(&[is(bad)]), given(&[no(bad)])), (None, None), "{bad}");
         }

@@ -167,7 +167,9 @@ fn answer_read(context: &RequestContext, key: &Key, read: KeyRead, params: &Read
     let KeyRead { at, entry } = read;
     let verdict = params.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {
-        Some(entry) if verdict == Verdict::Failed => return Err(Failure::unwanted_version(key, &entry, at)),
+        Some(entry) if verdict == Verdict::Failed => {
+            return Err(params.condition.failed(Failure::unwanted_version(key, &entry, at)));
+        }
         _ if verdict == Verdict::NotModified => {
             let mut response = ok(headers::JSON, Bytes::new());
             *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -60,7 +60,7 @@ fn of(code: ErrorCode) -> Words {
             "Release or resign first, or use another session.",
         ),
         ErrorCode::CasMismatch => words(
-            "The entry is not of the version that `cas` or `If-Match` named: somebody changed it since you read it, it is locked, or the tag is none that an entry can have. `current` is the entry as it is.",
+            "The entry is not of the version that `cas` or `If-Match` named: somebody changed it since you read it, it is locked, or the tag is none that an entry can have, as a weak one in `If-Match`: `detail` names it. `current` is the entry as it is.",
             "Decide anew by `current`, and write again on its `cas`. While the entry is locked, `cas` is null: wait until the lock ends.",
         ),
         ErrorCode::ChangeRefused => words(
@@ -203,7 +203,9 @@ pub fn markdown() -> String {
         "# Errors\n\n\
          Every error is a problem document ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)). Its `code` is one of these, its `type` is the path `/errors/CODE`, where each\n\
          node serves the section of that code. `applied` says whether the request took effect, `retry` what to do about it. Where a condition in a header failed\n\
-         (`If-Match`, `If-None-Match`), the status is 412 whatever the code. `GET /v1/audit` names what was refused by the same codes (`refusal`).\n\n\
+         (`If-Match`, `If-None-Match`), the status is 412 whatever the code. `GET /v1/audit` names what was refused by the same codes (`refusal`).\n\
+         Where an event stream is asked for by a reader that takes nothing but `text/event-stream`, as a browser's `EventSource`, 429, 500, 503 and 504 come as\n\
+         `event: end` of a stream with status 200.\n\n\
          This page is written by `QUORATE_WRITE_DOCS=1 cargo test --workspace --test http_api errors`; its words stand in `node/http/src/operator/errors.rs`.\n",
     );
     for code in ErrorCode::ALL {

@@ -2,7 +2,7 @@
 //!
 //! Owns what stands at its head. What holds for all of it, whatever the operation, `schema` adds.
 
-use quorate_api::{Problem, WatchEnd, WatchProgress};
+use quorate_api::{Problem, WatchEnd, WatchProgress, WatchReset};
 use serde_json::json;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
@@ -21,7 +21,7 @@ use crate::operator::schema;
             `Quorate-Cluster` (the cluster's id, as soon as the node is in one) and `X-Request-Id`. Every error is a problem document (RFC 9457) that says whether the request was applied.",
         license(name = "Apache-2.0")
     ),
-    components(schemas(Problem, WatchProgress, WatchEnd)),
+    components(schemas(Problem, WatchProgress, WatchReset, WatchEnd)),
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),

@@ -2,10 +2,11 @@
 //!
 //! Owns how a watch begins: where it goes on from, and that this can be.
 
-use quorate_api::{Problem, WatchEvent};
+use quorate_api::{ErrorCode, Problem, WatchEvent};
 use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
 
+use crate::backend::Node;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
 use crate::gateway::admission::classes::RequestClass;
@@ -13,13 +14,13 @@ use crate::gateway::auth::caller::Watching;
 use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
-use crate::input::headers;
+use crate::input::{accept, headers};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
-use crate::watch::options::{Start, WatchOptions, future};
+use crate::watch::options::{LAST_EVENT_ID, Start, WatchOptions, future};
 use crate::watch::read::Initial;
-use crate::watch::sse;
 use crate::watch::stream::WatchBody;
+use crate::watch::{event, sse};
 
 /// The route of watches.
 pub fn routes() -> Routes {
@@ -32,6 +33,11 @@ pub fn routes() -> Routes {
 /// all entries come first, then `synced`. Where nothing was sent for a while, `progress` says how far the watch is. `id` stands where
 /// nothing of a revision is missing, so who goes on with `Last-Event-ID` never sees a part of a transaction or an event twice. A
 /// watch that its node ends says why with `end`, see `WatchEnd`. Locks of documents are no changes.
+///
+/// A browser's `EventSource`, for which any status but 200 is the end for ever, is told apart by `Accept: text/event-stream` and nothing
+/// else. By `end` in a stream that has ended it is told what passes (429, 500, 503, 504), with `retry`. Where nothing can go on after
+/// `Last-Event-ID`, the stream begins with `reset`, see `WatchReset`: then the entries with `initial`, else the oldest changes that can be
+/// read. With `initial` it begins with `reset` whenever the entries follow.
 #[utoipa::path(get, path = "/v1/watch", tag = "entries", operation_id = "watch",
     params(
         ("key" = Option<String>, Query, description = "Only this key. Give one of `key`, `prefix` and `start`."),
@@ -58,25 +64,47 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    let WatchOptions { range, start, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
+    let WatchOptions { range, start, is_initial, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
+    let wants_no_status = accept::takes_events_alone(&context.head);
+    // A reader that says where it was is told that this is gone; a first request that asks for it is at fault.
+    let may_lose = wants_no_status && matches!(start, Start::After(_, LAST_EVENT_ID));
     let backend = &context.api.backend;
     if backend.feed().watches() >= context.api.settings.watches_max {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
     let wanted = requirements(&range);
-    context.caller().admit_read(consistency, context.deadline, &wanted).await?;
+    match context.caller().admit_read(consistency, context.deadline, &wanted).await {
+        // `min_revision` is of another epoch; the URL is that of the first try.
+        Err(failure) if may_lose && failure.code() == ErrorCode::Compacted => context.admit_read(&wanted).await?,
+        admitted => admitted?,
+    }
     if view.has_criteria()
         && let Some(collection) =
             backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
     {
         view.understand_by(collection.rules);
     }
-    let (at, position) = position(&context, start).await?;
+    let ((at, mut after), lost) = match position(&context, start).await {
+        Ok(found) => (found, None),
+        Err(failure) if may_lose => (begin_anew(backend, &failure).ok_or_else(|| failure.clone())?, Some(failure)),
+        Err(failure) => return Err(failure),
+    };
+    let begins_with_entries = start == Start::Initial || (is_initial && lost.is_some());
+    if begins_with_entries {
+        after = FeedPosition::after(at.revision);
+    }
+    let mut first = Vec::new();
+    if wants_no_status && (begins_with_entries || lost.is_some()) {
+        sse::reset(&mut first, after.revision, (!begins_with_entries).then_some(after.revision), lost.as_ref());
+    } else if wants_no_status && start == Start::Now {
+        // A browser goes on after an id, and has none where the stream breaks before its first event.
+        event::progress(&mut first, "progress", after.revision);
+    }
     let watching = Watching::of(&context.caller(), wanted);
-    let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, backend.wall_now()));
-    let watch = backend.feed().watch(range, position);
+    let initial = begins_with_entries.then(|| Initial::of(&range, at.revision, backend.wall_now()));
+    let watch = backend.feed().watch(range, after);
     let body = WatchBody::new(&context, watch, view, initial);
-    let mut response = sse::open(&context, body, heartbeat, watching)?;
+    let mut response = sse::open(&context, body, heartbeat, watching, &first)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
 }
@@ -114,4 +142,16 @@ async fn position(context: &RequestContext, start: Start) -> Result<(ReadPositio
         return Err(Failure::compacted(position.revision, at));
     }
     Ok((at, position))
+}
+
+/// Where a watch goes on whose position can no longer be read, or has not happened in this cluster: there as little is missing as can be.
+/// `None` where something else failed.
+fn begin_anew(backend: &Node, failure: &Failure) -> Option<(ReadPosition, FeedPosition)> {
+    let at = backend.position();
+    let after = match failure.code() {
+        ErrorCode::Compacted => at.oldest_revision,
+        ErrorCode::InvalidArgument => at.revision,
+        _ => return None,
+    };
+    Some((at, FeedPosition::after(after)))
 }

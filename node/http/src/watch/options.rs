@@ -28,6 +28,8 @@ pub struct WatchOptions {
     pub range: WatchRange,
     /// From where on.
     pub start: Start,
+    /// Whether it begins with the entries, where it does not go on.
+    pub is_initial: bool,
     /// Which of them, and how they are shown.
     pub view: WatchView,
     /// When to say something where there is nothing to say.
@@ -72,15 +74,18 @@ impl WatchOptions {
         let resume = last_event_id(head)?;
         let mut query = Query::parse(head.uri.query());
         let range = range(&mut query);
-        let start = start(&mut query, resume);
+        let (start, is_initial) = start(&mut query, resume);
         let view = WatchView::of(&mut query);
         let heartbeat = heartbeat(&mut query);
         let consistency = read::consistency(&mut query);
         query.finish()?;
         let range = range.ok_or_else(|| Failure::invalid("query", "gives no keys"))?;
-        Ok(Self { range, start, view, heartbeat, consistency })
+        Ok(Self { range, start, is_initial, view, heartbeat, consistency })
     }
 }
+
+/// The pointer to where a reader that comes again was.
+pub const LAST_EVENT_ID: &str = "header:Last-Event-ID";
 
 /// After all of a revision. The first one is that of an empty store: nothing happened in it.
 fn after(revision: Revision) -> FeedPosition {
@@ -126,19 +131,21 @@ fn range(query: &mut Query<'_>) -> Option<WatchRange> {
 }
 
 /// `Last-Event-ID` stands for everything else: who reconnects by the rules of server-sent events repeats the URL as it is.
-fn start(query: &mut Query<'_>, resume: Option<FeedPosition>) -> Start {
+/// Tells also whether `initial` was asked for.
+fn start(query: &mut Query<'_>, resume: Option<FeedPosition>) -> (Start, bool) {
     let (from, initial) = (query.number("from"), query.flag("initial"));
     if from.is_some() && initial {
         query
             .faults
             .add("query:from", "initial entries come first, and then what follows them; leave out one of the two");
     }
-    match (resume, from, initial) {
-        (Some(position), _, _) => Start::After(position, "header:Last-Event-ID"),
+    let start = match (resume, from, initial) {
+        (Some(position), _, _) => Start::After(position, LAST_EVENT_ID),
         (None, Some(from), _) => Start::After(after(from.saturating_sub(1)), "query:from"),
         (None, None, true) => Start::Initial,
         (None, None, false) => Start::Now,
-    }
+    };
+    (start, initial)
 }
 
 /// `heartbeat_ms`.

@@ -3,6 +3,9 @@
 //! Owns the time of such a stream: when it is silent for too long it says something, now and then it looks whether it has to
 //! end, and when the node stops it says so. It runs wherever the body is polled, in the connection's task, and pulls from its
 //! source only once the peer took what was there: there is no queue. Never knows what the events are about.
+//!
+//! Owns also what a reader is told for whom a status would be the end for ever: that it goes on from elsewhere, and that it does better
+//! to come again.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +17,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, header};
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_api::WatchEndCode;
+use quorate_api::{ErrorCode, WatchEnd, WatchEndCode, WatchReset};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -23,15 +26,16 @@ use crate::context::RequestContext;
 use crate::gateway::admission::accounts::{Held, Spender};
 use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::auth::caller::Watching;
+use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::render;
-use crate::output::response::Outcome;
+use crate::output::response::{Answer, Outcome};
 use crate::{limits, watchdog};
 
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The first words: after how many milliseconds a browser whose stream broke comes again.
-const RETRY: Bytes = Bytes::from_static(b"retry: 1000\n\n");
+/// After how many milliseconds a browser whose stream broke comes again.
+const RETRY_MS: u64 = 1_000;
 
 /// A part of a stream.
 pub enum Chunk {
@@ -71,33 +75,81 @@ pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::
     out.extend_from_slice(b"\n\n");
 }
 
-/// Answers with a stream: the head at once, the events as they come.
-/// What it says is no more than `watching` says may be told.
-pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, watching: Option<Watching>) -> Outcome {
-    let mut busy = context.take_busy()?;
-    let account = context.account().cloned();
-    let counted = account.as_ref().map(Spender::watch).transpose()?;
-    let share = context.watch_share()?;
-    busy.goes_on();
-    let mut response = Response::new(Body::new(Sse {
-        account,
-        _counted: counted,
-        _share: Some(share),
-        ..Sse::new(source, heartbeat, busy, watching)
-    }));
+/// When to come again, which is said first.
+fn retry(millis: u64) -> Vec<u8> {
+    format!("retry: {millis}\n\n").into_bytes()
+}
+
+/// Appends that a stream does not go on where its reader was, or begins with the state: after which revision it goes on, and what is missing
+/// and why. With an id where changes follow and not the state: then that is where to go on.
+pub fn reset(out: &mut Vec<u8>, revision: u64, id: Option<u64>, lost: Option<&Failure>) {
+    let (code, detail) = lost.map(|lost| (lost.code(), lost.detail().to_owned())).unzip();
+    event(out, "reset", id, &WatchReset { revision, code, detail });
+}
+
+/// Why a stream has ended that could not begin.
+pub fn end_code(failure: &Failure) -> WatchEndCode {
+    match failure.code() {
+        ErrorCode::NoLeader => WatchEndCode::NoLeader,
+        ErrorCode::NotReady => WatchEndCode::NotReady,
+        ErrorCode::Quarantined => WatchEndCode::Quarantined,
+        ErrorCode::Timeout => WatchEndCode::Timeout,
+        ErrorCode::TooManyRequests => WatchEndCode::TooManyRequests,
+        _ => WatchEndCode::Internal,
+    }
+}
+
+/// Answers with a stream that has ended: why, and when to come again.
+pub fn ended(failure: &Failure) -> Answer {
+    let code = end_code(failure);
+    let wait = u64::try_from(failure.retry_after().as_millis()).unwrap_or(u64::MAX);
+    let mut text = retry(wait.max(RETRY_MS));
+    let detail = failure.detail().to_owned();
+    event(&mut text, "end", None, &WatchEnd { code, detail, oldest_revision: None, revision: None });
+    of_events(Body::from(text))
+}
+
+/// A stream of events.
+fn of_events(body: Body) -> Answer {
+    let mut response = Response::new(body);
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // nginx would keep events until it has a buffer full of them.
     fields.insert(NO_BUFFERING, HeaderValue::from_static("no"));
-    Ok(response)
+    response
+}
+
+/// Answers with a stream: the head at once, the events as they come.
+/// What it says is no more than `watching` says may be told; `first`, which it begins with, tells nothing of what is watched.
+pub fn open(
+    context: &RequestContext,
+    source: impl Source,
+    heartbeat: Duration,
+    watching: Option<Watching>,
+    first: &[u8],
+) -> Outcome {
+    let mut busy = context.take_busy()?;
+    let account = context.account().cloned();
+    let counted = account.as_ref().map(Spender::watch).transpose()?;
+    let share = context.watch_share()?;
+    busy.goes_on();
+    let first = [&retry(RETRY_MS)[..], first].concat();
+    Ok(of_events(Body::new(Sse {
+        account,
+        first: Some(first.into()),
+        _counted: counted,
+        _share: Some(share),
+        ..Sse::new(source, heartbeat, busy, watching)
+    })))
 }
 
 struct Sse<S> {
     source: S,
     /// Who listens, where not everybody may.
     watching: Option<Watching>,
-    has_begun: bool,
+    /// The first words, until they are sent.
+    first: Option<Bytes>,
     has_ended: bool,
     heartbeat: Duration,
     sent: Instant,
@@ -117,9 +169,9 @@ impl<S: Source> Sse<S> {
     fn new(source: S, heartbeat: Duration, busy: Busy, watching: Option<Watching>) -> Self {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
-        let (has_begun, has_ended, sent) = (false, false, Instant::now());
+        let (first, has_ended, sent) = (None, false, Instant::now());
         let (account, _counted, _share, _busy) = (None, None, None, busy);
-        Self { source, watching, has_begun, has_ended, heartbeat, sent, timer, stop, account, _counted, _share, _busy }
+        Self { source, watching, first, has_ended, heartbeat, sent, timer, stop, account, _counted, _share, _busy }
     }
 
     /// What comes next, or `None` for now.
@@ -172,8 +224,8 @@ impl<S: Source> HttpBody for Sse<S> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
-        if !std::mem::replace(&mut this.has_begun, true) {
-            return Poll::Ready(Some(Ok(this.frame(RETRY))));
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(this.frame(first))));
         }
         if this.has_ended {
             return Poll::Ready(None);

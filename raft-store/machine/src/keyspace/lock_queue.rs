@@ -63,6 +63,9 @@ pub struct HolderRow {
     pub value: Option<Value>,
     /// Wall clock at which it got the lock.
     pub since: WallMillis,
+    /// Log index of the question that it was granted to after a wait, until a command told its session: whoever hung up meanwhile knows
+    /// nothing of it.
+    pub unheard: Option<u64>,
 }
 
 /// A party that waits for a lock. Its place is in the row key.

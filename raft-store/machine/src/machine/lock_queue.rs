@@ -73,7 +73,7 @@ impl<V: View> Applier<'_, V> {
         };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
-        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
+        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, unheard: None };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
         if (holds_at_once || wait_ms > 0)
             && let Err(rejection) = self.check_principal(&principal, Counted::Locks)?
@@ -100,12 +100,14 @@ impl<V: View> Applier<'_, V> {
             party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         match at {
-            // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
-            PartyAt::Holding(token) if request.lock.space == LockSpace::Election => Ok(Ok(LockReply::Held { token })),
-            PartyAt::Holding(token) => Ok(match is_same(&self.holder(&request.lock, token)?) {
-                true => Ok(LockReply::Held { token }),
-                false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
-            }),
+            PartyAt::Holding(token) => {
+                let party = self.holder(&request.lock, token)?;
+                // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
+                if request.lock.space != LockSpace::Election && !is_same(&party) {
+                    return Ok(Err(Rejection::AnotherPlace { is_holder: true, at: token }));
+                }
+                self.tell(&request.lock, token, party)
+            }
             PartyAt::Waiting(place) => {
                 let mut waiter = self.waiter(&request.lock, place)?;
                 if !is_same(&waiter.party) {
@@ -123,6 +125,15 @@ impl<V: View> Applier<'_, V> {
                 Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
             }
         }
+    }
+
+    /// Tells a holder that it holds. From now on it can hang up without losing that.
+    fn tell(&mut self, lock: &LockName, token: Revision, mut party: HolderRow) -> Result<LockOutcome, Fault> {
+        if party.unheard.take().is_some() {
+            let row = codec::encode(&party);
+            self.overlay.replace(&lock_queue::holder_key(lock, token), Some(row))?;
+        }
+        Ok(Ok(LockReply::Held { token }))
     }
 
     /// Gives the lock to a party that it admits, at a revision of its own.
@@ -194,18 +205,24 @@ impl<V: View> Applier<'_, V> {
         release: bool,
         caller: &Caller,
     ) -> Result<LockOutcome, Fault> {
-        let at = match self.party_at(lock, session)? {
-            None => return Ok(Ok(LockReply::Gone(false))),
-            Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockReply::Held { token })),
-            Some(PartyAt::Waiting(place)) => {
+        let Some(at) = self.party_at(lock, session)? else { return Ok(Ok(LockReply::Gone(false))) };
+        match at {
+            PartyAt::Holding(token) => {
+                let party = self.holder(lock, token)?;
+                if !release {
+                    return self.tell(lock, token, party);
+                }
+                if asked.is_some() && asked != party.unheard {
+                    return Ok(Ok(LockReply::Held { token }));
+                }
+            }
+            PartyAt::Waiting(place) => {
                 let waiter = self.waiter(lock, place)?;
                 if asked.is_some_and(|asked| asked != waiter.asked) {
                     return Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }));
                 }
-                PartyAt::Waiting(place)
             }
-            Some(at) => at,
-        };
+        }
         self.take_revision()?;
         self.drop_party(lock, at, AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
@@ -230,7 +247,8 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(Rejection::NotYours));
         }
         self.take_revision()?;
-        party.value = Some(value);
+        // By its term it knows that it leads.
+        (party.value, party.unheard) = (Some(value), None);
         self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
         self.record(AuditOp::Proclaim, Some(lock.waker()), caller.clone(), effect);
@@ -330,7 +348,7 @@ impl<V: View> Applier<'_, V> {
             let Some((row_key, row)) = first else { return Ok(()) };
             let damaged = |error| Fault::row(&row_key, error);
             let (_, place) = lock_queue::decode_waiter(&row_key).map_err(damaged)?;
-            let WaiterRow { mut party, until, .. } = codec::decode(&row).map_err(damaged)?;
+            let WaiterRow { mut party, until, asked } = codec::decode(&row).map_err(damaged)?;
             if !head.admits(party.mode) {
                 return Ok(());
             }
@@ -338,7 +356,7 @@ impl<V: View> Applier<'_, V> {
             self.overlay.take(&row_key)?;
             (head.waiters, head.first_place) = (head.waiters - 1, place);
             self.take_bytes(limits::GRANT_BYTES);
-            party.since = self.vars.wall;
+            (party.since, party.unheard) = (self.vars.wall, Some(asked));
             self.hold(lock, head, party, AuditOp::Grant, Caller::default())?;
         }
         Ok(())

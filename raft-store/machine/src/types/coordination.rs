@@ -168,7 +168,8 @@ pub enum LockOp {
         lock: LockName,
         /// Whose place.
         session: SessionId,
-        /// Only if the session has not asked again since: [`LockReply::Waiting::asked`].
+        /// Only if the session has not asked again since: [`LockReply::Waiting::asked`]. Of what was granted to it meanwhile: only if it
+        /// has not asked again and was told.
         asked: Option<u64>,
         /// Whether to give up the lock where the session holds it by now; otherwise that is what is answered.
         release: bool,

@@ -102,7 +102,9 @@ impl Generator<'_> {
     /// The log index at which a session asked last, mostly.
     fn asked(&mut self, lock: &LockName, session: SessionId) -> u64 {
         let waiter = self.picture.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
-        waiter.map_or(1, |(_, row)| row.asked) + self.chance.below(2)
+        let holder = self.picture.holders.iter().find(|((of, _), row)| of == lock && row.session == session);
+        let asked = waiter.map(|(_, row)| row.asked).or(holder.and_then(|(_, row)| row.unheard));
+        asked.unwrap_or(1) + self.chance.below(2)
     }
 
     /// About a barrier.

@@ -110,7 +110,8 @@ impl Model {
                 return;
             }
             self.now.waiters.remove(&at);
-            self.hold(lock, HolderRow { since: self.now.vars.wall, ..row.party });
+            let (since, unheard) = (self.now.vars.wall, Some(row.asked));
+            self.hold(lock, HolderRow { since, unheard, ..row.party });
         }
     }
 
@@ -135,7 +136,7 @@ impl Model {
                 }
                 self.check_theirs(lock, *token)?;
                 let row = self.now.holders.get_mut(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
-                row.value = Some(value.clone());
+                (row.value, row.unheard) = (Some(value.clone()), None);
                 self.take_revision();
                 Ok(())
             }
@@ -159,12 +160,18 @@ impl Model {
     }
 
     fn leave(&mut self, lock: &LockName, session: SessionId, asked: Option<u64>, release: bool) {
+        let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == session);
+        if let Some((_, row)) = holder.filter(|_| !release) {
+            // It is told that it holds.
+            row.unheard = None;
+            return;
+        }
         let holder = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == session);
-        let holder = holder.map(|(at, _)| at.clone());
+        let holder = holder.filter(|(_, row)| asked.is_none() || asked == row.unheard).map(|(at, _)| at.clone());
         let waiter = self.now.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
         let waiter = waiter.filter(|(_, row)| asked.is_none_or(|asked| asked == row.asked)).map(|(at, _)| at.clone());
         let gone = match (holder, waiter) {
-            (Some(at), _) if release => self.now.holders.remove(&at).is_some(),
+            (Some(at), _) => self.now.holders.remove(&at).is_some(),
             (_, Some(at)) => self.now.waiters.remove(&at).is_some(),
             _ => false,
         };
@@ -196,9 +203,14 @@ impl Model {
             party.mode == *mode && value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         let (clock, index) = (self.clock(), self.now.index + 1);
-        if let Some((_, row)) = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == *session) {
+        let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == *session);
+        if let Some((_, row)) = holder {
             // Who leads goes on to, whatever it said of itself since.
-            return if is_election || is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
+            if !is_election && !is_same(row) {
+                return Err(Refusal::AnotherPlace);
+            }
+            row.unheard = None;
+            return Ok(());
         }
         let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == *session);
         if let Some((_, row)) = waiter {
@@ -212,9 +224,9 @@ impl Model {
         }
         let fresh = LockHead { slots, holders: 0, mode: *mode, waiters: 0, not_before: None, first_place: 0 };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
-        let since = self.now.vars.wall;
-        let party = HolderRow { session: *session, mode: *mode, delay_ms: *delay_ms, value: value.clone(), since };
-        let is_free = head.waiters == 0 && self.has_room(lock, &head, *mode);
+        let (session, mode, delay_ms, value) = (*session, *mode, *delay_ms, value.clone());
+        let party = HolderRow { session, mode, delay_ms, value, since: self.now.vars.wall, unheard: None };
+        let is_free = head.waiters == 0 && self.has_room(lock, &head, mode);
         if !is_free && *wait_ms == 0 {
             return Err(Refusal::Held);
         }
