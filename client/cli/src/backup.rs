@@ -14,7 +14,7 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is only there once it is whole and on disk: until then it has `.part-…` behind its name. Writes go on meanwhile; the backup
+The file is only there once it is whole and on disk: until then it has `.part-…` behind its name. Writes go on meanwhile; the backup \
 has everything that was acknowledged before it began.
 
 `quorate-node backup verify FILE` checks a backup at any time, `quorate-node restore` makes a new cluster of it.

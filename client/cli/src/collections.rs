@@ -86,7 +86,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             }
         }
         Command::Show { name } => match client.collection(&name).get().await? {
-            None => Err(Failed::condition(format!("there are no rules of a collection `{name}`"))),
+            None => Err(Failed::not_found(format!("there are no rules of a collection `{name}`"))),
             Some(collection) if form != Form::Text => output::show(form, &collection),
             Some(collection) => show(&collection),
         },

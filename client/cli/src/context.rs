@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::connection::Flags;
 use crate::contexts::{self, Contexts, Setting, Time};
@@ -71,7 +72,7 @@ pub fn run(flags: &Flags, output: Option<Form>, command: Command) -> Result<(), 
         Command::Show { name } => {
             let name = name.or(contexts.current.clone());
             let name =
-                name.ok_or_else(|| Failed::condition("there is no current context; `quorate context use` makes one"))?;
+                name.ok_or_else(|| Failed::not_found("there is no current context; `quorate context use` makes one"))?;
             let shown = shown(&contexts, &name, contexts.named(&name)?);
             if form == Form::Text { text(&shown) } else { output::show(form, &shown) }
         }
@@ -129,12 +130,9 @@ fn shown<'a>(contexts: &Contexts, name: &'a str, mut setting: Setting) -> Shown<
 
 fn list(contexts: &Contexts, form: Form) -> Result<(), Failed> {
     let all: Vec<_> = contexts.all.iter().map(|(name, setting)| shown(contexts, name, setting.clone())).collect();
-    if form != Form::Text {
-        return output::items(form, &all);
-    }
-    all.iter().try_for_each(|one| {
+    output::page(form, &json!({"contexts": all}), &all, |one| {
         let mark = if one.current { '*' } else { ' ' };
-        output::line(format!("{mark} {}  {}", one.context, one.setting.endpoints.as_deref().unwrap_or("(local)")))
+        format!("{mark} {}  {}", one.context, one.setting.endpoints.as_deref().unwrap_or("(local)"))
     })
 }
 

@@ -78,7 +78,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::CompleteEnv;
 use quorate_client::{Client, Pending, Protocol, RequestId, Write};
 
@@ -122,12 +123,18 @@ struct Common {
     #[command(flatten)]
     connection: Flags,
     /// The form of the output; `text` if nothing else is said.
-    #[arg(short, long, global = true, value_enum, env = OUTPUT_ENV, value_name = "FORM")]
+    #[arg(short, long, global = true, value_enum, env = OUTPUT_ENV, value_name = "FORM", help_heading = GLOBAL)]
     output: Option<Form>,
-    /// Id of the write instead of a random one: to repeat a write whose outcome stayed unknown.
-    #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
+    /// The same as `--output json`, as other programs have it.
+    #[arg(long, global = true, hide = true)]
+    json: bool,
+    /// Idempotency key: repeats a write whose outcome stayed unknown, safely. Without it a random one.
+    #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID", help_heading = GLOBAL)]
     request_id: Option<RequestId>,
 }
+
+/// Above what all commands understand, in the help of each.
+pub const GLOBAL: &str = "Global options";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -212,7 +219,7 @@ enum Command {
     Cluster(cluster::Command),
     /// Show the cluster in one view: asks every member
     ///
-    /// Exit code 1 if no node answers.
+    /// Exit code 1 if no node answers, or if the cluster has no leader.
     Status,
     /// Show what the nodes are doing, again and again
     ///
@@ -319,16 +326,58 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     CompleteEnv::with_factory(commands).var(COMPLETE_ENV).complete();
-    let cli = Cli::from_arg_matches(&commands().get_matches()).unwrap_or_else(|error| error.exit());
-    let form = cli.common.output.unwrap_or(Form::Text);
-    match run(cli) {
+    let mut cli = match commands().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return refused(error),
+    };
+    if cli.common.json {
+        cli.common.output = Some(Form::Json);
+    }
+    let mut form = cli.common.output.unwrap_or(Form::Text);
+    match run(cli, &mut form) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => failed.report(form),
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failed> {
-    let Cli { common: Common { connection: flags, output, request_id }, command } = cli;
+/// Says what is wrong with the command line, in the form asked for. Help and version come in this way too.
+fn refused(error: clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
+    }
+    // With them the usage shows what the environment says as if it had to be typed, and leaves the other options out.
+    let without_variables = commands().mut_args(|argument| argument.env(None::<&'static str>));
+    let error = match without_variables.try_get_matches() {
+        Err(again) if again.kind() == error.kind() => again,
+        _ => error,
+    };
+    match form_asked_for(std::env::args_os().skip(1)) {
+        form @ (Form::Json | Form::Yaml) => {
+            let text = error.render().to_string();
+            Failed::usage(text.trim().strip_prefix("error: ").unwrap_or(text.trim())).report(form)
+        }
+        Form::Text | Form::Table => error.exit(),
+    }
+}
+
+/// The form of a command line that cannot be read as a whole.
+fn form_asked_for(arguments: impl Iterator<Item = OsString>) -> Form {
+    let mut asked = std::env::var(OUTPUT_ENV).unwrap_or_default();
+    let mut words = arguments.map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o")) {
+            _ if word == "--json" => asked = "json".into(),
+            _ if word == "-o" || word == "--output" => asked = words.next().unwrap_or_default(),
+            Some(form) => asked = form.trim_start_matches('=').to_owned(),
+            None => {}
+        }
+    }
+    Form::from_str(&asked, false).unwrap_or(Form::Text)
+}
+
+/// Runs a command. `form` becomes that of its context, where there is one.
+fn run(cli: Cli, form: &mut Form) -> Result<(), Failed> {
+    let Cli { common: Common { connection: flags, output, request_id, json: _ }, command } = cli;
     let command = match command {
         Command::Completions { shell } => return print_completions(&shell),
         Command::Man { directory } => return write_manual(&directory),
@@ -343,6 +392,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
     };
     let connection = Connection::new(&flags)?;
     let output = output.or(connection.output).unwrap_or(Form::Text);
+    *form = output;
     // One operation, one connection: a stream would take a round trip more to set up.
     let client = connection.client().protocol(Protocol::Http1).build()?;
     let shared = Shared { output, timeout: connection.timeout, request_id };
@@ -421,6 +471,52 @@ mod tests {
         }
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             leaves(below, format!("{path} {}", below.get_name()).trim_start(), all);
+        }
+    }
+
+    /// What is wrong with the words behind a help.
+    fn fault_of(help: &str) -> Option<String> {
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        if help.contains("\\\"") {
+            return Some("an escape is shown".into());
+        }
+        // Each terminal breaks a paragraph where it has to, so a break of its own stands in the middle of a line.
+        let mut pairs = help.lines().zip(help.lines().skip(1));
+        let (line, _) = pairs.find(|(line, next)| is_prose(line) && is_prose(next) && !line.ends_with(':'))?;
+        Some(format!("a paragraph is broken behind `{line}`"))
+    }
+
+    fn helps(command: &mut clap::Command, faults: &mut Vec<String>) {
+        let name = command.get_name().to_owned();
+        let own = [command.get_after_help(), command.get_after_long_help(), command.get_long_about()];
+        let arguments = command.get_arguments().flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
+        let texts: Vec<_> = own.into_iter().chain(arguments).flatten().map(ToString::to_string).collect();
+        faults.extend(texts.iter().filter_map(|text| Some(format!("{name}: {}", fault_of(text)?))));
+        let shown = command.render_long_help().to_string();
+        if shown.contains("\\\"") {
+            faults.push(format!("{name}: an escape is shown: {shown}"));
+        }
+        command.get_subcommands_mut().for_each(|below| helps(below, faults));
+    }
+
+    #[test]
+    fn helps_are_broken_into_lines_once_and_show_no_escapes() {
+        let mut faults = Vec::new();
+        helps(&mut commands(), &mut faults);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn the_form_of_a_wrong_command_line_is_known() {
+        for (line, form) in [
+            ("get -o json", Form::Json),
+            ("get -ojson", Form::Json),
+            ("get --output=yaml", Form::Yaml),
+            ("get --json", Form::Json),
+            ("lock l -- x -o json", Form::Text),
+            ("get -o", Form::Text),
+        ] {
+            assert_eq!(form_asked_for(line.split(' ').map(OsString::from)), form, "{line}");
         }
     }
 

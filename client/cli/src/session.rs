@@ -78,7 +78,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             output::answer(form, &answer, || format!("renewed: session {}  ends in {left}", answer.session))
         }
         Command::Show { id } => match client.session_by_id(&id).get().await? {
-            None => Err(Failed::condition(format!("there is no session {id}, or not any more"))),
+            None => Err(Failed::not_found(format!("there is no session {id}, or not any more"))),
             Some(view) if form != Form::Text => output::show(form, &view),
             Some(view) => show(&view),
         },
@@ -98,9 +98,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.sessions();
     let mut page = pages.page().await?;
     loop {
-        for session in &page.sessions {
-            output::each(context.shared.output, session, || row(session))?;
-        }
+        output::page(context.shared.output, &page, &page.sessions, row)?;
         let Some(cursor) = page.cursor else { return Ok(()) };
         page = pages.page_after(&cursor).await?;
     }
