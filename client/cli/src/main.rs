@@ -34,6 +34,7 @@ mod fail;
 mod fence;
 mod find;
 mod form;
+mod groups;
 mod guarded;
 mod latch;
 mod listing;
@@ -305,7 +306,7 @@ fn commands() -> clap::Command {
 
 /// Completes names by asking the cluster that these flags name.
 fn commands_with(given: &[OsString]) -> clap::Command {
-    completion::with_completions(examples::with_examples(Cli::command()), given)
+    groups::grouped(completion::with_completions(examples::with_examples(Cli::command()), given))
 }
 
 fn print_completions(shell: &str) -> Result<(), Failed> {
@@ -504,6 +505,18 @@ mod tests {
         let mut faults = Vec::new();
         helps(&mut commands(), &mut faults);
         assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let mut known: Vec<_> = commands().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        known.push("help".into());
+        let mut grouped = groups::names();
+        known.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, known);
+        let help = commands().render_help().to_string();
+        assert!(help.contains("\n  get             Read an entry\n") && help.contains("--endpoints"), "{help}");
     }
 
     #[test]
