@@ -6,6 +6,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, FENCING_TOKEN_ENV, Guarded, LOCK_ENV, Stop};
 use crate::signals::Signals;
+use crate::waiting;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -53,7 +54,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 
 async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut Signals) -> Result<u8, Failed> {
     let guard = tokio::select! {
-        guard = acquire(args, session) => guard?,
+        guard = waiting::for_lock(context, &args.name, session.id(), acquire(context, args, session)) => guard?,
         number = signals.next() => return Err(Signals::ended_by(number)),
     };
     let names = [(LOCK_ENV, args.name.clone()), (FENCING_TOKEN_ENV, guard.guard().token.to_string())];
@@ -66,7 +67,7 @@ async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut S
     }
 }
 
-async fn acquire(args: &Args, session: &Session) -> Result<LockGuard, Failed> {
+async fn acquire(context: &Context, args: &Args, session: &Session) -> Result<LockGuard, Failed> {
     let mut lock = session.lock(&args.name);
     if args.shared {
         lock = lock.shared();
@@ -78,5 +79,8 @@ async fn acquire(args: &Args, session: &Session) -> Result<LockGuard, Failed> {
     if let Some(wait) = args.guarded.wait {
         lock = lock.wait(wait);
     }
-    Ok(lock.acquire().await?)
+    match lock.acquire().await {
+        Ok(guard) => Ok(guard),
+        Err(error) => Err(waiting::refused(context, &args.name, error).await),
+    }
 }

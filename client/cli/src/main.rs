@@ -68,6 +68,7 @@ mod tree;
 mod txn;
 mod update;
 mod users;
+mod waiting;
 mod watch;
 mod watch_run;
 mod words;
@@ -406,7 +407,10 @@ fn run(cli: Cli, form: &mut Form) -> Result<(), Failed> {
     };
     let runtime = runtime.map_err(|error| Failed::other(format!("cannot start: {error}")))?;
     let serves_agents = matches!(command, Command::Mcp(_));
-    let done = runtime.block_on(async {
+    // Those that show themselves whether nodes answer say no more than that.
+    let shows_nodes = matches!(command, Command::Status | Command::Top(_) | Command::Cluster(_));
+    let patience = context.shared.timeout;
+    let work = async {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
             Command::List(args) => listing::run(&context, args).await,
@@ -452,6 +456,9 @@ fn run(cli: Cli, form: &mut Form) -> Result<(), Failed> {
                 unreachable!("they need no cluster, and are done")
             }
         }
+    };
+    let done = runtime.block_on(async {
+        if shows_nodes { work.await } else { waiting::for_nodes(&context.client, output, patience, work).await }
     });
     if serves_agents {
         // A thread may still read standard input, which must not hold up the end.
