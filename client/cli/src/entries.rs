@@ -28,6 +28,7 @@ pub enum Command {
     Get(Get),
     /// Create or overwrite an entry
     #[command(
+        alias = "set",
         after_help = "VALUE is JSON, or `-` for standard input, or @PATH for a file. Text that is not JSON needs --string \
 or --bytes.
 
@@ -85,7 +86,7 @@ Examples:
         write: Common,
     },
     /// Delete an entry; exit code 3 if there is none
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", alias = "del")]
     Delete {
         /// Which entry.
         #[arg(value_parser = parse::name)]

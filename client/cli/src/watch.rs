@@ -99,6 +99,10 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 
 async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
     let mut watch = start(context, args).await?;
+    let key = args.key.as_ref().filter(|key| key.as_bytes().ends_with(b"/") && context.shared.output == Form::Text);
+    if let Some(key) = key {
+        say!("(this watches one key, `{key}`; --prefix {key} watches all below it)");
+    }
     let mut left = args.count.unwrap_or(u64::MAX);
     while left > 0 {
         let watched = watch.next().await?;

@@ -101,8 +101,8 @@ async fn an_unmet_condition_is_exit_code_3_and_shows_the_entry() {
 #[tokio::test]
 async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
     let fake = Fake::start().await;
-    let ran = run(&fake.address, &["find", "--where", "status = pending"]).await;
-    assert!(ran.code == 2 && ran.err.contains("`=` is no operator; there are: eq neq"), "{}", ran.err);
+    let ran = run(&fake.address, &["find", "--where", "status ~ pending"]).await;
+    assert!(ran.code == 2 && ran.err.contains("`~` is no operator; there are: eq neq"), "{}", ran.err);
     for (arguments, hint) in [
         (["put", "k", "hello"].as_slice(), "--string"),
         (&["put", "k", "@/no/such/file"], "/no/such/file"),
@@ -181,6 +181,31 @@ async fn listings_show_keys_values_or_a_count() {
     let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
     assert_eq!(targets[1], "/v1/kv?prefix=a/&limit=1000&keys_only=true");
     assert_eq!(targets[2], "/v1/kv?prefix=&count_only=true");
+}
+
+#[tokio::test]
+async fn habits_of_other_programs_are_met() {
+    let fake = Fake::start().await;
+    for (habit, ours) in [
+        (&["set", "k", "1"][..], &["put", "k", "1"][..]),
+        (&["del", "k"], &["delete", "k"]),
+        (&["list", "--prefix", "a/"], &["list", "a/"]),
+        (&["list", "a/", "--prefix", "--keys"], &["list", "a/", "--keys"]),
+        (&["list", "--json"], &["list", "-o", "json"]),
+        (&["delete", "k", "--if", "status = paid"], &["delete", "k", "--if", "status eq paid"]),
+    ] {
+        let ran = [run(&fake.address, habit).await, run(&fake.address, ours).await];
+        assert_eq!((ran[0].code, &ran[0].out), (0, &ran[1].out), "{habit:?}: {ran:?}");
+        let seen = fake.seen();
+        let [.., first, second] = seen.as_slice() else { panic!("{habit:?}: {seen:?}") };
+        assert_eq!((&first.target, &first.body), (&second.target, &second.body), "{habit:?}");
+    }
+    let event = "event: put\ndata: {\"type\":\"put\",\"key\":\"a/\",\"revision\":\"8\"}\nid: 8.0\n\n";
+    for (word, is_told) in [("a/", true), ("a", false)] {
+        fake.script([Act::Answer(200, event.to_owned())]);
+        let ran = run(&fake.address, &["watch", word, "--count", "1"]).await;
+        assert_eq!(ran.err.contains("--prefix a/"), is_told, "{ran:?}");
+    }
 }
 
 #[tokio::test]
@@ -476,6 +501,14 @@ async fn collections_and_sequences_are_set_and_shown() {
     assert_eq!(run(&fake.address, &["collection", "delete", "o"]).await.out, "rules deleted: o  revision 7\n");
     let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
     assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
+    let foreign = r#"{"fields":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":"long"}}}"#;
+    fake.script([one.clone()]);
+    let ran = run(&fake.address, &["collection", "set", "o", foreign]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sent = fake.seen().pop().expect("was sent").json();
+    assert_eq!(sent["fields"], json!({"a": {"type": "varchar"}, "b": {"type": "long"}, "c": {"type": "long"}}));
+    let ran = run(&fake.address, &["collection", "set", "o", r#"{"fields":{"a":{"type":"moon"}}}"#]).await;
+    assert!(ran.code == 2 && ran.err.contains("moon") && ran.err.contains("varchar"), "{}", ran.err);
     let next = |first: u64, last: u64| {
         Act::Answer(200, json!({"name": "s", "first": first, "last": last, "revision": "5", "index": 6}).to_string())
     };
@@ -486,7 +519,7 @@ async fn collections_and_sequences_are_set_and_shown() {
     assert_eq!(run(&fake.address, &["sequence", "show", "s"]).await.out, "9\n");
     let seen = fake.seen();
     assert_eq!((seen[0].header("if-match"), seen[0].json()), (Some("\"4\""), rules));
-    assert_eq!(seen[6].json(), json!({"count": 2}));
+    assert_eq!(seen[7].json(), json!({"count": 2}));
 }
 
 #[tokio::test]
