@@ -10,6 +10,7 @@ use quorate_client::api::{Applied, ErrorCode, Problem, Retry, code_name};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::arguments::Arguments;
 use crate::form::Form;
 use crate::pretty::compact;
 use crate::tree::Node;
@@ -124,16 +125,16 @@ impl Failed {
         Self::Other(text.into())
     }
 
-    /// Says it on standard error, in the form asked for.
-    pub fn report(self, form: Form) -> ExitCode {
+    /// Says it on standard error, in the form asked for; to people, by the names that arguments have.
+    pub fn report(self, form: Form, arguments: &Arguments) -> ExitCode {
         if !matches!(self, Self::OutputClosed | Self::Ended(_)) {
             match (form, self.json()) {
                 (Form::Json, Ok(json)) => say!("{}", json.get()),
                 (Form::Yaml, Ok(json)) => match Node::of(&json) {
                     Ok(node) => crate::said::raw(format!("---\n{}", yaml::document(&node)).as_bytes()),
-                    Err(_) => say!("{}", self.text()),
+                    Err(_) => say!("{}", self.text(arguments)),
                 },
-                _ => say!("{}", self.text()),
+                _ => say!("{}", self.text(arguments)),
             }
         }
         ExitCode::from(self.code())
@@ -152,15 +153,17 @@ impl Failed {
         }
     }
 
-    fn text(&self) -> String {
-        let mut lines = vec![format!("error: {self}")];
+    fn text(&self, arguments: &Arguments) -> String {
+        let mut lines = vec![format!("error: {}", arguments.named(&self.to_string()))];
         if let Self::Client(error) = self {
             if let Some(problem) = error.problem() {
-                lines.extend(faults(problem));
+                lines.extend(faults(problem).map(|fault| format!("  {}", arguments.named(&fault))));
                 lines.extend(problem.failed.iter().map(failed));
                 lines.extend(current(problem));
             }
-            lines.push(format!("  applied: {}", applied(error.applied())));
+            if !matches!(error, Error::File { .. }) {
+                lines.push(format!("  applied: {}", applied(error.applied())));
+            }
             lines.extend(advice(error).map(|advice| format!("  next: {advice}")));
         }
         lines.join("\n")
@@ -297,6 +300,8 @@ fn code_of(error: &Error) -> u8 {
             | ErrorCode::PreconditionRequired
             | ErrorCode::SessionExpired
             | ErrorCode::UniqueViolation => CONDITION,
+            // What was typed is wrong, and a node had to look to see it.
+            ErrorCode::InvalidArgument | ErrorCode::UnknownField => USAGE,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
             _ => ERROR,
@@ -311,7 +316,7 @@ fn faults(problem: &Problem) -> impl Iterator<Item = String> + '_ {
     // The detail of a malformed request has its only fault.
     let is_told = problem.errors.len() == 1 && problem.code != ErrorCode::InvalidDocument;
     let shown = if is_told { &[] } else { problem.errors.as_slice() };
-    shown.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
+    shown.iter().map(|fault| format!("{}: {}", fault.pointer, fault.detail))
 }
 
 fn failed(failed: &quorate_client::api::Failed) -> String {

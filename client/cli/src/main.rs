@@ -9,6 +9,7 @@
 #[macro_use]
 mod said;
 
+mod arguments;
 mod audit;
 mod backup;
 mod barrier;
@@ -85,6 +86,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::CompleteEnv;
 use quorate_client::{Client, Pending, Protocol, RequestId, Write};
 
+use arguments::Arguments;
 use connection::{Connection, Flags};
 use fail::Failed;
 use form::{Form, OUTPUT_ENV};
@@ -106,7 +108,7 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0  done
   1  error: the cluster could not be reached, gave up, refused, or the outcome of a write is unknown
-  2  usage: the command line is wrong, nothing was sent
+  2  usage: the command line is wrong; nothing was done
   3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
      of several things some were refused; there was nothing to claim; a lock was not got in time
 
@@ -328,8 +330,13 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     CompleteEnv::with_factory(commands).var(COMPLETE_ENV).complete();
-    let mut cli = match commands().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
+    let commands = commands();
+    let typed = commands.clone().try_get_matches();
+    let (mut cli, arguments) = match typed.and_then(|typed| {
+        let arguments = Arguments::of(&commands, &typed);
+        Ok((Cli::from_arg_matches(&typed)?, arguments))
+    }) {
+        Ok(read) => read,
         Err(error) => return refused(error),
     };
     if cli.common.json {
@@ -338,7 +345,7 @@ fn main() -> ExitCode {
     let mut form = cli.common.output.unwrap_or(Form::Text);
     match run(cli, &mut form) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => failed.report(form),
+        Err(failed) => failed.report(form, &arguments),
     }
 }
 
@@ -356,7 +363,8 @@ fn refused(error: clap::Error) -> ExitCode {
     match form_asked_for(std::env::args_os().skip(1)) {
         form @ (Form::Json | Form::Yaml) => {
             let text = error.render().to_string();
-            Failed::usage(text.trim().strip_prefix("error: ").unwrap_or(text.trim())).report(form)
+            Failed::usage(text.trim().strip_prefix("error: ").unwrap_or(text.trim()))
+                .report(form, &Arguments::default())
         }
         Form::Text | Form::Table => error.exit(),
     }

@@ -123,6 +123,28 @@ async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
 }
 
 #[tokio::test]
+async fn what_only_a_node_can_see_is_told_by_the_name_of_the_argument() {
+    let fake = Fake::start().await;
+    for (arguments, said, told) in [
+        (
+            &["get", "k", "--revision", "999"][..],
+            "query:revision: revision 999 does not exist yet",
+            "error: --revision: revision",
+        ),
+        (&["session", "show", "x"], "path:session: must be a number", "error: session: must be"),
+        (&["task", "schedule", "q", "1", "--cron", "x"], "/cron: no pattern", "error: --cron: no pattern"),
+        (&["put", "k", "{}"], "/value/a: wants a number", "error: /value/a: wants"),
+    ] {
+        let mut problem = Problem::new(ErrorCode::InvalidArgument, Applied::No, said);
+        let (pointer, detail) = said.split_once(": ").expect("two parts");
+        problem.errors = vec![quorate_client::api::InputFault { pointer: pointer.into(), detail: detail.into() }];
+        fake.script([Act::refuse(problem)]);
+        let ran = run(&fake.address, arguments).await;
+        assert!(ran.code == 2 && ran.err.starts_with(told), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn no_node_is_exit_code_1_and_not_applied() {
     let ran = run(&nobody().await, &["put", "k", "1", "--timeout", "1s"]).await;
     assert_eq!(ran.code, 1);
