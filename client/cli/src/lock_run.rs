@@ -14,7 +14,7 @@ The lock hangs on a session of this process, which it renews while CMD runs, and
 QUORATE_LOCK, the fencing token in QUORATE_FENCING_TOKEN and the session in QUORATE_SESSION; `quorate` in it reaches the same \
 cluster as the same user. Whoever gets the lock later has a greater token; \
 `quorate put --guarded` writes only while this one holds. Signals are passed on. When the lock is lost, because no node could be \
-reached for too long, CMD gets TERM, and KILL after --grace; nobody else gets the lock before that (--delay). A lock that somebody takes away with `quorate lock release` is not \
+reached for too long or `quorate` itself is stopped, CMD gets TERM, and KILL after --grace; nobody else gets the lock before that (--delay). A lock that somebody takes away with `quorate lock release` is not \
 noticed, but guarded writes are refused.
 
 Exit codes: that of CMD, and 128 + N if signal N ended it; 3 if the lock was not got in time; 1 if it was lost, and for other errors; \

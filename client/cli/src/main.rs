@@ -326,7 +326,8 @@ fn write_manual(directory: &Path) -> Result<(), Failed> {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == work::GUARDIAN) {
-        work::guard(&arguments.next().unwrap_or_default().to_string_lossy());
+        let mut next = || arguments.next().unwrap_or_default().to_string_lossy().into_owned();
+        work::guard(&next(), &next());
         return ExitCode::SUCCESS;
     }
     CompleteEnv::with_factory(commands).var(COMPLETE_ENV).complete();

@@ -261,6 +261,22 @@ async fn all_that_a_command_started_ends_with_the_lock_and_with_us() {
 }
 
 #[tokio::test]
+async fn the_work_ends_where_we_are_stopped_and_nobody_renews() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    let script = clinging(home.path());
+    let arguments = ["lock", "run", "l", "--ttl", "900ms", "--grace", "100ms", "--", "sh", "-c", &script];
+    let child = started(&fake, &arguments).await;
+    let (below, us) = (below(home.path()), child.id().expect("it runs").to_string());
+    // Longer than the guardian would wait for a word.
+    fake.asked("/renew", 4).await;
+    assert!(state(&below).is_some(), "it works while we are there");
+    signal(&child, "-STOP");
+    until("what the command started is gone", || state(&below).is_none()).await;
+    assert_eq!(state(&us), Some('T'), "we had no part in it");
+    signal(&child, "-KILL");
+}
+
+#[tokio::test]
 async fn who_stops_takes_the_work_along_and_goes_on_with_it_only_while_the_lock_holds() {
     let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
     let script = clinging(home.path());
