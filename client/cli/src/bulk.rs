@@ -23,7 +23,7 @@ Example:
   {\"op\":\"update\",\"key\":\"stock/apples\",\"patch\":[{\"op\":\"inc\",\"path\":\"left\",\"value\":-1}]}
   END")]
 pub struct Args {
-    /// A file, or `-` for standard input.
+    /// A file, `-` for standard input, or JSON itself.
     file: String,
     /// Say what would happen, write nothing.
     #[arg(long)]

@@ -78,23 +78,32 @@ pub fn run(flags: &Flags, output: Option<Form>, command: Command) -> Result<(), 
         }
         Command::Use { name } => {
             contexts.named(&name)?;
-            contexts.current = Some(name);
-            contexts.save()
+            contexts.current = Some(name.clone());
+            contexts.save()?;
+            tell(form, &contexts, "current", &name)
         }
         Command::Set { name, keep_token } => {
             let setting = contexts.all.entry(name.clone()).or_default();
             set(setting, flags, output, keep_token)?;
             if contexts.all.len() == 1 {
-                contexts.current = Some(name);
+                contexts.current = Some(name.clone());
             }
-            contexts.save()
+            contexts.save()?;
+            tell(form, &contexts, "set", &name)
         }
         Command::Delete { name } => {
             contexts.all.remove(&name).ok_or_else(|| contexts::unknown(&name))?;
             contexts.current = contexts.current.filter(|current| *current != name);
-            contexts.save()
+            contexts.save()?;
+            tell(form, &contexts, "deleted", &name)
         }
     }
+}
+
+/// Says what was done, and which context counts now.
+fn tell(form: Form, contexts: &Contexts, verb: &str, name: &str) -> Result<(), Failed> {
+    let answer = json!({"context": name, "current": contexts.current.as_deref() == Some(name)});
+    output::answer(form, &answer, || format!("{verb}: {name}"))
 }
 
 fn set(setting: &mut Setting, flags: &Flags, output: Option<Form>, keep_token: bool) -> Result<(), Failed> {

@@ -206,6 +206,31 @@ async fn listings_show_keys_values_or_a_count() {
 }
 
 #[tokio::test]
+async fn a_session_is_kept_alive_until_it_has_ended() {
+    let fake = Fake::start().await;
+    let renewed =
+        json!({"session": "17", "ttl_ms": 30, "expires_in_ms": 30, "renew_in_ms": 1, "revision": "7", "index": 9});
+    let renewed = Act::Answer(200, renewed.to_string());
+    fake.script([renewed.clone(), renewed, Act::problem(ErrorCode::SessionExpired, Applied::No)]);
+    let ran = run(&fake.address, &["session", "keep-alive", "17"]).await;
+    let line = "renewed: session 17  ends in 30ms\n";
+    assert_eq!((ran.code, ran.out), (3, line.repeat(2)), "{}", ran.err);
+    assert_eq!(fake.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn json_stands_for_itself_where_a_file_is_asked_for() {
+    let fake = Fake::start().await;
+    let op = r#"{"op":"remove","key":"k"}"#;
+    let (_home, path) = file("bulk", op);
+    for given in [op.to_owned(), path.clone(), format!("@{path}")] {
+        let ran = run(&fake.address, &["bulk", &given]).await;
+        assert_eq!(ran.code, 0, "{given}: {}", ran.err);
+        assert_eq!(fake.seen().pop().expect("was sent").json()["ops"][0]["op"], "remove", "{given}");
+    }
+}
+
+#[tokio::test]
 async fn habits_of_other_programs_are_met() {
     let fake = Fake::start().await;
     for (habit, ours) in [
