@@ -45,20 +45,45 @@ fn listed(help: &str) -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
+/// How wide a help is at most.
+const WIDTH: usize = 120;
+
+/// The first example of a command in its help, which may be longer than a line there.
+fn example(path: &str, help: &str) -> Option<String> {
+    let begin = format!("  quorate {path}");
+    let mut lines = help.lines().skip_while(|line| !line.starts_with(&begin) || line.contains("--forever"));
+    let mut last = lines.next()?;
+    let mut example = last.trim().to_owned();
+    for line in lines {
+        // What would have fitted stands on a line of its own.
+        let is_rest = line.split_whitespace().next().is_some_and(|word| length(last) + 1 + length(word) > WIDTH);
+        if !is_rest {
+            break;
+        }
+        example = format!("{example} {}", line.trim());
+        last = line;
+    }
+    Some(example)
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
 /// All commands, by asking for the helps.
 async fn leaves() -> Vec<Leaf> {
     let (mut open, mut leaves) = (vec![String::new()], Vec::new());
     while let Some(path) = open.pop() {
-        let words: Vec<_> = path.split_whitespace().chain(["-h"]).collect();
-        let help = run("127.0.0.1:1", &words).await.out;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(path.split_whitespace()).arg("-h").env("COLUMNS", WIDTH.to_string()).kill_on_drop(true);
+        let help = command.output().await.expect("the binary runs").stdout;
+        let help = String::from_utf8(help).expect("UTF-8");
         let below = listed(&help);
         // `lock` is a command itself, too: `lock run` is the same.
         open.extend(below.iter().map(|name| format!("{path} {name}").trim().to_owned()));
         if below.is_empty() {
-            let begin = format!("  quorate {path}");
-            let mut examples = help.lines().filter(|line| line.starts_with(&begin) && !line.contains("--forever"));
-            let example = examples.next().unwrap_or_else(|| panic!("no example of `{path}`: {help}"));
-            leaves.push(Leaf { path, example: example.trim().to_owned() });
+            let example = example(&path, &help).unwrap_or_else(|| panic!("no example of `{path}`: {help}"));
+            leaves.push(Leaf { path, example });
         }
     }
     assert!(leaves.len() > 80, "{leaves:?}");
