@@ -59,8 +59,8 @@ impl Arguments {
         let field = field.to_lowercase().replace('_', "-");
         let short = field.strip_suffix("-ms").unwrap_or(&field);
         let has = |name: &str| self.flags.iter().any(|flag| flag == name).then(|| format!("--{name}"));
-        let is_position = |name: &&str| self.positions.iter().any(|position| position.replace('_', "-") == **name);
-        let position = [short].into_iter().find(is_position).map(str::to_uppercase);
+        let is_position = self.positions.iter().any(|position| position.replace('_', "-") == short);
+        let position = is_position.then(|| short.to_uppercase());
         let otherwise = || OTHERWISE.iter().find_map(|(known, flag)| (*known == short).then(|| has(flag))?);
         // Parts of a URL mean nothing to who typed none; a field of a body may stand in the JSON that was typed.
         position.or_else(|| has(short)).or_else(otherwise).or_else(|| in_request.is_some().then(|| short.to_owned()))

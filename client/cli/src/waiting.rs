@@ -109,7 +109,10 @@ fn delayed(left_ms: u64) -> String {
 
 /// The refusal of a lock, with the names of those who hold it: the node tells only how many they are.
 pub async fn refused(context: &Context, name: &str, error: Error) -> Failed {
-    let Error::Rejected(mut problem) = error else { return error.into() };
+    let mut problem = match error {
+        Error::Rejected(problem) => problem,
+        error => return error.into(),
+    };
     if problem.code == ErrorCode::Locked
         && let Ok(lock) = context.client.lock(name).get().await
         && !lock.holders.is_empty()
