@@ -14,13 +14,13 @@ use crate::form::Form;
 use crate::output;
 
 /// For so long nothing is said.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_millis(1_500);
 /// Between two looks who is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Who is waited for.
 struct Waited {
-    /// Another one is told anew.
+    /// Tokens of those, or how many: another one is told anew.
     who: Vec<u64>,
     text: String,
 }
@@ -76,6 +76,25 @@ pub async fn for_leadership<T>(context: &Context, name: &str, session: &str, wor
         };
         let who = election.leader.iter().map(|leader| leader.term).collect();
         Some(Waited { who, text: format!("waiting to lead in `{name}`, {led}{ahead}") })
+    })
+    .await
+}
+
+/// Waits at a barrier until so many are there.
+pub async fn at_barrier<T>(context: &Context, name: &str, parties: u32, work: impl Future<Output = T>) -> T {
+    told(context, work, async || {
+        let entered = context.client.barrier(name).await.ok()?.entered;
+        Some(Waited { who: vec![entered.into()], text: format!("waiting at `{name}`, {entered} of {parties} there") })
+    })
+    .await
+}
+
+/// Waits for a latch to open.
+pub async fn for_latch<T>(context: &Context, name: &str, work: impl Future<Output = T>) -> T {
+    told(context, work, async || {
+        let latch = context.client.latch(name).get().await.ok()?;
+        let text = format!("waiting for `{name}`, {} of {} left", latch.left, latch.count);
+        Some(Waited { who: vec![latch.left], text })
     })
     .await
 }
