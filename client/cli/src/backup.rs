@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use quorate_client::SavedBackup;
+use quorate_client::{Error, SavedBackup};
 use serde_json::json;
 
 use crate::Context;
@@ -14,7 +14,7 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is only there once it is whole and on disk: until then it has `.part-…` behind its name. Writes go on meanwhile; the backup
+The file is only there once it is whole and on disk: until then it has `.part-…` behind its name. Writes go on meanwhile; the backup \
 has everything that was acknowledged before it began.
 
 `quorate-node backup verify FILE` checks a backup at any time, `quorate-node restore` makes a new cluster of it.
@@ -38,13 +38,18 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.set_style(style.expect("the template is a constant that parses"));
     let (shown, started) = (RefCell::new(bar.clone()), Instant::now());
+    let file = args.file.clone();
     let mut backup = context.client.backup(args.file).on_progress(move |bytes| shown.borrow().set_position(bytes));
     if args.local {
         backup = backup.local();
     }
     let saved = backup.save().await;
     bar.finish_and_clear();
-    let SavedBackup { path, bytes, rows, revision, .. } = saved?;
+    let SavedBackup { path, bytes, rows, revision, .. } = saved.map_err(|error| match error {
+        // What it is called until it is whole says nothing to whoever named the file.
+        Error::File { source, .. } => Failed::other(format!("cannot write {}: {source}", file.display())),
+        error => error.into(),
+    })?;
     let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match context.shared.output.data() {
         Some(form) => output::show(

@@ -11,6 +11,7 @@ use crate::guarded;
 use crate::output;
 use crate::parse;
 use crate::signals::Signals;
+use crate::waiting;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -52,10 +53,10 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     };
     let mut signals = Signals::take()?;
     let session = context.client.session().ttl(ttl).await?;
-    let barrier = session.barrier(name, parties);
+    let barrier = session.barrier(&name, parties);
     let barrier = wait.into_iter().fold(barrier, |barrier, wait| barrier.wait(wait));
     let entered = tokio::select! {
-        entered = barrier.enter() => entered.map_err(Failed::from),
+        entered = waiting::at_barrier(context, &name, parties, barrier.enter()) => entered.map_err(Failed::from),
         number = signals.next() => Err(Signals::ended_by(number)),
     };
     // Who has gone on is not awaited.

@@ -9,6 +9,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
+use crate::pretty;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,7 +23,7 @@ Example:
   {\"op\":\"update\",\"key\":\"stock/apples\",\"patch\":[{\"op\":\"inc\",\"path\":\"left\",\"value\":-1}]}
   END")]
 pub struct Args {
-    /// A file, or `-` for standard input.
+    /// A file, `-` for standard input, or JSON itself.
     file: String,
     /// Say what would happen, write nothing.
     #[arg(long)]
@@ -102,7 +103,11 @@ pub fn item(item: &BulkResult) -> Option<String> {
         (BulkOutcome::Failed, _) => "failed",
     };
     let faults = item.failed.iter().map(|fault| {
-        let actual = fault.actual.as_ref().map(|actual| format!("; found {}", actual.0.get())).unwrap_or_default();
+        let actual = fault
+            .actual
+            .as_ref()
+            .map(|actual| format!("; found {}", pretty::compact(actual.0.get())))
+            .unwrap_or_default();
         format!("\n  {}: {}{actual}", fault.pointer, fault.detail)
     });
     let detail = detail.as_deref().unwrap_or("no reason given");

@@ -64,7 +64,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     }
     if claims.is_empty() && !claims.answer.failed.is_empty() {
         let passed = claims.answer.failed.len();
-        return Err(Failed::partly(format!("nothing is claimed: the patch does not fit {passed} entries")));
+        return Err(Failed::condition(format!("nothing is claimed: the patch does not fit {passed} entries")));
     }
     if claims.is_empty() {
         let more = if claims.answer.more { " among those looked at; there are more" } else { "" };

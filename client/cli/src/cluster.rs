@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use quorate_client::{Error, MemberStatus, NodeStatus};
+use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
@@ -78,7 +79,8 @@ async fn wait_live(context: &Context, any: bool) -> Result<(), Failed> {
         let answers = |node: &&NodeStatus| matches!(node.status, Ok(_) | Err(Error::Rejected(_)));
         let (live, all) = (nodes.iter().filter(answers).count(), nodes.len());
         if live == all || (any && live > 0) {
-            return output::line(format!("live: {live} of {all} nodes"));
+            let answer = json!({"live": live, "nodes": all});
+            return output::answer(context.shared.output, &answer, || format!("live: {live} of {all} nodes"));
         }
         if started.elapsed() >= wait {
             return Err(Failed::other(format!("only {live} of {all} nodes answer after {wait:?}")));

@@ -23,7 +23,7 @@ pub enum Command {
     #[command(after_help = "\
 The rules hold for every document whose key begins with the name and a slash. RULES is a JSON object with any of:
   fields     {\"PATH\":{\"type\":…,\"max\":…,\"default\":…,\"sequence\":NAME,\"auto_update\":true}}; types are any boolean long double
-             varchar datetime object array
+             varchar datetime object array; string and integer are taken for varchar and long
   required   [\"PATH\",…]
   indexes    [[\"PATH\",…],{\"fields\":[\"PATH\",…],\"unique\":true}]
   ttl_ms     time to live of what is written without one
@@ -86,7 +86,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             }
         }
         Command::Show { name } => match client.collection(&name).get().await? {
-            None => Err(Failed::condition(format!("there are no rules of a collection `{name}`"))),
+            None => Err(Failed::not_found(format!("there are no rules of a collection `{name}`"))),
             Some(collection) if form != Form::Text => output::show(form, &collection),
             Some(collection) => show(&collection),
         },
@@ -113,7 +113,36 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
 
 fn parse_rules(argument: &str) -> Result<CollectionRules, Failed> {
     let text = parse::argument(argument)?;
-    serde_json::from_slice(&text).map_err(|error| Failed::usage(format!("these are no rules: {error}")))
+    serde_json::from_slice(&text).or_else(|error| {
+        // One that has it all from elsewhere is read again with our types.
+        let renamed = with_our_types(&text).and_then(|text| serde_json::from_slice(&text).ok());
+        renamed.ok_or_else(|| Failed::usage(format!("these are no rules: {error}")))
+    })
+}
+
+/// Types of fields as other schemas call them.
+const TYPES: [(&str, &str); 9] = [
+    ("string", "varchar"),
+    ("text", "varchar"),
+    ("integer", "long"),
+    ("int", "long"),
+    ("number", "double"),
+    ("float", "double"),
+    ("bool", "boolean"),
+    ("timestamp", "datetime"),
+    ("date-time", "datetime"),
+];
+
+/// The rules with our names of such types.
+fn with_our_types(rules: &[u8]) -> Option<Vec<u8>> {
+    let mut rules: serde_json::Value = serde_json::from_slice(rules).ok()?;
+    for rule in rules.get_mut("fields")?.as_object_mut()?.values_mut() {
+        let known = TYPES.iter().find(|(name, _)| rule.get("type").is_some_and(|kind| kind == name));
+        if let Some((_, ours)) = known {
+            rule["type"] = (*ours).into();
+        }
+    }
+    serde_json::to_vec(&rules).ok()
 }
 
 async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {

@@ -11,6 +11,7 @@ use quorate_client::{
     CA_ENV, CERT_ENV, Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, KEY_ENV, TOKEN_ENV, TOKEN_FILE_ENV,
 };
 
+use crate::GLOBAL;
 use crate::contexts::{self, Setting};
 use crate::fail::Failed;
 use crate::form::Form;
@@ -26,25 +27,25 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 pub struct Flags {
     /// Nodes, host:port, separated by commas; https:// may stand before each, and unix:/PATH is a socket of this machine. Without it those of the context, else the local
     /// cluster.
-    #[arg(short, long, global = true, env = ENDPOINTS_ENV, value_name = "LIST")]
+    #[arg(short, long, global = true, env = ENDPOINTS_ENV, value_name = "LIST", help_heading = GLOBAL)]
     pub endpoints: Option<String>,
     /// Deadline of each request, retries included; like 500ms, 10s, 2m. 10s if not given.
-    #[arg(long, global = true, env = "QUORATE_TIMEOUT", value_parser = parse::duration, value_name = "TIME")]
+    #[arg(long, global = true, env = "QUORATE_TIMEOUT", value_parser = parse::duration, value_name = "TIME", help_heading = GLOBAL)]
     pub timeout: Option<Duration>,
     /// PEM file with the CAs whose certificates of nodes are believed: the nodes are then reached by TLS.
-    #[arg(long = "ca", global = true, env = CA_ENV, value_name = "FILE")]
+    #[arg(long = "ca", global = true, env = CA_ENV, value_name = "FILE", help_heading = GLOBAL)]
     pub ca: Option<PathBuf>,
     /// PEM file with the certificate that nodes are shown: who this is.
-    #[arg(long = "cert", global = true, env = CERT_ENV, requires = "tls_key", value_name = "FILE")]
+    #[arg(long = "cert", global = true, env = CERT_ENV, requires = "tls_key", value_name = "FILE", help_heading = GLOBAL)]
     pub cert: Option<PathBuf>,
     /// PEM file with its private key.
-    #[arg(id = "tls_key", long = "key", global = true, env = KEY_ENV, requires = "cert", value_name = "FILE")]
+    #[arg(id = "tls_key", long = "key", global = true, env = KEY_ENV, requires = "cert", value_name = "FILE", help_heading = GLOBAL)]
     pub key: Option<PathBuf>,
     /// File with the token that says who this is; without it the one in the environment variable QUORATE_TOKEN.
-    #[arg(long, global = true, env = TOKEN_FILE_ENV, value_name = "FILE")]
+    #[arg(long, global = true, env = TOKEN_FILE_ENV, value_name = "FILE", help_heading = GLOBAL)]
     pub token_file: Option<PathBuf>,
     /// The context to use instead of the current one; see `quorate context --help`.
-    #[arg(short, long, global = true, env = CONTEXT_ENV, value_name = "NAME")]
+    #[arg(short, long, global = true, env = CONTEXT_ENV, value_name = "NAME", help_heading = GLOBAL)]
     pub context: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::connection::Flags;
 use crate::contexts::{self, Contexts, Setting, Time};
@@ -71,29 +72,38 @@ pub fn run(flags: &Flags, output: Option<Form>, command: Command) -> Result<(), 
         Command::Show { name } => {
             let name = name.or(contexts.current.clone());
             let name =
-                name.ok_or_else(|| Failed::condition("there is no current context; `quorate context use` makes one"))?;
+                name.ok_or_else(|| Failed::not_found("there is no current context; `quorate context use` makes one"))?;
             let shown = shown(&contexts, &name, contexts.named(&name)?);
             if form == Form::Text { text(&shown) } else { output::show(form, &shown) }
         }
         Command::Use { name } => {
             contexts.named(&name)?;
-            contexts.current = Some(name);
-            contexts.save()
+            contexts.current = Some(name.clone());
+            contexts.save()?;
+            tell(form, &contexts, "current", &name)
         }
         Command::Set { name, keep_token } => {
             let setting = contexts.all.entry(name.clone()).or_default();
             set(setting, flags, output, keep_token)?;
             if contexts.all.len() == 1 {
-                contexts.current = Some(name);
+                contexts.current = Some(name.clone());
             }
-            contexts.save()
+            contexts.save()?;
+            tell(form, &contexts, "set", &name)
         }
         Command::Delete { name } => {
             contexts.all.remove(&name).ok_or_else(|| contexts::unknown(&name))?;
             contexts.current = contexts.current.filter(|current| *current != name);
-            contexts.save()
+            contexts.save()?;
+            tell(form, &contexts, "deleted", &name)
         }
     }
+}
+
+/// Says what was done, and which context counts now.
+fn tell(form: Form, contexts: &Contexts, verb: &str, name: &str) -> Result<(), Failed> {
+    let answer = json!({"context": name, "current": contexts.current.as_deref() == Some(name)});
+    output::answer(form, &answer, || format!("{verb}: {name}"))
 }
 
 fn set(setting: &mut Setting, flags: &Flags, output: Option<Form>, keep_token: bool) -> Result<(), Failed> {
@@ -129,12 +139,9 @@ fn shown<'a>(contexts: &Contexts, name: &'a str, mut setting: Setting) -> Shown<
 
 fn list(contexts: &Contexts, form: Form) -> Result<(), Failed> {
     let all: Vec<_> = contexts.all.iter().map(|(name, setting)| shown(contexts, name, setting.clone())).collect();
-    if form != Form::Text {
-        return output::items(form, &all);
-    }
-    all.iter().try_for_each(|one| {
+    output::page(form, &json!({"contexts": all}), &all, |one| {
         let mark = if one.current { '*' } else { ' ' };
-        output::line(format!("{mark} {}  {}", one.context, one.setting.endpoints.as_deref().unwrap_or("(local)")))
+        format!("{mark} {}  {}", one.context, one.setting.endpoints.as_deref().unwrap_or("(local)"))
     })
 }
 

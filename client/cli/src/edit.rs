@@ -16,7 +16,6 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::merge::{Merged, merge};
-use crate::output;
 use crate::parse;
 use crate::pretty::{differences, pretty};
 use crate::rewrite;
@@ -46,7 +45,7 @@ pub struct Args {
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let entry = context.client.get(&args.key).await?;
     if entry.is_none() && !args.create {
-        return Err(Failed::condition(format!("there is no entry `{}`; --create makes one", args.key)));
+        return Err(Failed::not_found(format!("there is no entry `{}`; --create makes one", args.key)));
     }
     let draft = Draft::new(&args.key, entry.as_ref())?;
     match save(context, &args, entry, &draft).await {
@@ -70,7 +69,7 @@ async fn save(context: &Context, args: &Args, mut read: Option<EntryView>, draft
         }
         if saved == shown {
             draft.discard();
-            return output::line(format!("unchanged: {}", args.key));
+            return rewrite::tell_unchanged(context, &args.key);
         }
         // At first there are none, and what looks like one is of the value.
         let ours = if round > 0 { without_notes(&saved) } else { &saved };
@@ -137,8 +136,9 @@ fn put_together(read: Option<&EntryView>, ours: &str, now: Option<&EntryView>) -
     };
     let Merged { node, conflicts } = merge(&node(&before)?, &node(ours)?, &node(&theirs)?);
     let mut notes =
-        vec!["The entry changed meanwhile. Below are both changes; take these notes away to save that.".to_owned()];
-    notes.push("To give up, leave the file as it is. What the others changed:".to_owned());
+        vec!["The entry changed meanwhile. Both changes are put together below. These notes are not saved.".to_owned()];
+    notes.push("To save it, remove a note or change the text. To give up, leave the file as it is.".to_owned());
+    notes.push("What the others changed:".to_owned());
     notes.extend(changed);
     notes.extend(conflicts.iter().map(|path| format!("Both changed {path}; yours stands below.")));
     let notes: String = notes.iter().map(|note| format!("{NOTE} {note}\n")).collect();

@@ -10,6 +10,7 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 use crate::parse::{self, Meaning};
+use crate::pretty::compact;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -98,7 +99,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = context.with_id(resign).await?;
             if !answer.resigned {
                 let detail = format!("the session has nothing to do with the election `{}`", answer.election);
-                return Err(Failed::condition(detail));
+                return Err(Failed::not_found(detail));
             }
             output::answer(form, &answer, || {
                 let facts = format!("resigned: {}  revision {}", answer.election, answer.revision);
@@ -125,7 +126,7 @@ async fn observe(context: &Context, name: &str, count: Option<u64>) -> Result<()
 
 fn led(event: &LeaderEvent) -> String {
     let who = output::session(&event.session, &event.owner);
-    let says = event.value.as_ref().map(|value| format!("  {}", value.0.get())).unwrap_or_default();
+    let says = event.value.as_ref().map(|value| format!("  {}", compact(value.0.get()))).unwrap_or_default();
     format!("{}: led by {who}  term {}{says}", event.election, event.term)
 }
 
@@ -133,12 +134,10 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.elections();
     let mut page = pages.page().await?;
     loop {
-        for election in &page.elections {
-            output::each(context.shared.output, election, || {
-                let leader = if election.has_leader { "a leader" } else { "no leader" };
-                format!("{}  {leader}, {} standing", election.election, election.candidate_count)
-            })?;
-        }
+        output::page(context.shared.output, &page, &page.elections, |election| {
+            let leader = if election.has_leader { "a leader" } else { "no leader" };
+            format!("{}  {leader}, {} standing", election.election, election.candidate_count)
+        })?;
         let Some(cursor) = page.cursor else { return Ok(()) };
         page = pages.page_after(&cursor).await?;
     }
@@ -153,14 +152,14 @@ fn show(answer: &ElectionAnswer, form: Form, raw: bool) -> Result<(), Failed> {
     }
     match &answer.leader {
         Some(_) => Ok(()),
-        None => Err(Failed::condition(format!("nobody leads in `{}`", answer.election))),
+        None => Err(Failed::not_found(format!("nobody leads in `{}`", answer.election))),
     }
 }
 
 fn in_words(answer: &ElectionAnswer) -> Result<(), Failed> {
     if let Some(leader) = &answer.leader {
         let (who, since) = (output::session(&leader.session, &leader.owner), output::millis(leader.age_ms));
-        let says = leader.value.as_ref().map(|value| format!("  {}", value.0.get())).unwrap_or_default();
+        let says = leader.value.as_ref().map(|value| format!("  {}", compact(value.0.get()))).unwrap_or_default();
         output::line(format!("{}: led by {who}  term {}, for {since}{says}", answer.election, leader.term))?;
     }
     for candidate in &answer.candidates {

@@ -9,6 +9,7 @@ use crate::fail::Failed;
 use crate::guarded::{self, ELECTION_ENV, Guarded, Stop, TERM_ENV};
 use crate::parse::{self, Meaning};
 use crate::signals::Signals;
+use crate::waiting;
 
 /// With --forever: rest after a round that was shorter than this, so that a command that fails at once does not spin.
 const REST: Duration = Duration::from_secs(1);
@@ -92,7 +93,7 @@ async fn round(context: &Context, args: &Args, signals: &mut Signals) -> Result<
 
 async fn lead(context: &Context, args: &Args, session: &Session, signals: &mut Signals) -> Result<End, Failed> {
     let elected = tokio::select! {
-        elected = campaign(args, session) => elected,
+        elected = waiting::for_leadership(context, &args.name, session.id(), campaign(args, session)) => elected,
         number = signals.next() => return Ok(End::Signal(Signals::ended_by(number))),
     };
     let leadership = match elected {

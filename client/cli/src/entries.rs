@@ -17,14 +17,18 @@ use crate::parse::{self, Meaning};
 pub enum Command {
     /// Read an entry
     ///
-    /// Prints the value and, on a second line, its cas and revisions. Exit code 3 if there is no such entry.
+    /// Prints the value; at a terminal, a further line has its cas and revisions. In a pipe the value stands alone, and `--output json` gives
+    /// all of it. Exit code 3 if there is no such entry.
     #[command(after_help = "Examples:
   quorate get stock/apples
-  quorate get stock/apples --raw | jq .
+  quorate get stock/apples | jq .
+  quorate get stock/apples -o json | jq -r .cas
+  quorate get logo --raw > logo.png
   quorate get stock/apples --wait 30s --cas 17   # until it is no longer cas 17")]
     Get(Get),
     /// Create or overwrite an entry
     #[command(
+        alias = "set",
         after_help = "VALUE is JSON, or `-` for standard input, or @PATH for a file. Text that is not JSON needs --string \
 or --bytes.
 
@@ -82,7 +86,7 @@ Examples:
         write: Common,
     },
     /// Delete an entry; exit code 3 if there is none
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", alias = "del")]
     Delete {
         /// Which entry.
         #[arg(value_parser = parse::name)]
@@ -338,7 +342,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let entry: EntryView = context.with_write_id(write).await?;
             match context.shared.output.data() {
                 Some(form) => output::show(form, &entry)?,
-                None => output::entry(&entry)?,
+                None => output::entry_with_facts(&entry)?,
             }
             told_of_less(time, entry.lock_ms);
             Ok(())
@@ -367,7 +371,7 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
             get.await?
         }
     };
-    let Some(entry) = entry else { return Err(Failed::condition(format!("there is no entry `{}`", args.key))) };
+    let Some(entry) = entry else { return Err(Failed::not_found(format!("there is no entry `{}`", args.key))) };
     match (args.raw, context.shared.output.data()) {
         (true, _) => output::raw(&entry.bytes().map_err(Error::from)?.unwrap_or_default()),
         (false, Some(form)) => output::show(form, &entry),
@@ -384,7 +388,7 @@ async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<EntryV
     match context.client.wait_for_change(&args.key, known, wait).await? {
         Change::Entry(entry) => Ok(*entry),
         Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
-        Change::Gone => Err(Failed::condition(format!("`{}` was removed", args.key))),
+        Change::Gone => Err(Failed::not_found(format!("`{}` was removed", args.key))),
     }
 }
 
@@ -444,7 +448,7 @@ fn shown(context: &Context, answer: &WriteAnswer, verb: &str) -> Result<(), Fail
 async fn request(context: &Context, id: quorate_client::RequestId) -> Result<(), Failed> {
     use quorate_client::api::{RequestState, code_name};
     let Some(kept_outcome) = context.client.request_outcome(&id).await? else {
-        return Err(Failed::condition(format!(
+        return Err(Failed::not_found(format!(
             "request `{id}` is not known: never applied, or more than 15 minutes ago\n  next: if it may still be on its \
              way, repeat it with `--request-id {id}`"
         )));

@@ -27,6 +27,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("election proclaim", "quorate election proclaim scheduler '\"10.0.0.7:9090\"' --term 17"),
     ("election resign", "quorate election resign scheduler --term 17"),
     ("session renew", "quorate session renew 17"),
+    ("session keep-alive", "quorate session keep-alive 17"),
     ("session show", "quorate session show 17"),
     ("session end", "quorate session end 17"),
     ("session list", "quorate session list -o table"),

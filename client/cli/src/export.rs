@@ -17,8 +17,8 @@ use crate::parse;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One line for each entry: `key`, `value` (JSON) or `value_base64` (bytes), and `ttl_ms` where it expires. `quorate import` reads the
-same. All entries are of one revision, however long it takes; it must stay readable for so long (see --history-keep-ms of the
+One line for each entry: `key`, `value` (JSON) or `value_base64` (bytes), and `ttl_ms` where it expires. `quorate import` reads the \
+same. All entries are of one revision, however long it takes; it must stay readable for so long (see --history-keep-ms of the \
 nodes). What has expired is left out, and what belongs to a session, which ends with that; both are counted. Tokens, revisions, locks, \
 sessions, tasks and rules are not exported: for all of them there is `quorate backup`.
 

@@ -1,13 +1,18 @@
 //! How a command fails: exit code, and on standard error what was wrong, whether it was applied, and what to do next.
+//!
+//! Owns the document of a failure, which is the same whoever failed: a node, the client or this program. Never decides whether to fail.
 
 use std::fmt;
 use std::process::ExitCode;
 
 use quorate_client::Error;
-use quorate_client::api::{Applied, ErrorCode, Problem, Retry};
-use serde_json::json;
+use quorate_client::api::{Applied, ErrorCode, Problem, Retry, code_name};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
+use crate::arguments::Arguments;
 use crate::form::Form;
+use crate::pretty::compact;
 use crate::tree::Node;
 use crate::yaml;
 
@@ -23,8 +28,8 @@ pub enum Failed {
     Client(Error),
     /// The command line does not make sense.
     Usage(String),
-    /// The state of things is not what the command needs; there is no problem document for it.
-    Condition(String),
+    /// The state of things is not what the command needs; no node said so, but one would have by this code.
+    Condition(ErrorCode, String),
     /// Some of what was asked for was refused, the rest was done.
     Partly(String),
     /// It ended before its end; some of it was done.
@@ -52,7 +57,8 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::OutputClosed,
-            _ => Self::Other(format!("cannot write the output: {error}")),
+            // What was to be printed may be what a write did.
+            _ => Self::Stopped(format!("cannot write the output: {error}")),
         }
     }
 }
@@ -62,7 +68,7 @@ impl fmt::Display for Failed {
         match self {
             Self::Client(error) => error.fmt(out),
             Self::Usage(text)
-            | Self::Condition(text)
+            | Self::Condition(_, text)
             | Self::Partly(text)
             | Self::Stopped(text)
             | Self::Exit(_, text)
@@ -86,7 +92,12 @@ impl Failed {
 
     /// An unmet condition.
     pub fn condition(text: impl Into<String>) -> Self {
-        Self::Condition(text.into())
+        Self::Condition(ErrorCode::ConditionNotMet, text.into())
+    }
+
+    /// Something that is not there.
+    pub fn not_found(text: impl Into<String>) -> Self {
+        Self::Condition(ErrorCode::NotFound, text.into())
     }
 
     /// Refusals among what was done.
@@ -114,16 +125,16 @@ impl Failed {
         Self::Other(text.into())
     }
 
-    /// Says it on standard error, in the form asked for.
-    pub fn report(self, form: Form) -> ExitCode {
+    /// Says it on standard error, in the form asked for; to people, by the names that arguments have.
+    pub fn report(self, form: Form, arguments: &Arguments) -> ExitCode {
         if !matches!(self, Self::OutputClosed | Self::Ended(_)) {
-            match form {
-                Form::Text | Form::Table => say!("{}", self.text()),
-                Form::Json => say!("{}", self.json()),
-                Form::Yaml => match Node::of(&self.json()) {
+            match (form, self.json()) {
+                (Form::Json, Ok(json)) => say!("{}", json.get()),
+                (Form::Yaml, Ok(json)) => match Node::of(&json) {
                     Ok(node) => crate::said::raw(format!("---\n{}", yaml::document(&node)).as_bytes()),
-                    Err(_) => say!("{}", self.text()),
+                    Err(_) => say!("{}", self.text(arguments)),
                 },
+                _ => say!("{}", self.text(arguments)),
             }
         }
         ExitCode::from(self.code())
@@ -133,44 +144,145 @@ impl Failed {
         match self {
             Self::Client(error) => code_of(error),
             Self::Usage(_) => USAGE,
-            Self::Condition(_) | Self::Partly(_) => CONDITION,
+            // Nothing can be asked that another answer could come of.
+            Self::Condition(ErrorCode::NoLeader | ErrorCode::Timeout, _) => ERROR,
+            Self::Condition(..) | Self::Partly(_) => CONDITION,
             Self::Stopped(_) | Self::Other(_) => ERROR,
             Self::Ended(code) | Self::Exit(code, _) => *code,
             Self::OutputClosed => 0,
         }
     }
 
-    fn text(&self) -> String {
-        let mut lines = vec![format!("error: {self}")];
+    fn text(&self, arguments: &Arguments) -> String {
+        let mut lines = vec![format!("error: {}", arguments.named(&self.to_string()))];
         if let Self::Client(error) = self {
             if let Some(problem) = error.problem() {
-                lines.extend(faults(problem));
+                lines.extend(faults(problem).map(|fault| format!("  {}", arguments.named(&fault))));
                 lines.extend(problem.failed.iter().map(failed));
                 lines.extend(current(problem));
             }
-            lines.push(format!("  applied: {}", applied(error.applied())));
+            if !matches!(error, Error::File { .. }) {
+                lines.push(format!("  applied: {}", applied(error.applied())));
+            }
             lines.extend(advice(error).map(|advice| format!("  next: {advice}")));
         }
         lines.join("\n")
     }
 
-    fn json(&self) -> serde_json::Value {
-        let error = match self {
-            Self::Client(error) => error,
-            Self::Partly(text) | Self::Stopped(text) => return json!({"detail": text}),
-            _ => return json!({"detail": self.to_string(), "applied": "no"}),
-        };
-        // A refusal is the API's own document. Another failure must not pass for one: its `applied` is about one attempt.
-        if let Error::Rejected(problem) = error {
-            return json!(problem);
+    /// The document of it: that of the node where one refused, else the same fields.
+    pub fn json(&self) -> serde_json::Result<Box<RawValue>> {
+        if let Self::Client(Error::Rejected(problem)) = self {
+            return to_raw_value(problem);
         }
-        json!({
-            "detail": error.to_string(),
-            "applied": error.applied(),
-            "request_id": error.request_id(),
-            "last": error.problem(),
+        let (cause, applied) = self.cause();
+        let client = match self {
+            Self::Client(error) => Some(error),
+            _ => None,
+        };
+        to_raw_value(&Document {
+            type_uri: cause.type_uri(),
+            title: cause.title(),
+            status: cause.status(),
+            detail: self.to_string(),
+            code: cause.code(),
+            applied,
+            retry: cause.retry(),
+            request_id: client.and_then(Error::request_id),
+            last: client.and_then(Error::problem),
         })
     }
+
+    fn cause(&self) -> (Cause, Applied) {
+        match self {
+            Self::Client(error) => {
+                let cause = match (error.code(), error) {
+                    (Some(code), _) => Cause::Api(code),
+                    (None, Error::Protocol { .. }) => Cause::Stranger,
+                    (None, _) => Cause::Other,
+                };
+                (cause, error.applied())
+            }
+            Self::Usage(_) => (Cause::Api(ErrorCode::InvalidArgument), Applied::No),
+            Self::Condition(code, _) => (Cause::Api(*code), Applied::No),
+            Self::Partly(_) => (Cause::Partly, Applied::Yes),
+            Self::Stopped(_) => (Cause::Stopped, Applied::Unknown),
+            Self::Other(_) | Self::Ended(_) | Self::Exit(..) | Self::OutputClosed => (Cause::Other, Applied::No),
+        }
+    }
+}
+
+/// What a failure comes of: what nodes have codes for, and what only this program can run into.
+enum Cause {
+    Api(ErrorCode),
+    Partly,
+    Stopped,
+    Stranger,
+    Other,
+}
+
+impl Cause {
+    fn code(&self) -> String {
+        match self {
+            Self::Api(code) => code_name(*code),
+            Self::Partly => "partly_failed".into(),
+            Self::Stopped => "stopped".into(),
+            Self::Stranger => "unexpected_answer".into(),
+            Self::Other => "failed".into(),
+        }
+    }
+
+    /// A node has a page for each of its codes; for ours RFC 9457 has a word.
+    fn type_uri(&self) -> String {
+        match self {
+            Self::Api(code) => format!("/errors/{}", code_name(*code)),
+            _ => "about:blank".into(),
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self {
+            Self::Api(code) => code.title(),
+            Self::Partly => "Some of it was refused",
+            Self::Stopped => "It ended before its end",
+            Self::Stranger => "The answer is not of Quorate's API",
+            Self::Other => "The command failed",
+        }
+    }
+
+    fn status(&self) -> u16 {
+        match self {
+            Self::Api(code) => code.status(),
+            Self::Partly => 207,
+            Self::Stranger => 502,
+            Self::Stopped | Self::Other => 500,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Api(code) => code.retry(),
+            Self::Partly | Self::Stopped => Retry::AfterReading,
+            Self::Stranger | Self::Other => Retry::Never,
+        }
+    }
+}
+
+/// The fields of a [`Problem`] that every failure has, in its order.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    type_uri: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    code: String,
+    applied: Applied,
+    retry: Retry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    /// What a node said in the last attempt. Its `applied` is about that attempt, and so no part of the document itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<&'a Problem>,
 }
 
 fn code_of(error: &Error) -> u8 {
@@ -188,6 +300,8 @@ fn code_of(error: &Error) -> u8 {
             | ErrorCode::PreconditionRequired
             | ErrorCode::SessionExpired
             | ErrorCode::UniqueViolation => CONDITION,
+            // What was typed is wrong, and a node had to look to see it.
+            ErrorCode::InvalidArgument | ErrorCode::UnknownField => USAGE,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
             _ => ERROR,
@@ -202,17 +316,18 @@ fn faults(problem: &Problem) -> impl Iterator<Item = String> + '_ {
     // The detail of a malformed request has its only fault.
     let is_told = problem.errors.len() == 1 && problem.code != ErrorCode::InvalidDocument;
     let shown = if is_told { &[] } else { problem.errors.as_slice() };
-    shown.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
+    shown.iter().map(|fault| format!("{}: {}", fault.pointer, fault.detail))
 }
 
 fn failed(failed: &quorate_client::api::Failed) -> String {
-    let actual = failed.actual.as_ref().map(|actual| format!("; found {}", actual.0.get())).unwrap_or_default();
+    let actual =
+        failed.actual.as_ref().map(|actual| format!("; found {}", compact(actual.0.get()))).unwrap_or_default();
     format!("  {}: {}{actual}", failed.pointer, failed.detail)
 }
 
 fn current(problem: &Problem) -> Option<String> {
     let entry = problem.current.as_ref()?;
-    let value = entry.value.as_ref().map_or_else(|| "(bytes)".to_owned(), |value| value.0.get().to_owned());
+    let value = entry.value.as_ref().map_or_else(|| "(bytes)".to_owned(), |value| compact(value.0.get()));
     Some(format!("  current: {value}  cas {}", crate::cas_text::shown(entry.cas, "none (locked)")))
 }
 

@@ -15,7 +15,7 @@ use crate::fail::Failed;
 use crate::parse;
 use crate::signals::{SIGNALLED, Signals};
 use crate::sys;
-use crate::work::{Event, NotStarted, Work};
+use crate::work::{self, Event, NotStarted, Work};
 
 /// The lock that is held.
 pub const LOCK_ENV: &str = "QUORATE_LOCK";
@@ -67,6 +67,11 @@ impl Guarded {
         self.delay.unwrap_or_else(|| (self.grace + TO_KILL).saturating_sub(known_before))
     }
 
+    /// How long nothing may be heard of us while a command runs: nobody renewed meanwhile, so what is held is as good as lost.
+    fn silence(&self) -> Duration {
+        self.ttl - self.ttl / 10
+    }
+
     /// A session of our own.
     pub async fn session(&self, context: &crate::Context) -> Result<Session, Failed> {
         let owner = self.owner.clone().unwrap_or_else(owner);
@@ -82,8 +87,11 @@ impl Guarded {
         signals: &mut Signals,
     ) -> Result<u8, Stop> {
         let mut work = self.start(context, session, names).map_err(Stop::Failed)?;
+        let mut beats = tokio::time::interval(work::beat_every(self.silence()));
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let status = loop {
             tokio::select! {
+                _ = beats.tick() => work.beat(),
                 event = work.event() => match event {
                     Ok(Event::Ended(status)) => break status,
                     Ok(Event::Stopped) => follow(&mut work, session),
@@ -97,6 +105,13 @@ impl Guarded {
                 loss = session.lost() => return Err(end(&mut work, signals, loss).await),
             }
         };
+        if let Some(loss) = session.loss().filter(|_| status.signal().is_some()) {
+            // Its guardian ended it, while we were stopped.
+            work.end()
+                .await
+                .map_err(|error| Stop::Failed(Failed::other(format!("cannot end the command: {error}"))))?;
+            return Err(Stop::Lost(loss));
+        }
         let code = exit_code(status);
         if work.is_at_terminal() && [libc::SIGINT, libc::SIGQUIT].iter().any(|number| i32::from(code) == 128 + number) {
             signals.note_end();
@@ -114,7 +129,7 @@ impl Guarded {
             command.env_remove(name);
         }
         command.envs(names).env(SESSION_ENV, session.id());
-        Work::start(command, self.grace, true).map_err(|not_started| match not_started {
+        Work::start(command, self.grace, true, Some(self.silence())).map_err(|not_started| match not_started {
             NotStarted::Guardian(error) => Failed::other(format!("cannot guard the command: {error}")),
             NotStarted::Command(error) => {
                 let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };

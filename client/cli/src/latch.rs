@@ -9,6 +9,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
+use crate::waiting;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -66,7 +67,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             output::answer(form, &answer, || told("counted", &answer))
         }
         Command::Wait { name, wait } => {
-            let answer = client.latch(name).wait(wait.unwrap_or(Duration::MAX)).await?;
+            let latch = client.latch(&name);
+            let answer = waiting::for_latch(context, &name, latch.wait(wait.unwrap_or(Duration::MAX))).await?;
             if !answer.open {
                 return Err(Failed::condition(text("not open in time", &answer)));
             }

@@ -19,6 +19,9 @@ pub struct Args {
     /// Only keys that begin with this.
     #[arg(default_value = "", value_parser = parse::name)]
     prefix: Name,
+    /// The same, as other programs have it: with the prefix behind it or before it.
+    #[arg(long = "prefix", hide = true, value_name = "PREFIX", value_parser = parse::name, num_args = 0..=1, default_missing_value = "")]
+    by_flag: Option<Name>,
     /// Most entries to show, up to 1000; the last line says if there are more.
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
@@ -50,7 +53,8 @@ pub const PAGE_ENTRIES: u32 = 1_000;
 
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    let list = list(context, &args);
+    let prefix = args.by_flag.as_ref().filter(|prefix| !prefix.is_empty()).unwrap_or(&args.prefix);
+    let list = list(context, prefix, &args);
     let form = context.shared.output;
     if args.count {
         let answer = list.count().await?;
@@ -76,8 +80,8 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     Ok(())
 }
 
-fn list<'a>(context: &'a Context, args: &Args) -> List<'a> {
-    let mut list = context.client.list(&args.prefix);
+fn list<'a>(context: &'a Context, prefix: &Name, args: &Args) -> List<'a> {
+    let mut list = context.client.list(prefix);
     if let Some(limit) = args.limit.or(args.all.then_some(PAGE_ENTRIES)) {
         list = list.limit(limit);
     }

@@ -11,7 +11,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ use crate::form::Form;
 use crate::output;
 use crate::parse;
 
-use lines::{Chunk, Fault, KeyField, Lines, Position};
+use lines::{Chunk, Fault, KeyField, Lines, Mark, Position};
 use progress::Progress;
 use state::{Counts, Settings, State};
 
@@ -40,7 +40,8 @@ the document itself, and the key is in it. A line that is refused is reported, t
 
 With --resume the load can be stopped and started again, by the same command, and takes effect once: the file remembers how far \
 everything is acknowledged, and what was under way is sent again under the ids it had. Nodes remember those for 15 minutes; \
-inserts also skip what is there already. The input may grow meanwhile: a last line that is not whole yet is left until it is.
+inserts also skip what is there already, and with `--op upsert` a warning says that the state is older. Another input than the one that was \
+begun is refused: its first line, or the last one that was loaded, is another. The input may grow meanwhile: a last line that is not whole yet is left until it is.
 
 Several chunks are under way at once, so of two lines with the same key either may be the last; with --parallel 1 all is done in \
 order.
@@ -100,7 +101,16 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let left = Arc::new(AtomicU64::new(0));
     let mut load = Load::new(context.shared.output, state, length);
     load.state.hold_against(length).map_err(|done| too_short(&args.file, length.unwrap_or(0), done))?;
-    if !load.state.complete {
+    if args.op == Mode::Upsert && !load.state.complete && load.state.is_forgotten() {
+        say!(
+            "warning: {} was written more than 15 minutes ago: what was under way then is written again, over what others wrote since",
+            args.resume.as_deref().unwrap_or(Path::new("the state file")).display()
+        );
+    }
+    if load.state.complete && length.is_some() {
+        // Nothing is to be sent, if this is the input that was.
+        open(&args.file, load.state.at)?;
+    } else if !load.state.complete || args.file == "-" {
         let chunks = read(&args, &load.state, left.clone())?;
         // Before anything is sent, so that the id under which it is sent is not lost.
         load.state.save()?;
@@ -112,7 +122,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 /// Opens the input and reads it on a thread of its own, as far ahead as one chunk.
 fn read(args: &Args, state: &State, left: Arc<AtomicU64>) -> Result<mpsc::Receiver<Result<Chunk, Failed>>, Failed> {
     let from = state.at;
-    let (input, last) = open(&args.file, from.offset)?;
+    let (input, last) = open(&args.file, from)?;
     let mut lines = Lines::new(input, from, args.prefix.clone(), args.key_field.clone(), args.op, args.chunk as usize);
     if state.is_kept() {
         lines = lines.growing(state.ends.clone(), last.is_some_and(|last| last != b'\n'));
@@ -132,31 +142,84 @@ fn read(args: &Args, state: &State, left: Arc<AtomicU64>) -> Result<mpsc::Receiv
     Ok(receiver)
 }
 
-/// The input behind a place, and the last byte before that.
-fn open(file: &str, offset: u64) -> Result<(Box<dyn Read + Send>, Option<u8>), Failed> {
-    let cannot = |error: std::io::Error| Failed::usage(format!("cannot read `{file}`: {error}"));
-    if file == "-" {
-        let mut input = std::io::stdin();
-        let before = offset.saturating_sub(1);
-        let mut skipped = std::io::copy(&mut (&mut input).take(before), &mut std::io::sink()).map_err(cannot)?;
-        let mut last = Vec::new();
-        skipped += (&mut input).take(offset - before).read_to_end(&mut last).map_err(cannot)? as u64;
-        if skipped < offset {
-            return Err(too_short(file, skipped, offset));
+/// Where lines come from.
+enum Input {
+    File(File),
+    Stdin(std::io::Stdin),
+}
+
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(into),
+            Self::Stdin(stdin) => stdin.read(into),
         }
-        return Ok((Box::new(input), last.first().copied()));
     }
-    let mut input = File::open(file).map_err(cannot)?;
-    let length = input.metadata().map_err(cannot)?.len();
-    if length < offset {
-        return Err(too_short(file, length, offset));
+}
+
+impl Input {
+    /// Passes over so many bytes; gives how many there were.
+    fn pass(&mut self, bytes: u64) -> std::io::Result<u64> {
+        match self {
+            Self::File(file) => {
+                let relative = i64::try_from(bytes).map_err(std::io::Error::other)?;
+                file.seek(SeekFrom::Current(relative)).map(|_| bytes)
+            }
+            Self::Stdin(stdin) => std::io::copy(&mut stdin.take(bytes), &mut std::io::sink()),
+        }
     }
-    let mut last = [0];
-    if offset > 0 {
-        input.seek(SeekFrom::Start(offset - 1)).map_err(cannot)?;
-        input.read_exact(&mut last).map_err(cannot)?;
+
+    /// The next bytes, fewer at the end.
+    fn next(&mut self, bytes: u64) -> std::io::Result<Vec<u8>> {
+        let mut next = Vec::new();
+        self.take(bytes).read_to_end(&mut next)?;
+        Ok(next)
     }
-    Ok((Box::new(input), (offset > 0).then_some(last[0])))
+}
+
+/// The input behind a place, and the last byte before that. What is before it must be what was loaded.
+fn open(file: &str, at: Position) -> Result<(Box<dyn Read + Send>, Option<u8>), Failed> {
+    let cannot = |error: std::io::Error| Failed::usage(format!("cannot read `{file}`: {error}"));
+    let mut input = match file {
+        "-" => Input::Stdin(std::io::stdin()),
+        path => Input::File(File::open(path).map_err(cannot)?),
+    };
+    if let Input::File(file_input) = &input {
+        let length = file_input.metadata().map_err(cannot)?.len();
+        if length < at.offset {
+            return Err(too_short(file, length, at.offset));
+        }
+    }
+    let first = at.first.map(|mark| (0, mark.bytes, Some(mark)));
+    // A state of an earlier version knows no lines, and yet it matters how the last one ends.
+    let last = at.last.map_or((at.offset.saturating_sub(1), at.offset.min(1), None), |mark| {
+        (at.offset.saturating_sub(mark.bytes), mark.bytes, Some(mark))
+    });
+    let (mut passed, mut end) = (0, None);
+    for (from, bytes, mark) in first.into_iter().chain([last]) {
+        if from < passed {
+            // The only line is both.
+            continue;
+        }
+        // What cannot be sought in, such as a named pipe, is never begun in its middle.
+        if from > passed {
+            passed += input.pass(from - passed).map_err(cannot)?;
+        }
+        let found = input.next(bytes).map_err(cannot)?;
+        passed += found.len() as u64;
+        if passed < from + bytes {
+            return Err(too_short(file, passed, at.offset));
+        }
+        if mark.is_some_and(|mark| Mark::of(&found) != mark) {
+            let which = if from == 0 { "first line".to_owned() } else { format!("line {}", at.line) };
+            return Err(Failed::usage(format!(
+                "`{file}` is another input than that of the state file: its {which} is not the one that was loaded; without the state \
+                 file it is loaded from its beginning"
+            )));
+        }
+        end = found.last().copied();
+    }
+    Ok((Box::new(input), end))
 }
 
 fn too_short(file: &str, length: u64, offset: u64) -> Failed {

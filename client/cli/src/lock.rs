@@ -112,7 +112,7 @@ async fn perform(context: &Context, command: Command) -> Result<(), Failed> {
             };
             let answer = context.with_id(release).await?;
             if !answer.released {
-                return Err(Failed::condition(format!(
+                return Err(Failed::not_found(format!(
                     "the session has nothing to do with the lock `{}`",
                     answer.lock
                 )));
@@ -129,13 +129,11 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.locks();
     let mut page = pages.page().await?;
     loop {
-        for lock in &page.locks {
-            output::each(context.shared.output, lock, || {
-                let slots = output::count(lock.slots.into(), "slot");
-                let holders = output::count(lock.holder_count, "holder");
-                format!("{}  {slots}, {holders}, {} waiting", lock.lock, lock.waiter_count)
-            })?;
-        }
+        output::page(context.shared.output, &page, &page.locks, |lock| {
+            let slots = output::count(lock.slots.into(), "slot");
+            let holders = output::count(lock.holder_count, "holder");
+            format!("{}  {slots}, {holders}, {} waiting", lock.lock, lock.waiter_count)
+        })?;
         let Some(cursor) = page.cursor else { return Ok(()) };
         page = pages.page_after(&cursor).await?;
     }

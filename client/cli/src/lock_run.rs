@@ -6,6 +6,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, FENCING_TOKEN_ENV, Guarded, LOCK_ENV, Stop};
 use crate::signals::Signals;
+use crate::waiting;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -13,7 +14,7 @@ The lock hangs on a session of this process, which it renews while CMD runs, and
 QUORATE_LOCK, the fencing token in QUORATE_FENCING_TOKEN and the session in QUORATE_SESSION; `quorate` in it reaches the same \
 cluster as the same user. Whoever gets the lock later has a greater token; \
 `quorate put --guarded` writes only while this one holds. Signals are passed on. When the lock is lost, because no node could be \
-reached for too long, CMD gets TERM, and KILL after --grace; nobody else gets the lock before that (--delay). A lock that somebody takes away with `quorate lock release` is not \
+reached for too long or `quorate` itself is stopped, CMD gets TERM, and KILL after --grace; nobody else gets the lock before that (--delay). A lock that somebody takes away with `quorate lock release` is not \
 noticed, but guarded writes are refused.
 
 Exit codes: that of CMD, and 128 + N if signal N ended it; 3 if the lock was not got in time; 1 if it was lost, and for other errors; \
@@ -53,7 +54,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 
 async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut Signals) -> Result<u8, Failed> {
     let guard = tokio::select! {
-        guard = acquire(args, session) => guard?,
+        guard = waiting::for_lock(context, &args.name, session.id(), acquire(context, args, session)) => guard?,
         number = signals.next() => return Err(Signals::ended_by(number)),
     };
     let names = [(LOCK_ENV, args.name.clone()), (FENCING_TOKEN_ENV, guard.guard().token.to_string())];
@@ -66,7 +67,7 @@ async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut S
     }
 }
 
-async fn acquire(args: &Args, session: &Session) -> Result<LockGuard, Failed> {
+async fn acquire(context: &Context, args: &Args, session: &Session) -> Result<LockGuard, Failed> {
     let mut lock = session.lock(&args.name);
     if args.shared {
         lock = lock.shared();
@@ -78,5 +79,8 @@ async fn acquire(args: &Args, session: &Session) -> Result<LockGuard, Failed> {
     if let Some(wait) = args.guarded.wait {
         lock = lock.wait(wait);
     }
-    Ok(lock.acquire().await?)
+    match lock.acquire().await {
+        Ok(guard) => Ok(guard),
+        Err(error) => Err(waiting::refused(context, &args.name, error).await),
+    }
 }

@@ -9,6 +9,7 @@
 #[macro_use]
 mod said;
 
+mod arguments;
 mod audit;
 mod backup;
 mod barrier;
@@ -34,6 +35,7 @@ mod fail;
 mod fence;
 mod find;
 mod form;
+mod groups;
 mod guarded;
 mod latch;
 mod listing;
@@ -67,6 +69,7 @@ mod tree;
 mod txn;
 mod update;
 mod users;
+mod waiting;
 mod watch;
 mod watch_run;
 mod words;
@@ -78,10 +81,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::CompleteEnv;
 use quorate_client::{Client, Pending, Protocol, RequestId, Write};
 
+use arguments::Arguments;
 use connection::{Connection, Flags};
 use fail::Failed;
 use form::{Form, OUTPUT_ENV};
@@ -103,7 +108,7 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0  done
   1  error: the cluster could not be reached, gave up, refused, or the outcome of a write is unknown
-  2  usage: the command line is wrong, nothing was sent
+  2  usage: the command line is wrong; nothing was done
   3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
      of several things some were refused; there was nothing to claim; a lock was not got in time
 
@@ -122,12 +127,18 @@ struct Common {
     #[command(flatten)]
     connection: Flags,
     /// The form of the output; `text` if nothing else is said.
-    #[arg(short, long, global = true, value_enum, env = OUTPUT_ENV, value_name = "FORM")]
+    #[arg(short, long, global = true, value_enum, env = OUTPUT_ENV, value_name = "FORM", help_heading = GLOBAL)]
     output: Option<Form>,
-    /// Id of the write instead of a random one: to repeat a write whose outcome stayed unknown.
-    #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
+    /// The same as `--output json`, as other programs have it.
+    #[arg(long, global = true, hide = true)]
+    json: bool,
+    /// Idempotency key: repeats a write whose outcome stayed unknown, safely. Without it a random one.
+    #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID", help_heading = GLOBAL)]
     request_id: Option<RequestId>,
 }
+
+/// Above what all commands understand, in the help of each.
+pub const GLOBAL: &str = "Global options";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -212,7 +223,7 @@ enum Command {
     Cluster(cluster::Command),
     /// Show the cluster in one view: asks every member
     ///
-    /// Exit code 1 if no node answers.
+    /// Exit code 1 if no node answers, or if the cluster has no leader.
     Status,
     /// Show what the nodes are doing, again and again
     ///
@@ -298,7 +309,7 @@ fn commands() -> clap::Command {
 
 /// Completes names by asking the cluster that these flags name.
 fn commands_with(given: &[OsString]) -> clap::Command {
-    completion::with_completions(examples::with_examples(Cli::command()), given)
+    groups::grouped(completion::with_completions(examples::with_examples(Cli::command()), given))
 }
 
 fn print_completions(shell: &str) -> Result<(), Failed> {
@@ -315,20 +326,69 @@ fn write_manual(directory: &Path) -> Result<(), Failed> {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == work::GUARDIAN) {
-        work::guard(&arguments.next().unwrap_or_default().to_string_lossy());
+        let mut next = || arguments.next().unwrap_or_default().to_string_lossy().into_owned();
+        work::guard(&next(), &next());
         return ExitCode::SUCCESS;
     }
     CompleteEnv::with_factory(commands).var(COMPLETE_ENV).complete();
-    let cli = Cli::from_arg_matches(&commands().get_matches()).unwrap_or_else(|error| error.exit());
-    let form = cli.common.output.unwrap_or(Form::Text);
-    match run(cli) {
+    let commands = commands();
+    let typed = commands.clone().try_get_matches();
+    let (mut cli, arguments) = match typed.and_then(|typed| {
+        let arguments = Arguments::of(&commands, &typed);
+        Ok((Cli::from_arg_matches(&typed)?, arguments))
+    }) {
+        Ok(read) => read,
+        Err(error) => return refused(error),
+    };
+    if cli.common.json {
+        cli.common.output = Some(Form::Json);
+    }
+    let mut form = cli.common.output.unwrap_or(Form::Text);
+    match run(cli, &mut form) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => failed.report(form),
+        Err(failed) => failed.report(form, &arguments),
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failed> {
-    let Cli { common: Common { connection: flags, output, request_id }, command } = cli;
+/// Says what is wrong with the command line, in the form asked for. Help and version come in this way too.
+fn refused(error: clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
+    }
+    // With them the usage shows what the environment says as if it had to be typed, and leaves the other options out.
+    let without_variables = commands().mut_args(|argument| argument.env(None::<&'static str>));
+    let error = match without_variables.try_get_matches() {
+        Err(again) if again.kind() == error.kind() => again,
+        _ => error,
+    };
+    match form_asked_for(std::env::args_os().skip(1)) {
+        form @ (Form::Json | Form::Yaml) => {
+            let text = error.render().to_string();
+            Failed::usage(text.trim().strip_prefix("error: ").unwrap_or(text.trim()))
+                .report(form, &Arguments::default())
+        }
+        Form::Text | Form::Table => error.exit(),
+    }
+}
+
+/// The form of a command line that cannot be read as a whole.
+fn form_asked_for(arguments: impl Iterator<Item = OsString>) -> Form {
+    let mut asked = std::env::var(OUTPUT_ENV).unwrap_or_default();
+    let mut words = arguments.map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--output=").or_else(|| word.strip_prefix("-o")) {
+            _ if word == "--json" => asked = "json".into(),
+            _ if word == "-o" || word == "--output" => asked = words.next().unwrap_or_default(),
+            Some(form) => asked = form.trim_start_matches('=').to_owned(),
+            None => {}
+        }
+    }
+    Form::from_str(&asked, false).unwrap_or(Form::Text)
+}
+
+/// Runs a command. `form` becomes that of its context, where there is one.
+fn run(cli: Cli, form: &mut Form) -> Result<(), Failed> {
+    let Cli { common: Common { connection: flags, output, request_id, json: _ }, command } = cli;
     let command = match command {
         Command::Completions { shell } => return print_completions(&shell),
         Command::Man { directory } => return write_manual(&directory),
@@ -343,6 +403,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
     };
     let connection = Connection::new(&flags)?;
     let output = output.or(connection.output).unwrap_or(Form::Text);
+    *form = output;
     // One operation, one connection: a stream would take a round trip more to set up.
     let client = connection.client().protocol(Protocol::Http1).build()?;
     let shared = Shared { output, timeout: connection.timeout, request_id };
@@ -355,7 +416,10 @@ fn run(cli: Cli) -> Result<(), Failed> {
     };
     let runtime = runtime.map_err(|error| Failed::other(format!("cannot start: {error}")))?;
     let serves_agents = matches!(command, Command::Mcp(_));
-    let done = runtime.block_on(async {
+    // Those that show themselves whether nodes answer say no more than that.
+    let shows_nodes = matches!(command, Command::Status | Command::Top(_) | Command::Cluster(_));
+    let patience = context.shared.timeout;
+    let work = async {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
             Command::List(args) => listing::run(&context, args).await,
@@ -401,6 +465,9 @@ fn run(cli: Cli) -> Result<(), Failed> {
                 unreachable!("they need no cluster, and are done")
             }
         }
+    };
+    let done = runtime.block_on(async {
+        if shows_nodes { work.await } else { waiting::for_nodes(&context.client, output, patience, work).await }
     });
     if serves_agents {
         // A thread may still read standard input, which must not hold up the end.
@@ -421,6 +488,64 @@ mod tests {
         }
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             leaves(below, format!("{path} {}", below.get_name()).trim_start(), all);
+        }
+    }
+
+    /// What is wrong with the words behind a help.
+    fn fault_of(help: &str) -> Option<String> {
+        let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        if help.contains("\\\"") {
+            return Some("an escape is shown".into());
+        }
+        // Each terminal breaks a paragraph where it has to, so a break of its own stands in the middle of a line.
+        let mut pairs = help.lines().zip(help.lines().skip(1));
+        let (line, _) = pairs.find(|(line, next)| is_prose(line) && is_prose(next) && !line.ends_with(':'))?;
+        Some(format!("a paragraph is broken behind `{line}`"))
+    }
+
+    fn helps(command: &mut clap::Command, faults: &mut Vec<String>) {
+        let name = command.get_name().to_owned();
+        let own = [command.get_after_help(), command.get_after_long_help(), command.get_long_about()];
+        let arguments = command.get_arguments().flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
+        let texts: Vec<_> = own.into_iter().chain(arguments).flatten().map(ToString::to_string).collect();
+        faults.extend(texts.iter().filter_map(|text| Some(format!("{name}: {}", fault_of(text)?))));
+        let shown = command.render_long_help().to_string();
+        if shown.contains("\\\"") {
+            faults.push(format!("{name}: an escape is shown: {shown}"));
+        }
+        command.get_subcommands_mut().for_each(|below| helps(below, faults));
+    }
+
+    #[test]
+    fn helps_are_broken_into_lines_once_and_show_no_escapes() {
+        let mut faults = Vec::new();
+        helps(&mut commands(), &mut faults);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let mut known: Vec<_> = commands().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        known.push("help".into());
+        let mut grouped = groups::names();
+        known.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, known);
+        let help = commands().render_help().to_string();
+        assert!(help.contains("\n  get             Read an entry\n") && help.contains("--endpoints"), "{help}");
+    }
+
+    #[test]
+    fn the_form_of_a_wrong_command_line_is_known() {
+        for (line, form) in [
+            ("get -o json", Form::Json),
+            ("get -ojson", Form::Json),
+            ("get --output=yaml", Form::Yaml),
+            ("get --json", Form::Json),
+            ("lock l -- x -o json", Form::Text),
+            ("get -o", Form::Text),
+        ] {
+            assert_eq!(form_asked_for(line.split(' ').map(OsString::from)), form, "{line}");
         }
     }
 

@@ -178,11 +178,7 @@ async fn invite(context: &Context, id: Option<u64>, life: Option<Duration>, stan
 
 async fn invitations(context: &Context) -> Result<(), Failed> {
     let answer = context.client.members().invitations().await?;
-    match context.shared.output.data() {
-        Some(Form::Table) => output::items(Form::Table, &answer.invitations),
-        Some(form) => output::show(form, &answer),
-        None => answer.invitations.iter().try_for_each(|invitation| output::line(shown(invitation))),
-    }
+    output::page(context.shared.output, &answer, &answer.invitations, shown)
 }
 
 fn shown(invitation: &InvitationView) -> String {

@@ -17,7 +17,7 @@ use crate::parse;
 pub enum Command {
     /// Show what nodes log, or have them log something else
     #[command(after_help = "\
-A filter is a level (error, warn, info, debug), or levels of modules. It holds until the node starts again, or as long as --for says.
+A filter is a level (error, warn, info, debug), or levels of modules. It holds until the node starts again, or as long as --for says. \
 Release builds have lines of the level debug of Quorate alone, not of openraft.
 
 Examples:

@@ -1,7 +1,7 @@
 //! What commands print on standard output: readable lines, or the API's own answers in one of the other forms.
 
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use quorate_client::api::{ContentType, EntryView, WriteAnswer};
@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::cas_text;
 use crate::fail::Failed;
 use crate::form::Form;
+use crate::pretty::compact;
 use crate::table::{self, Columns};
 use crate::tree::Node;
 use crate::yaml;
@@ -74,9 +75,19 @@ fn columns(rows: &[Node]) -> Result<(), Failed> {
     lines.into_iter().try_for_each(line)
 }
 
-/// An entry: its value on the first line, what is known of it on the second.
+/// An entry: its value as it is stored, and what is known of it in the last line, where people read. In a pipe the value is all.
 pub fn entry(entry: &EntryView) -> Result<(), Failed> {
+    line(entry.value.as_ref().map_or_else(|| value(entry), |json| json.0.get().to_owned()))?;
+    if std::io::stdout().is_terminal() { facts(entry) } else { Ok(()) }
+}
+
+/// An entry, with what is known of it wherever that is read.
+pub fn entry_with_facts(entry: &EntryView) -> Result<(), Failed> {
     line(value(entry))?;
+    facts(entry)
+}
+
+fn facts(entry: &EntryView) -> Result<(), Failed> {
     let mut facts = vec![format!("cas {}", cas_text::shown(entry.cas, "none (locked)"))];
     facts.push(format!("version {}", entry.version));
     facts.push(format!("created at revision {}", entry.create_revision));
@@ -89,7 +100,7 @@ pub fn entry(entry: &EntryView) -> Result<(), Failed> {
 /// The value in one line.
 pub fn value(entry: &EntryView) -> String {
     match (&entry.value, &entry.value_base64, entry.content_type) {
-        (Some(json), _, _) => json.0.get().to_owned(),
+        (Some(json), _, _) => compact(json.0.get()),
         (None, Some(base64), _) => format!("base64:{base64}"),
         (None, None, ContentType::Json) => "(json)".to_owned(),
         (None, None, _) => "(bytes)".to_owned(),
@@ -125,6 +136,21 @@ pub fn answer<T: Serialize>(form: Form, answer: &T, text: impl FnOnce() -> Strin
     match form {
         Form::Text => line(text()),
         form => show(form, answer),
+    }
+}
+
+/// A page of a list, of which several may follow each other: as the API answers it, so that an empty list is an answer too; or a line, or a
+/// row, for each in it.
+pub fn page<P: Serialize, T: Serialize>(
+    form: Form,
+    page: &P,
+    all: &[T],
+    text: impl Fn(&T) -> String,
+) -> Result<(), Failed> {
+    match form {
+        Form::Text => all.iter().try_for_each(|one| line(text(one))),
+        Form::Table => items(form, all),
+        Form::Json | Form::Yaml => show(form, page),
     }
 }
 

@@ -123,9 +123,10 @@ pub fn text_value(text: &str, meaning: Meaning, origin: &str) -> Result<Value, F
     }
 }
 
-/// The text of a file, or `-` for standard input.
+/// The text of a file, or of `@PATH`, or `-` for standard input; JSON stands for itself, as in other arguments.
 pub fn file(path: &str) -> Result<String, Failed> {
-    let (data, origin) = load(if path == "-" { path.to_owned() } else { format!("@{path}") }.as_str())?;
+    let is_itself = path == "-" || path.trim_start().starts_with(['{', '[']) || path.starts_with('@');
+    let (data, origin) = load(if is_itself { path.to_owned() } else { format!("@{path}") }.as_str())?;
     String::from_utf8(data).map_err(|_| Failed::usage(format!("{origin} is not UTF-8 text")))
 }
 

@@ -84,7 +84,7 @@ struct Shown<'a> {
 pub async fn history(context: &Context, args: HistoryArgs) -> Result<(), Failed> {
     let versions = context.client.history(&args.key).last(args.limit as usize).await?;
     if versions.is_empty() {
-        return Err(Failed::condition(format!("nothing is known of the past of `{}`", args.key)));
+        return Err(Failed::not_found(format!("nothing is known of the past of `{}`", args.key)));
     }
     for Version { change, entry, .. } in versions {
         let shown = Shown { change: &change, entry: entry.as_ref() };
@@ -114,7 +114,7 @@ pub async fn diff(context: &Context, args: DiffArgs) -> Result<(), Failed> {
         (Some(from), _) => at(Some(from)).await?,
         (None, Some(to)) if to.mod_revision > 1 => at(Some(to.mod_revision - 1)).await?,
         (None, Some(_)) => None,
-        (None, None) => return Err(Failed::condition(format!("there is no entry `{}`; say --from", args.key))),
+        (None, None) => return Err(Failed::not_found(format!("there is no entry `{}`; say --from", args.key))),
     };
     if let Some(form) = context.shared.output.data() {
         let (field, key) = args.key.in_json("key");
@@ -136,13 +136,13 @@ fn shown(entry: Option<&EntryView>) -> Result<String, Failed> {
 pub async fn revert(context: &Context, args: RevertArgs) -> Result<(), Failed> {
     let Some(then) = context.client.get(&args.key).revision(args.to).await? else {
         let (key, to) = (&args.key, args.to);
-        return Err(Failed::condition(format!("`{key}` was not there at revision {to}; `quorate delete` deletes it")));
+        return Err(Failed::not_found(format!("`{key}` was not there at revision {to}; `quorate delete` deletes it")));
     };
     let now = context.client.get(&args.key).await?;
     let bytes = rewrite::bytes(Some(&then))?;
     let is_same = now.as_ref().is_some_and(|now| now.content_type == then.content_type);
     if is_same && rewrite::bytes(now.as_ref())? == bytes {
-        return output::line(format!("unchanged: {}", args.key));
+        return rewrite::tell_unchanged(context, &args.key);
     }
     let value = match &then.value {
         Some(json) => Value::json_text(json.0.get().to_owned()),

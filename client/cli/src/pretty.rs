@@ -23,6 +23,15 @@ pub fn pretty(json: &str) -> String {
     }
 }
 
+/// JSON in one line: that of many lines, as an editor leaves it, without its layout, any other as it is.
+pub fn compact(json: &str) -> String {
+    if !json.contains('\n') {
+        return json.to_owned();
+    }
+    let node = serde_json::from_str::<&RawValue>(json).and_then(|raw| Node::of(&raw));
+    node.map_or_else(|_| json.to_owned(), |node| node.json())
+}
+
 fn block(node: &Node, depth: usize, out: &mut String) {
     let line = |depth: usize, out: &mut String| {
         out.push('\n');
@@ -121,6 +130,8 @@ mod tests {
             "{\n  \"b\": 1.50,\n  \"a\": [\n    1,\n    {\n      \"x\": []\n    }\n  ],\n  \"s\": \"ü\\n\"\n}\n"
         );
         assert_eq!(pretty("no json"), "no json");
+        assert_eq!(compact(&text), r#"{"b":1.50,"a":[1,{"x":[]}],"s":"ü\n"}"#);
+        assert_eq!(compact(r#"{"a": 1}"#), r#"{"a": 1}"#);
     }
 
     #[test]

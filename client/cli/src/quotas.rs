@@ -1,11 +1,10 @@
 //! `quorate quota`.
 
 use clap::{Args, Subcommand};
-use quorate_client::api::{Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRequest, QuotaState};
+use quorate_client::api::{Name, QuotaAmounts, QuotaAnswer, QuotaRequest, QuotaState};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 
@@ -91,7 +90,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 (None, None) => Some(quotas.default_quota().await?),
             };
             match answer {
-                None => Err(Failed::condition(format!("{} has no quota", shown(&subject)))),
+                None => Err(Failed::not_found(format!("{} has no quota", shown(&subject)))),
                 Some(answer) => output::answer(form, &answer, || text(&answer)),
             }
         }
@@ -128,20 +127,12 @@ async fn list(context: &Context) -> Result<(), Failed> {
     for pages in [quotas.principals(), quotas.prefixes()] {
         let mut page = pages.page().await?;
         loop {
-            show(context, &page)?;
+            output::page(context.shared.output, &page, &page.quotas, text)?;
             let Some(cursor) = &page.cursor else { break };
             page = pages.page_after(cursor).await?;
         }
     }
     Ok(())
-}
-
-fn show(context: &Context, page: &QuotaList) -> Result<(), Failed> {
-    match context.shared.output.data() {
-        Some(Form::Table) => output::items(Form::Table, &page.quotas),
-        Some(form) => output::show(form, page),
-        None => page.quotas.iter().try_for_each(|quota| output::line(text(quota))),
-    }
 }
 
 /// A quota in a line: whose it is, then what is used and what is bounded of each thing.

@@ -4,6 +4,7 @@
 
 use quorate_client::api::{EntryView, ErrorCode, Name, Problem, WriteAnswer};
 use quorate_client::{Error, Value, Write};
+use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
@@ -21,7 +22,8 @@ pub fn on<'a>(
     let write = context.client.put(key, value);
     let Some(entry) = read else { return fence.on(write.if_absent()) };
     let Some(cas) = entry.cas else {
-        return Err(Failed::condition(format!("`{key}` is locked by another client; wait until the lock ends")));
+        let detail = format!("`{key}` is locked by another client; wait until the lock ends");
+        return Err(Failed::Condition(ErrorCode::Locked, detail));
     };
     // The time that was left when it was read would be given anew: an editor may be open for long.
     let write = write.cas(cas).keep_ttl();
@@ -51,6 +53,12 @@ fn lost_the_race(problem: &Problem) -> bool {
 pub fn bytes(entry: Option<&EntryView>) -> Result<Vec<u8>, Failed> {
     let bytes = entry.map(EntryView::bytes).transpose().map_err(Error::from)?;
     Ok(bytes.flatten().unwrap_or_default())
+}
+
+/// Says that there was nothing to write.
+pub fn tell_unchanged(context: &Context, key: &Name) -> Result<(), Failed> {
+    let (field, name) = key.in_json("key");
+    output::answer(context.shared.output, &json!({field: name, "unchanged": true}), || format!("unchanged: {key}"))
 }
 
 /// Says what was written.

@@ -5,7 +5,6 @@ use quorate_client::api::{Grant, Name, Permission, RoleAnswer};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 
 #[derive(Debug, Subcommand)]
@@ -13,6 +12,7 @@ pub enum Command {
     /// Make a role, or give one other grants in place of those that it had
     #[command(after_help = "\
 A grant is a permission, a colon, and the beginning of the names that it is for; nothing behind the colon is for everything.
+
 Permissions:
   read    reads, searches, watches
   write   changes entries, schedules and works on tasks, takes numbers; reads too
@@ -61,7 +61,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::List => list(context).await,
         Command::Show { name } => match access.role(&name).await? {
-            None => Err(Failed::condition(format!("there is no role `{name}`"))),
+            None => Err(Failed::not_found(format!("there is no role `{name}`"))),
             Some(role) => output::answer(form, &role, || text(&role)),
         },
     }
@@ -71,11 +71,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.access().roles();
     let mut page = pages.page().await?;
     loop {
-        match context.shared.output.data() {
-            Some(Form::Table) => output::items(Form::Table, &page.roles)?,
-            Some(form) => output::show(form, &page)?,
-            None => page.roles.iter().try_for_each(|role| output::line(text(role)))?,
-        }
+        output::page(context.shared.output, &page, &page.roles, text)?;
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;
     }

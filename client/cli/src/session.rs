@@ -39,6 +39,11 @@ pub enum Command {
         /// Which session.
         id: String,
     },
+    /// Renew a session again and again, until it ends or Ctrl-C is pressed; exit code 3 if it has ended
+    KeepAlive {
+        /// Which session.
+        id: String,
+    },
     /// Show a session and what hangs on it; exit code 3 if it has ended
     Show {
         /// Which session.
@@ -77,8 +82,15 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let left = output::millis(answer.expires_in_ms);
             output::answer(form, &answer, || format!("renewed: session {}  ends in {left}", answer.session))
         }
+        Command::KeepAlive { id } => tokio::select! {
+            ended = keep_alive(context, id) => ended,
+            // The way to end it, so no failure.
+            pressed = tokio::signal::ctrl_c() => {
+                pressed.map_err(|error| Failed::other(format!("Ctrl-C cannot be noticed: {error}")))
+            }
+        },
         Command::Show { id } => match client.session_by_id(&id).get().await? {
-            None => Err(Failed::condition(format!("there is no session {id}, or not any more"))),
+            None => Err(Failed::not_found(format!("there is no session {id}, or not any more"))),
             Some(view) if form != Form::Text => output::show(form, &view),
             Some(view) => show(&view),
         },
@@ -94,13 +106,31 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     }
 }
 
+/// Renews when it is time to. Where no node can be reached it is tried on: the cluster says whether it was too late.
+async fn keep_alive(context: &Context, id: String) -> Result<(), Failed> {
+    let session = context.client.session_by_id(id);
+    let mut answer = session.renew().await?;
+    loop {
+        let left = output::millis(answer.expires_in_ms);
+        output::each(context.shared.output, &answer, || {
+            format!("renewed: session {}  ends in {left}", answer.session)
+        })?;
+        tokio::time::sleep(Duration::from_millis(answer.renew_in_ms)).await;
+        answer = loop {
+            match session.renew().await {
+                Ok(answer) => break answer,
+                Err(error) if error.is_retryable() => say!("not renewed: {error}"),
+                Err(error) => return Err(error.into()),
+            }
+        };
+    }
+}
+
 async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.sessions();
     let mut page = pages.page().await?;
     loop {
-        for session in &page.sessions {
-            output::each(context.shared.output, session, || row(session))?;
-        }
+        output::page(context.shared.output, &page, &page.sessions, row)?;
         let Some(cursor) = page.cursor else { return Ok(()) };
         page = pages.page_after(&cursor).await?;
     }

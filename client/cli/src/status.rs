@@ -3,7 +3,8 @@
 //! Owns what is worth a column and what is worth a sentence. Asks every member, also those that no endpoint names.
 
 use quorate_client::MemberStatus;
-use quorate_client::api::{Role, StatusAnswer};
+use quorate_client::api::{ErrorCode, Role, StatusAnswer};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::Context;
@@ -11,53 +12,130 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 
-/// Shows all members. An error where none answers.
+/// Shows all members. An error where none answers, or where there is no leader, so that the cluster serves nobody.
 pub async fn run(context: &Context) -> Result<(), Failed> {
     let members = context.client.overview().await?;
     show(&members, context.shared.output)?;
-    if members.iter().all(|member| member.status.is_err()) { Err(Failed::other("no node answers")) } else { Ok(()) }
+    let answered = answered(&members);
+    let Some(verdict) = Verdict::of(&answered) else {
+        return Err(Failed::Condition(ErrorCode::Timeout, "no node answers".into()));
+    };
+    match verdict.leader {
+        Some(_) => Ok(()),
+        None => Err(Failed::Condition(ErrorCode::NoLeader, format!("{}, {}", verdict.led_by(), verdict.outlook()))),
+    }
 }
 
 /// Shows these members.
 pub fn show(members: &[MemberStatus], form: Form) -> Result<(), Failed> {
-    if form != Form::Text {
-        let views: Vec<_> = members.iter().map(view).collect();
-        return output::show(form, &views);
+    let answered = answered(members);
+    let verdict = Verdict::of(&answered);
+    if let Some(form @ (Form::Json | Form::Yaml)) = form.data() {
+        return output::show(form, &Overview::of(members, verdict.as_ref(), worries(members, &answered)));
     }
-    let answered: Vec<&StatusAnswer> = members.iter().filter_map(|member| member.status.as_ref().ok()).collect();
-    if let Some(newest) = answered.iter().max_by_key(|status| status.applied_index) {
-        output::line(headline(newest, &answered))?;
+    if let Some(verdict) = verdict.as_ref().filter(|_| form == Form::Text) {
+        output::line(verdict.headline())?;
     }
     let heading =
         ["node", "client address", "role", "ready", "term", "applied", "lag", "revision", "disk free", "version"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let heading = heading.map(|name| if form == Form::Table { name.to_uppercase() } else { name.to_owned() });
+    let mut rows = vec![heading.to_vec()];
     let furthest = answered.iter().map(|status| status.last_log_index).max().unwrap_or(0);
-    rows.extend(members.iter().map(|member| row(member, furthest)));
+    let has_leader = verdict.is_some_and(|verdict| verdict.leader.is_some());
+    rows.extend(members.iter().map(|member| row(member, furthest, has_leader)));
     output::table(&rows)?;
-    for worry in worries(members, &answered) {
-        output::line(worry)?;
-    }
-    Ok(())
+    if form == Form::Text { worries(members, &answered).into_iter().try_for_each(output::line) } else { Ok(()) }
+}
+
+fn answered(members: &[MemberStatus]) -> Vec<&StatusAnswer> {
+    members.iter().filter_map(|member| member.status.as_ref().ok()).collect()
 }
 
 /// What holds of the whole cluster.
-fn headline(newest: &StatusAnswer, answered: &[&StatusAnswer]) -> String {
-    let leader = newest.leader_id.map_or("no leader".into(), |id| format!("leader {id}"));
-    let voters = newest.members.iter().filter(|member| member.voter).count();
-    let present = answered.iter().filter(|status| is_voter(newest, status.node_id)).count();
-    let spare = present as i64 - (voters / 2 + 1) as i64;
-    let outlook = match spare {
-        ..0 => "no quorum".to_owned(),
-        0 => "not one more may fail".to_owned(),
-        1 => "one more may fail".to_owned(),
-        more => format!("{more} more may fail"),
-    };
-    let levels = match newest.level == newest.level_known {
-        true => format!("feature level {}", newest.level),
-        false => format!("feature level {} of {}", newest.level, newest.level_known),
-    };
-    let epoch = if newest.epoch > 0 { format!(", epoch {}", newest.epoch) } else { String::new() };
-    format!("cluster {}: {leader}, {present} of {voters} voters answer, {outlook}, {levels}{epoch}", newest.cluster_id)
+struct Verdict<'a> {
+    newest: &'a StatusAnswer,
+    /// Who leads, as far as those who answer can know: a node goes on naming a leader that is gone, and one that lost its followers itself.
+    leader: Option<u64>,
+    voters: usize,
+    present: usize,
+    /// A node would answer a linearizable read, so a quorum is there, whether or not it answers us.
+    serves: bool,
+}
+
+impl<'a> Verdict<'a> {
+    /// `None` where nobody answers.
+    fn of(answered: &[&'a StatusAnswer]) -> Option<Self> {
+        let newest = *answered.iter().max_by_key(|status| status.applied_index)?;
+        let voters = newest.members.iter().filter(|member| member.voter).count();
+        let present = answered.iter().filter(|status| is_voter(newest, status.node_id)).count();
+        let serves = answered.iter().any(|status| status.ready);
+        let leads = answered.iter().any(|status| status.role == Role::Leader);
+        let leader = newest.leader_id.filter(|_| serves || (leads && present > voters / 2));
+        Some(Self { newest, leader, voters, present, serves })
+    }
+
+    fn led_by(&self) -> String {
+        match (self.leader, self.newest.leader_id) {
+            (Some(id), _) => format!("leader {id}"),
+            (None, Some(last)) => format!("no leader (last: {last})"),
+            (None, None) => "no leader".into(),
+        }
+    }
+
+    fn outlook(&self) -> String {
+        match self.present as i64 - (self.voters / 2 + 1) as i64 {
+            ..0 if self.serves => "a quorum is there, out of reach from here".into(),
+            ..0 => "no quorum".into(),
+            0 => "not one more may fail".into(),
+            1 => "one more may fail".into(),
+            more => format!("{more} more may fail"),
+        }
+    }
+
+    fn headline(&self) -> String {
+        let Self { newest, voters, present, .. } = self;
+        let (leader, outlook) = (self.led_by(), self.outlook());
+        let levels = match newest.level == newest.level_known {
+            true => format!("feature level {}", newest.level),
+            false => format!("feature level {} of {}", newest.level, newest.level_known),
+        };
+        let epoch = if newest.epoch > 0 { format!(", epoch {}", newest.epoch) } else { String::new() };
+        format!(
+            "cluster {}: {leader}, {present} of {voters} voters answer, {outlook}, {levels}{epoch}",
+            newest.cluster_id
+        )
+    }
+}
+
+/// All of it for programs: the verdict, then what it was made of.
+#[derive(Serialize)]
+struct Overview {
+    cluster_id: Option<String>,
+    /// `null` where nobody leads.
+    leader_id: Option<u64>,
+    voters: usize,
+    voters_answering: usize,
+    /// Whether a majority of the voters is there.
+    quorum: bool,
+    /// The first line for people.
+    verdict: String,
+    warnings: Vec<String>,
+    nodes: Vec<serde_json::Value>,
+}
+
+impl Overview {
+    fn of(members: &[MemberStatus], verdict: Option<&Verdict<'_>>, warnings: Vec<String>) -> Self {
+        Self {
+            cluster_id: verdict.map(|verdict| verdict.newest.cluster_id.clone()),
+            leader_id: verdict.and_then(|verdict| verdict.leader),
+            voters: verdict.map_or(0, |verdict| verdict.voters),
+            voters_answering: verdict.map_or(0, |verdict| verdict.present),
+            quorum: verdict.is_some_and(|verdict| verdict.serves || verdict.present > verdict.voters / 2),
+            verdict: verdict.map_or_else(|| "no node answers".to_owned(), Verdict::headline),
+            warnings,
+            nodes: members.iter().map(view).collect(),
+        }
+    }
 }
 
 fn is_voter(status: &StatusAnswer, id: u64) -> bool {
@@ -72,13 +150,13 @@ pub fn view(member: &MemberStatus) -> serde_json::Value {
     }
 }
 
-fn row(member: &MemberStatus, furthest: u64) -> Vec<String> {
+fn row(member: &MemberStatus, furthest: u64, has_leader: bool) -> Vec<String> {
     let id = member.node_id.map_or("-".into(), |id| id.to_string());
     let Ok(status) = &member.status else { return vec![id, member.address.clone(), "no answer".into()] };
     vec![
         id,
         member.address.clone(),
-        role(status.role).into(),
+        if status.role == Role::Leader && !has_leader { "was leader" } else { role(status.role) }.into(),
         if status.ready { "yes" } else { "no" }.into(),
         status.term.to_string(),
         status.applied_index.to_string(),

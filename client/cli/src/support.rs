@@ -41,7 +41,7 @@ nodes and paths on their disks are. Look before you send it: tar -xzOf FILE | le
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is a tar.gz for who may administer everything to make. It has versions, status, members, warnings, metrics, settings without
+The file is a tar.gz for who may administer everything to make. It has versions, status, members, warnings, metrics, settings without \
 secrets and the last lines of the logs; no keys and no values. A node that does not answer is left out, and bundle.json says so.
 
 Examples:

@@ -231,7 +231,7 @@ impl Shop {
             .stdin(Stdio::piped())
             .stderr(Stdio::piped());
         // What is typed at a terminal does not reach it, so that a stop lets it end.
-        Work::start(command, self.grace, false).map_err(|not_started| match not_started {
+        Work::start(command, self.grace, false, None).map_err(|not_started| match not_started {
             NotStarted::Guardian(error) => TaskError::new(format!("cannot guard {program}: {error}")),
             NotStarted::Command(error) => TaskError::new(format!("cannot run {program}: {error}")),
         })

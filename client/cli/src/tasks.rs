@@ -10,7 +10,7 @@ use quorate_client::{RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
 use crate::output;
-use crate::{Context, parse, task_work};
+use crate::{Context, parse, pretty, task_work};
 
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
@@ -226,7 +226,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Show { queue: name, id: None } => show(context, &queue(&name).stats().await?, counts),
         Command::Show { queue: name, id: Some(task) } => match queue(&name).get(&task).await? {
             Some(task) => show(context, &task, row),
-            None => Err(Failed::condition(format!("the queue `{name}` has no task `{task}`"))),
+            None => Err(Failed::not_found(format!("the queue `{name}` has no task `{task}`"))),
         },
         Command::Requeue { queue: name, id: Some(task), .. } => {
             let answer = queue(&name).requeue(&task, id()).await?;
@@ -346,7 +346,7 @@ fn row(task: &TaskView) -> String {
 
 fn payload(json: Option<&quorate_client::api::JsonText>, base64: Option<&String>) -> String {
     match (json, base64) {
-        (Some(json), _) => json.0.get().to_owned(),
+        (Some(json), _) => pretty::compact(json.0.get()),
         (None, Some(base64)) => format!("base64:{base64}"),
         (None, None) => "(no payload)".to_owned(),
     }

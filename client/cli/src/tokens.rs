@@ -7,7 +7,6 @@ use quorate_client::api::TokenView;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 
@@ -75,11 +74,7 @@ async fn list(context: &Context, user: Option<&str>) -> Result<(), Failed> {
     let mut page = pages.page().await?;
     loop {
         page.tokens.retain(|token| user.is_none_or(|user| token.user == user));
-        match context.shared.output.data() {
-            Some(Form::Table) => output::items(Form::Table, &page.tokens)?,
-            Some(form) => output::show(form, &page)?,
-            None => page.tokens.iter().try_for_each(|token| output::line(text(token)))?,
-        }
+        output::page(context.shared.output, &page, &page.tokens, text)?;
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;
     }

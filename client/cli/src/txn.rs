@@ -22,7 +22,7 @@ Example:
    \"else\": [{\"op\":\"get\",\"key\":\"stock/apples\"}]}
   END")]
 pub struct Args {
-    /// A file, or `-` for standard input.
+    /// A file, `-` for standard input, or JSON itself.
     file: String,
     /// Say what would happen, write nothing.
     #[arg(long)]

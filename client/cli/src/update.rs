@@ -14,7 +14,6 @@ use tokio::process::Command;
 use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::output;
 use crate::parse::{self, Meaning};
 use crate::rewrite;
 
@@ -53,7 +52,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         let before = rewrite::bytes(read.as_ref())?;
         let after = changed(context, &args, &before).await?;
         if read.is_some() && after == before {
-            return output::line(format!("unchanged: {}", args.key));
+            return rewrite::tell_unchanged(context, &args.key);
         }
         let value = value(after, args.meaning)?;
         let write = rewrite::on(context, &args.key, read.as_ref(), value, &args.fence)?;

@@ -5,7 +5,6 @@ use quorate_client::api::{Name, Permission, UserAnswer};
 
 use crate::Context;
 use crate::fail::{CONDITION, Failed};
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 use crate::roles::{grants_text, permission, permission_name};
@@ -76,7 +75,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::List => list(context).await,
         Command::Show { name } => match access.user(&name).await? {
-            None => Err(Failed::condition(format!("there is no user `{name}`"))),
+            None => Err(Failed::not_found(format!("there is no user `{name}`"))),
             Some(user) => output::answer(form, &user, || text(&user)),
         },
         Command::May { permission, name, prefix, user } => {
@@ -106,11 +105,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.access().users();
     let mut page = pages.page().await?;
     loop {
-        match context.shared.output.data() {
-            Some(Form::Table) => output::items(Form::Table, &page.users)?,
-            Some(form) => output::show(form, &page)?,
-            None => page.users.iter().try_for_each(|user| output::line(text(user)))?,
-        }
+        output::page(context.shared.output, &page, &page.users, text)?;
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;
     }

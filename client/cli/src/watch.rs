@@ -1,5 +1,6 @@
 //! `quorate watch`.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 
 use quorate_client::api::{DeleteCause, Name, WatchEvent, WatchEventKind};
@@ -99,9 +100,24 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 
 async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
     let mut watch = start(context, args).await?;
+    let key = args.key.as_ref().filter(|key| key.as_bytes().ends_with(b"/") && context.shared.output == Form::Text);
+    if let Some(key) = key {
+        say!("(this watches one key, `{key}`; --prefix {key} watches all below it)");
+    }
     let mut left = args.count.unwrap_or(u64::MAX);
+    // Initial entries for which the command ran: where the stream breaks among them, all come anew.
+    let mut had = HashSet::new();
     while left > 0 {
         let watched = watch.next().await?;
+        match &watched {
+            Watched::Event(event) if event.initial && !args.command.is_empty() => {
+                if !had.insert((event.key.clone(), event.revision)) {
+                    continue;
+                }
+            }
+            Watched::Synced(_) => had = HashSet::new(),
+            Watched::Event(_) | Watched::Restarted => {}
+        }
         left -= u64::from(matches!(watched, Watched::Event(_)));
         if !args.command.is_empty() {
             if let Watched::Event(event) = &watched {

@@ -42,7 +42,7 @@ pub async fn run(context: &Context, command: &[OsString], event: &WatchEvent, ke
         .env("QUORATE_EVENT_KEY", event.key.to_string())
         .env("QUORATE_EVENT_CAS", cas);
     command.env("QUORATE_EVENT_REVISION", event.revision.to_string());
-    let mut work = Work::start(command, GRACE, false).map_err(|not_started| match not_started {
+    let mut work = Work::start(command, GRACE, false, None).map_err(|not_started| match not_started {
         NotStarted::Guardian(error) => Failed::other(format!("cannot guard the command: {error}")),
         NotStarted::Command(error) => Failed::other(format!("cannot run `{name}`: {error}")),
     })?;

@@ -1,12 +1,14 @@
 //! A command in a process group of its own, which ends as a whole: when we say so, and when we die.
 //!
 //! Owns the group. Its leader is a guardian: this program again, which ignores what ends others and reads a pipe whose other end we
-//! hold. Where that closes without a word we are gone, and the guardian ends the group. Because it leads, the group keeps its id until
+//! hold. Where that closes without a word we are gone, and the guardian ends the group. It also does where we are stopped, and nobody
+//! renews what the group needs: we tell it again and again that we are there. Because it leads, the group keeps its id until
 //! we have reaped it: no signal reaches strangers. What a command starts in a group or session of its own is beyond this.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child as Guardian, ChildStdin, Command as Program, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
@@ -18,6 +20,12 @@ use crate::sys::{self, Pid};
 pub const GUARDIAN: &str = "__guardian";
 /// How often is looked whether a group that is being ended is empty.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What the guardian is told: that the command has ended, and that we are there.
+const ENDED: u8 = b'.';
+const THERE: u8 = b'+';
+/// Parts of the longest silence: the guardian ends the group when it was told nothing in this many.
+const PARTS: u32 = 10;
 
 /// A command that runs.
 pub struct Work {
@@ -50,10 +58,16 @@ pub enum NotStarted {
 }
 
 impl Work {
-    /// Starts it. Once it has to end it has `grace` to do so. `at_terminal`: it gets the foreground where we have it.
-    pub fn start(mut command: Command, grace: Duration, at_terminal: bool) -> Result<Self, NotStarted> {
+    /// Starts it. Once it has to end it has `grace` to do so. `at_terminal`: it gets the foreground where we have it. `silence`: it is
+    /// ended where [`Self::beat`] is not called for so long.
+    pub fn start(
+        mut command: Command,
+        grace: Duration,
+        at_terminal: bool,
+        silence: Option<Duration>,
+    ) -> Result<Self, NotStarted> {
         let news = signal(SignalKind::child()).map_err(NotStarted::Guardian)?;
-        let mut guardian = guardian(grace).map_err(NotStarted::Guardian)?;
+        let mut guardian = guardian(grace, silence).map_err(NotStarted::Guardian)?;
         let group = Pid::try_from(guardian.id()).expect("a process id fits into pid_t");
         let word = guardian.stdin.take();
         let is_at_terminal = at_terminal && sys::is_in_foreground();
@@ -73,6 +87,14 @@ impl Work {
                 dismiss(guardian, word);
                 Err(NotStarted::Command(error))
             }
+        }
+    }
+
+    /// Tells the guardian that we are there.
+    pub fn beat(&mut self) {
+        if let Some(word) = &mut self.word {
+            // An error: the guardian is gone, and ends nobody.
+            let _gone = word.write_all(&[THERE]);
         }
     }
 
@@ -162,7 +184,7 @@ impl Work {
     pub fn has_ended(mut self) {
         if let Some(mut word) = self.word.take() {
             // An error: the guardian is gone, and ends nobody.
-            let _gone = word.write_all(b".");
+            let _gone = word.write_all(&[ENDED]);
             drop(word);
         }
         // An error: it was reaped. It ends at once otherwise.
@@ -179,9 +201,15 @@ impl Drop for Work {
     }
 }
 
-fn guardian(grace: Duration) -> std::io::Result<Guardian> {
+/// How often to [`Work::beat`] where it is ended after such a silence.
+pub fn beat_every(silence: Duration) -> Duration {
+    (silence / (2 * PARTS)).max(Duration::from_millis(1))
+}
+
+fn guardian(grace: Duration, silence: Option<Duration>) -> std::io::Result<Guardian> {
     let mut guardian = Program::new("/proc/self/exe");
-    guardian.args([GUARDIAN, &grace.as_millis().to_string()]).env_clear();
+    let millis = |time: Duration| time.as_millis().to_string();
+    guardian.args([GUARDIAN, &millis(grace), &millis(silence.unwrap_or_default())]).env_clear();
     guardian.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).current_dir("/");
     sys::pass_over_signals(&mut guardian);
     guardian.spawn()
@@ -190,17 +218,32 @@ fn guardian(grace: Duration) -> std::io::Result<Guardian> {
 fn dismiss(mut guardian: Guardian, word: Option<ChildStdin>) {
     if let Some(mut word) = word {
         // An error: it is gone already.
-        let _gone = word.write_all(b".");
+        let _gone = word.write_all(&[ENDED]);
     }
     let _reaped = guardian.wait();
 }
 
-/// What a guardian does: waits until whoever started it says a word, or is gone.
-pub fn guard(grace: &str) {
-    let grace = Duration::from_millis(grace.parse().unwrap_or(0));
-    let said = std::io::stdin().read(&mut [0]);
-    if matches!(said, Ok(1)) {
-        return;
+/// What a guardian does: waits until whoever started it says that the command has ended, is gone, or says nothing for too long.
+pub fn guard(grace: &str, silence: &str) {
+    let millis = |text: &str| Duration::from_millis(text.parse().unwrap_or(0));
+    let (grace, silence) = (millis(grace), millis(silence));
+    let part = if silence.is_zero() { Duration::MAX } else { silence / PARTS };
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut word = [0];
+        while matches!(std::io::stdin().read(&mut word), Ok(1)) && tell.send(word[0]).is_ok() {}
+    });
+    let mut missed = 0;
+    while missed < PARTS {
+        let asked = Instant::now();
+        match told.recv_timeout(part) {
+            Ok(ENDED) => return,
+            Ok(_) => missed = 0,
+            Err(RecvTimeoutError::Disconnected) => break,
+            // We were stopped ourselves, as the whole group is with its terminal.
+            Err(RecvTimeoutError::Timeout) if asked.elapsed() > part.saturating_mul(2) => missed = 0,
+            Err(RecvTimeoutError::Timeout) => missed += 1,
+        }
     }
     let group = sys::own_group();
     sys::tell_own_group(libc::SIGTERM);

@@ -199,7 +199,9 @@ async fn status_shows_every_member_though_one_endpoint_is_known_and_one_node_is_
         assert!(text.contains(words), "{words} is missing in\n{text}");
     }
     let (_, json) = quorate(one.clone(), &["status", "--output", "json"]).await;
-    let members: Value = serde_json::from_str(&json).expect("JSON");
+    let overview: Value = serde_json::from_str(&json).expect("JSON");
+    let members = &overview["nodes"];
+    assert_eq!((&overview["quorum"], &overview["voters_answering"]), (&Value::from(true), &Value::from(3)), "{json}");
     let ids: Vec<_> = members.as_array().expect("a list").iter().map(|member| member["node_id"].as_u64()).collect();
     assert_eq!(ids, [Some(1), Some(2), Some(3)]);
     assert!(members[2]["status"]["disk_free_bytes"].as_u64().is_some_and(|free| free > 0), "{json}");
@@ -212,6 +214,16 @@ async fn status_shows_every_member_though_one_endpoint_is_known_and_one_node_is_
         if told { Ok(()) } else { Err(text) }
     })
     .await;
+    cluster.kill(2).await;
+    eventually("the one that is left does not say that somebody leads", PATIENCE, async || {
+        let (code, text) = quorate(one.clone(), &["status"]).await;
+        let (_, json) = quorate(one.clone(), &["status", "-o", "json"]).await;
+        let is_told = text.contains("no leader") && text.contains("1 of 3 voters answer, no quorum");
+        let told = is_told && code == Some(1) && json.contains("\"leader_id\":null") && json.contains("\"no_leader\"");
+        if told { Ok(()) } else { Err(format!("{text}{json}")) }
+    })
+    .await;
+    cluster.bring_up(2).await;
     cluster.bring_up(3).await;
     let (code, text) = quorate("127.0.0.1:1".into(), &["status", "--timeout", "1s"]).await;
     assert_eq!(code, Some(1), "nobody answers: {text}");

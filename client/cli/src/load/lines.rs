@@ -30,6 +30,30 @@ pub struct Position {
     pub offset: u64,
     /// Lines.
     pub line: u64,
+    /// The first of them, by which another input is known.
+    #[serde(default)]
+    pub first: Option<Mark>,
+    /// The last of them.
+    #[serde(default)]
+    pub last: Option<Mark>,
+}
+
+/// What a line is known by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Bytes, its break included.
+    pub bytes: u64,
+    /// CRC-32 of them.
+    pub crc: u32,
+}
+
+impl Mark {
+    /// Of this line.
+    pub fn of(line: &[u8]) -> Self {
+        let mut crc = flate2::Crc::new();
+        crc.update(line);
+        Self { bytes: line.len() as u64, crc: crc.sum() }
+    }
 }
 
 /// The path of the field that holds the key.
@@ -178,6 +202,11 @@ impl Lines {
             }
             self.at.offset += text.len() as u64;
             self.at.line += 1;
+            let mark = Mark::of(&text);
+            self.at.last = Some(mark);
+            if self.at.line == 1 {
+                self.at.first = Some(mark);
+            }
             count += 1;
             self.take(&text, &mut chunk);
         }
@@ -301,7 +330,8 @@ mod tests {
         let all = places(Position::default());
         assert!(all.len() > 3, "{all:?}");
         assert_eq!(all.iter().map(|(_, _, lines)| lines).sum::<usize>(), 20);
-        assert_eq!(all.last().expect("there are some").1, Position { offset: text.len() as u64, line: 40 });
+        let end = all.last().expect("there are some").1;
+        assert_eq!((end.offset, end.line), (text.len() as u64, 40));
         for (start, end, _) in &all {
             assert!(end.offset - start.offset <= CHUNK_BYTES_MAX as u64, "{start:?} {end:?}");
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use quorate_client::RequestId;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ use crate::fail::Failed;
 
 /// Longest id of a load: the place of a chunk is added to it, and request ids have a limit.
 const LOAD_ID_BYTES_MAX: usize = 64;
+
+/// For so long nodes remember request ids.
+const IDS_KNOWN: Duration = Duration::from_secs(15 * 60);
 
 /// What decides which operations are in which chunk. Under the id of a chunk nothing else may be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +71,8 @@ pub struct State {
     pub ends: BTreeSet<u64>,
     settings: Settings,
     file: Option<PathBuf>,
+    /// When the file was written, where that is known.
+    saved: Option<SystemTime>,
 }
 
 /// The state as it is in the file.
@@ -80,9 +86,17 @@ struct Kept {
     complete: bool,
     #[serde(default)]
     ends: BTreeSet<u64>,
+    /// When this was written, in seconds of Unix time.
+    #[serde(default)]
+    saved: Option<u64>,
 }
 
 impl State {
+    /// Whether nodes no longer know the ids of what was under way when it was written.
+    pub fn is_forgotten(&self) -> bool {
+        self.saved.is_some_and(|saved| saved.elapsed().is_ok_and(|age| age > IDS_KNOWN))
+    }
+
     /// Holds it against the length of the input, where that is known: what was added to an input that was loaded is still to be
     /// loaded. One that is shorter than what was loaded is another one; gives that.
     pub fn hold_against(&mut self, length: Option<u64>) -> Result<(), u64> {
@@ -111,6 +125,7 @@ impl State {
             ends: BTreeSet::new(),
             settings,
             file: file.map(Path::to_owned),
+            saved: None,
         };
         let Some(file) = file else { return Ok(new) };
         let text = match std::fs::read_to_string(file) {
@@ -130,7 +145,8 @@ impl State {
                 file.display()
             )));
         }
-        Ok(State { load, at: kept.at, counts: kept.counts, complete: kept.complete, ends: kept.ends, ..new })
+        let saved = kept.saved.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        Ok(State { load, at: kept.at, counts: kept.counts, complete: kept.complete, ends: kept.ends, saved, ..new })
     }
 
     /// Whether there is a state file.
@@ -153,6 +169,7 @@ impl State {
             counts: self.counts,
             complete: self.complete,
             ends: self.ends.iter().copied().filter(|end| *end > self.at.offset).collect(),
+            saved: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().map(|now| now.as_secs()),
         };
         let mut name = file.as_os_str().to_owned();
         name.push(".new");

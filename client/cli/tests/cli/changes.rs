@@ -179,6 +179,23 @@ async fn the_past_of_an_entry_is_shown_compared_and_brought_back() {
 }
 
 #[tokio::test]
+async fn a_watch_that_breaks_among_the_initial_entries_runs_no_command_twice() {
+    let fake = Fake::start().await;
+    let initial = |key: &str, revision: u64| {
+        let entry = entry(key, &json!(revision), "9");
+        let data =
+            json!({"type": "put", "revision": revision.to_string(), "key": key, "entry": entry, "initial": true});
+        format!("event: put\ndata: {data}\n\n")
+    };
+    // Behind the break b is another, and c is new.
+    let begin = Act::Answer(200, initial("a", 3) + &initial("b", 4));
+    fake.script([begin, Act::Silence(initial("a", 3) + &initial("b", 5) + &initial("c", 6))]);
+    let told = "echo $QUORATE_EVENT_KEY $QUORATE_EVENT_REVISION";
+    let ran = run(&fake.address, &["watch", "--prefix", "", "--initial", "-n", "4", "--", "sh", "-c", told]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a 3\nb 4\nb 5\nc 6\n"), "{}", ran.err);
+}
+
+#[tokio::test]
 async fn a_watch_runs_a_command_for_each_event() {
     let fake = Fake::start().await;
     let event = |revision: u64| {

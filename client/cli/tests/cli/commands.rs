@@ -60,7 +60,7 @@ async fn values_are_written_and_read() {
     assert_eq!(op.value.expect("is there").0.get(), r#"{"n": 1}"#);
     assert_eq!(fake.streams(), 0, "a single operation goes by itself");
     let get = run(&fake.address, &["get", "k"]).await;
-    assert!(get.out.starts_with("{\"n\":1}\n  cas 7, version 2"), "{}", get.out);
+    assert_eq!(get.out, "{\"n\":1}\n", "what is known of it is for terminals");
     let raw = run(&fake.address, &["get", "k", "--raw"]).await;
     assert_eq!(raw.out, "{\"n\":1}");
 }
@@ -101,8 +101,8 @@ async fn an_unmet_condition_is_exit_code_3_and_shows_the_entry() {
 #[tokio::test]
 async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
     let fake = Fake::start().await;
-    let ran = run(&fake.address, &["find", "--where", "status = pending"]).await;
-    assert!(ran.code == 2 && ran.err.contains("`=` is no operator; there are: eq neq"), "{}", ran.err);
+    let ran = run(&fake.address, &["find", "--where", "status ~ pending"]).await;
+    assert!(ran.code == 2 && ran.err.contains("`~` is no operator; there are: eq neq"), "{}", ran.err);
     for (arguments, hint) in [
         (["put", "k", "hello"].as_slice(), "--string"),
         (&["put", "k", "@/no/such/file"], "/no/such/file"),
@@ -120,6 +120,28 @@ async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
     }
     assert_eq!(run("localhost", &["get", "k"]).await.code, 2);
     assert!(fake.seen().is_empty(), "{:?}", fake.seen());
+}
+
+#[tokio::test]
+async fn what_only_a_node_can_see_is_told_by_the_name_of_the_argument() {
+    let fake = Fake::start().await;
+    for (arguments, said, told) in [
+        (
+            &["get", "k", "--revision", "999"][..],
+            "query:revision: revision 999 does not exist yet",
+            "error: --revision: revision",
+        ),
+        (&["session", "show", "x"], "path:session: must be a number", "error: session: must be"),
+        (&["task", "schedule", "q", "1", "--cron", "x"], "/cron: no pattern", "error: --cron: no pattern"),
+        (&["put", "k", "{}"], "/value/a: wants a number", "error: /value/a: wants"),
+    ] {
+        let mut problem = Problem::new(ErrorCode::InvalidArgument, Applied::No, said);
+        let (pointer, detail) = said.split_once(": ").expect("two parts");
+        problem.errors = vec![quorate_client::api::InputFault { pointer: pointer.into(), detail: detail.into() }];
+        fake.script([Act::refuse(problem)]);
+        let ran = run(&fake.address, arguments).await;
+        assert!(ran.code == 2 && ran.err.starts_with(told), "{arguments:?}: {ran:?}");
+    }
 }
 
 #[tokio::test]
@@ -181,6 +203,63 @@ async fn listings_show_keys_values_or_a_count() {
     let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
     assert_eq!(targets[1], "/v1/kv?prefix=a/&limit=1000&keys_only=true");
     assert_eq!(targets[2], "/v1/kv?prefix=&count_only=true");
+}
+
+#[tokio::test]
+async fn a_session_is_kept_alive_until_it_has_ended() {
+    let fake = Fake::start().await;
+    let renewed =
+        json!({"session": "17", "ttl_ms": 30, "expires_in_ms": 30, "renew_in_ms": 1, "revision": "7", "index": 9});
+    let renewed = Act::Answer(200, renewed.to_string());
+    fake.script([renewed.clone(), renewed, Act::problem(ErrorCode::SessionExpired, Applied::No)]);
+    let ran = run(&fake.address, &["session", "keep-alive", "17"]).await;
+    let line = "renewed: session 17  ends in 30ms\n";
+    assert_eq!((ran.code, ran.out), (3, line.repeat(2)), "{}", ran.err);
+    assert_eq!(fake.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn json_stands_for_itself_where_a_file_is_asked_for() {
+    let fake = Fake::start().await;
+    let op = r#"{"op":"remove","key":"k"}"#;
+    let (_home, path) = file("bulk", op);
+    for given in [op.to_owned(), path.clone(), format!("@{path}")] {
+        let ran = run(&fake.address, &["bulk", &given]).await;
+        assert_eq!(ran.code, 0, "{given}: {}", ran.err);
+        assert_eq!(fake.seen().pop().expect("was sent").json()["ops"][0]["op"], "remove", "{given}");
+    }
+}
+
+#[tokio::test]
+async fn habits_of_other_programs_are_met() {
+    let fake = Fake::start().await;
+    for (habit, ours) in [
+        (&["set", "k", "1"][..], &["put", "k", "1"][..]),
+        (&["del", "k"], &["delete", "k"]),
+        (&["list", "--prefix", "a/"], &["list", "a/"]),
+        (&["list", "a/", "--prefix", "--keys"], &["list", "a/", "--keys"]),
+        (&["list", "--json"], &["list", "-o", "json"]),
+        (&["delete", "k", "--if", "status = paid"], &["delete", "k", "--if", "status eq paid"]),
+    ] {
+        let ran = [run(&fake.address, habit).await, run(&fake.address, ours).await];
+        assert_eq!((ran[0].code, &ran[0].out), (0, &ran[1].out), "{habit:?}: {ran:?}");
+        let seen = fake.seen();
+        let [.., first, second] = seen.as_slice() else { panic!("{habit:?}: {seen:?}") };
+        let sent = |seen: &crate::fake::Seen| {
+            let mut body: Value = serde_json::from_str(&seen.body).unwrap_or_default();
+            if let Some(fields) = body.as_object_mut() {
+                fields.remove("request_id");
+            }
+            (seen.target.clone(), body)
+        };
+        assert_eq!(sent(first), sent(second), "{habit:?}");
+    }
+    let event = "event: put\ndata: {\"type\":\"put\",\"key\":\"a/\",\"revision\":\"8\"}\nid: 8.0\n\n";
+    for (word, is_told) in [("a/", true), ("a", false)] {
+        fake.script([Act::Answer(200, event.to_owned())]);
+        let ran = run(&fake.address, &["watch", word, "--count", "1"]).await;
+        assert_eq!(ran.err.contains("--prefix a/"), is_told, "{ran:?}");
+    }
 }
 
 #[tokio::test]
@@ -476,6 +555,14 @@ async fn collections_and_sequences_are_set_and_shown() {
     assert_eq!(run(&fake.address, &["collection", "delete", "o"]).await.out, "rules deleted: o  revision 7\n");
     let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
     assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
+    let foreign = r#"{"fields":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"type":"long"}}}"#;
+    fake.script([one.clone()]);
+    let ran = run(&fake.address, &["collection", "set", "o", foreign]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sent = fake.seen().pop().expect("was sent").json();
+    assert_eq!(sent["fields"], json!({"a": {"type": "varchar"}, "b": {"type": "long"}, "c": {"type": "long"}}));
+    let ran = run(&fake.address, &["collection", "set", "o", r#"{"fields":{"a":{"type":"moon"}}}"#]).await;
+    assert!(ran.code == 2 && ran.err.contains("moon") && ran.err.contains("varchar"), "{}", ran.err);
     let next = |first: u64, last: u64| {
         Act::Answer(200, json!({"name": "s", "first": first, "last": last, "revision": "5", "index": 6}).to_string())
     };
@@ -486,7 +573,7 @@ async fn collections_and_sequences_are_set_and_shown() {
     assert_eq!(run(&fake.address, &["sequence", "show", "s"]).await.out, "9\n");
     let seen = fake.seen();
     assert_eq!((seen[0].header("if-match"), seen[0].json()), (Some("\"4\""), rules));
-    assert_eq!(seen[6].json(), json!({"count": 2}));
+    assert_eq!(seen[7].json(), json!({"count": 2}));
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn a_flag_counts_more_than_the_environment_and_that_more_than_a_context() 
     works(home, &[], &["-e", &other.address, "-c", "shop", "delete", "k"]).await;
     assert_eq!(other.seen()[3].header("authorization"), Some("Bearer s3cret"), "unless both are named");
 
-    works(home, &[], &["context", "use", "other"]).await;
+    assert_eq!(works(home, &[], &["context", "use", "other"]).await, "current: other\n");
     works(home, &[], &["delete", "k"]).await;
     assert_eq!(other.seen().len(), 5);
     works(home, &[], &["context", "delete", "other"]).await;

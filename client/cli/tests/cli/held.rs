@@ -148,6 +148,46 @@ async fn signals_reach_the_command_and_end_a_wait() {
 }
 
 #[tokio::test]
+async fn who_waits_is_told_for_whom_and_who_is_refused_by_whom() {
+    let fake = Fake::start().await;
+    let lock = |owner: &str, token: u64| {
+        let holder = json!({"session": "5191", "owner": owner, "token": token.to_string(), "mode": "exclusive", "age_ms": 240_000});
+        let waiter = |session: &str| json!({"session": session, "owner": "", "place": "7", "mode": "exclusive", "age_ms": 5, "wait_left_ms": 5});
+        let lock = json!({"lock": "l", "slots": 1, "mode": "exclusive", "holders": [holder], "queue": [waiter("4"), waiter("17")],
+            "holder_count": 1, "waiter_count": 2, "delay_left_ms": 0, "revision": "7", "index": 9});
+        Act::Answer(200, lock.to_string())
+    };
+    fake.always("/v1/locks/l", lock("bob", 3));
+    fake.always("/acquire", Act::Slow(Duration::from_secs(60)));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    command.args(["--endpoints", &fake.address, "lock", "run", "l", "--", "true"]).kill_on_drop(true);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut said =
+        async || tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("can be read");
+    let first = said().await;
+    assert_eq!(first.as_deref(), Some("waiting for `l`, held by session 5191 (bob) for 4m0s, 1 ahead"));
+    fake.always("/v1/locks/l", lock("eve", 4));
+    let next = said().await;
+    assert_eq!(next.as_deref(), Some("waiting for `l`, held by session 5191 (eve) for 4m0s, 1 ahead"));
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().await.expect("it ends").code(), Some(143));
+
+    fake.always("/acquire", Act::problem(ErrorCode::Locked, Applied::No));
+    let ran = run(&fake.address, &["lock", "l", "--wait", "0s", "--", "true"]).await;
+    let expected = "error: `l` is held by session 5191 (eve) for 4m0s; 2 are waiting\n";
+    assert!(ran.code == 3 && ran.err.starts_with(expected), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn it_is_told_that_no_node_answers() {
+    let ran = run(&nobody().await, &["get", "k", "--timeout", "3s"]).await;
+    let (first, rest) = ran.err.split_once('\n').expect("lines");
+    assert!(first.starts_with("no node answers yet (127.0.0.1:") && first.ends_with("tried for 3.0s"), "{first}");
+    assert!(ran.code == 1 && rest.starts_with("error: "), "{rest}");
+}
+
+#[tokio::test]
 async fn who_leads_for_ever_stands_again_when_the_command_ends() {
     let fake = Fake::start().await;
     let child = started(&fake, &["election", "run", "e", "--forever", "--", "echo", "runs"]).await;
@@ -218,6 +258,22 @@ async fn all_that_a_command_started_ends_with_the_lock_and_with_us() {
         until("what the command started is gone", || state(&below).is_none()).await;
         drop(child);
     }
+}
+
+#[tokio::test]
+async fn the_work_ends_where_we_are_stopped_and_nobody_renews() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    let script = clinging(home.path());
+    let arguments = ["lock", "run", "l", "--ttl", "900ms", "--grace", "100ms", "--", "sh", "-c", &script];
+    let child = started(&fake, &arguments).await;
+    let (below, us) = (below(home.path()), child.id().expect("it runs").to_string());
+    // Longer than the guardian would wait for a word.
+    fake.asked("/renew", 4).await;
+    assert!(state(&below).is_some(), "it works while we are there");
+    signal(&child, "-STOP");
+    until("what the command started is gone", || state(&below).is_none()).await;
+    assert_eq!(state(&us), Some('T'), "we had no part in it");
+    signal(&child, "-KILL");
 }
 
 #[tokio::test]

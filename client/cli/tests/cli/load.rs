@@ -205,6 +205,37 @@ async fn a_state_file_goes_on_with_its_own_load_only() {
 }
 
 #[tokio::test]
+async fn another_input_is_refused_whatever_its_length() {
+    let (fake, home) = (Fake::start().await, Home::new());
+    let state = home.path("state");
+    let options = ["--resume", state.to_str().expect("UTF-8"), "--chunk", "2", "--op", "upsert"];
+    let ran = home.load(&fake, &entries(6), &options).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sent = fake.seen().len();
+    for (other, line) in [
+        (entries(6).replace("\"k0\"", "\"j0\""), "its first line"),
+        (entries(6).replace("\"k5\"", "\"j5\""), "its line 6"),
+        (entries(9).replace("\"k5\"", "\"j5\""), "its line 6"),
+    ] {
+        let ran = home.load(&fake, &other, &options).await;
+        assert!(ran.code == 2 && ran.err.contains("another input") && ran.err.contains(line), "{line}: {}", ran.err);
+    }
+    assert_eq!(fake.seen().len(), sent);
+    let ran = home.load(&fake, &entries(7), &options).await;
+    assert!(ran.code == 0 && ran.out.starts_with("loaded 7 lines"), "{ran:?}");
+
+    // What was under way is sent again, and nodes no longer know it.
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&state).expect("is there")).expect("JSON");
+    for (age, is_warned) in [(16 * 60, true), (60, false)] {
+        let mut old = kept.clone();
+        (old["complete"], old["saved"]) = (json!(false), json!(old["saved"].as_u64().expect("a time") - age));
+        std::fs::write(&state, old.to_string()).expect("can be written");
+        let ran = home.load(&fake, &entries(7), &options).await;
+        assert_eq!((ran.code, ran.err.contains("more than 15 minutes")), (0, is_warned), "{}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn an_input_that_grows_is_loaded_once_and_whole() {
     let (fake, home) = (Fake::start().await, Home::new());
     let state = home.path("state");

@@ -7,6 +7,7 @@ mod bench;
 mod changes;
 mod commands;
 mod contexts;
+mod contract;
 mod exports;
 #[allow(dead_code, reason = "the tests of the client use the rest")]
 #[path = "../../../tests/client/fake.rs"]
