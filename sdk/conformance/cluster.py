@@ -8,7 +8,7 @@ proxies; the nodes advertise them to clients, too. Ends, with all that it starte
 The control port takes POST, JSON in and out. README.md beside this file lists the faults.
 
 Owns the processes, the ports, the temporary directory and the faults. Knows of HTTP/1.1 only where a request begins and
-ends, so that the answer to one can be cut off. Needs Python 3.10 and nothing else.
+ends, so that one can be held back, or the answer to one cut off. Needs Python 3.10 and nothing else.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ CHUNK = 64 * 1024
 PORT_TRIES = 5
 # Ports are taken from here up to those of outgoing connections, which begin at the second one if the system does not say otherwise.
 PORTS_FROM, OUTGOING_FROM = 10_000, 32_768
+# How long a request may take to come that is to be held back, and after it went on, its answer.
+HELD_WITHIN = 10.0
+ANSWERED_WITHIN = 1.0
 # History is short, so that a file can wait until a revision is compacted: nodes look for it every five seconds.
 HISTORY = ["--history-keep-ms", "3000", "--history-keep-revisions", "300"]
 
@@ -49,10 +52,32 @@ class ClusterError(Exception):
     """The cluster does not do what was asked of it."""
 
 
+class Hold:
+    """One request that is to be held back on its way, or the answer to it."""
+
+    def __init__(self, number: int, what: str) -> None:
+        if number < 1 or what not in ("request", "answer"):
+            raise ClusterError("`request` counts from 1, and `what` is `request` or `answer`")
+        # How many requests are still to come, with that one.
+        self.to_come = number
+        self.is_answer = what == "answer"
+        # What is held: method and path. It is there, goes on, and was answered.
+        self.held: dict[str, Any] = {}
+        self.is_there = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.is_answered = asyncio.Event()
+
+    async def keep(self) -> None:
+        """It is there, and waits until it is let go."""
+        self.is_there.set()
+        await self.goes_on.wait()
+
+
 class Faults:
     """What goes wrong next on the way between clients and nodes."""
 
     def __init__(self) -> None:
+        self.hold: Hold | None = None
         self.answers_lost = 0
         self.connections_refused = 0
         # What was done since the last reset.
@@ -77,6 +102,35 @@ class Faults:
         self.used["connections_refused"] += 1
         return True
 
+    def take_hold(self, connection: Connection) -> Hold | None:
+        """What holds the request at hand back, or its answer."""
+        if self.hold is None or not connection.can_hold or self.hold.to_come == 0:
+            return None
+        self.hold.to_come -= 1
+        if self.hold.to_come > 0:
+            return None
+        self.hold.held = {"method": connection.method, "path": connection.path}
+        return self.hold
+
+    async def held(self) -> dict[str, Any]:
+        """Waits until it is there."""
+        if self.hold is None:
+            raise ClusterError("nothing is to be held back")
+        try:
+            await asyncio.wait_for(self.hold.is_there.wait(), HELD_WITHIN)
+        except asyncio.TimeoutError as error:
+            raise ClusterError(f"it did not come; {self.hold.to_come} requests are missing") from error
+        return self.hold.held
+
+    async def let_go(self) -> None:
+        """Lets it go on, however late it is; a request that is answered at once has been by then."""
+        await self.held()
+        hold, self.hold = self.hold, None
+        assert hold is not None
+        hold.goes_on.set()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(hold.is_answered.wait(), ANSWERED_WITHIN)
+
     def block(self, seconds: float) -> None:
         """Holds every byte back for so long."""
         self.unblock()
@@ -92,6 +146,9 @@ class Faults:
 
     def reset(self) -> None:
         """Nothing goes wrong any more."""
+        if self.hold is not None:
+            self.hold.goes_on.set()
+            self.hold = None
         self.answers_lost = 0
         self.connections_refused = 0
         self.used = dict.fromkeys(self.used, 0)
@@ -108,6 +165,8 @@ class Connection:
     # The request that is being answered, or will be.
     method: str = ""
     path: str = ""
+    # What its answer is for, if that was or is to be held back.
+    hold: Hold | None = None
 
     @property
     def is_stream(self) -> bool:
@@ -118,6 +177,12 @@ class Connection:
     def can_lose(self) -> bool:
         """Whether an answer on it counts as one to lose: renewals of sessions come at any time and do not."""
         return self.method not in ("", "GET", "HEAD") and not self.path.endswith("/renew")
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether a request on it counts as one to hold back: what clients ask by themselves at any time does not."""
+        is_own = self.path.endswith("/renew") or self.path.startswith("/v1/cluster/")
+        return self.method != "" and not (is_own or self.is_stream)
 
     def abort(self) -> None:
         """Closes both ends at once."""
@@ -131,6 +196,8 @@ class Proxy:
 
     def __init__(self, node_port: int, faults: Faults) -> None:
         self.node_port = node_port
+        # Where connections lead; the node, unless its address is another's.
+        self.target = node_port
         self.faults = faults
         self.connections: set[Connection] = set()
         self.port = 0
@@ -147,6 +214,12 @@ class Proxy:
             self._server.close()
         self.cut(lambda _: True)
 
+    def lead_to(self, port: int) -> None:
+        """From now on its address is that of what listens there."""
+        if port != self.target:
+            self.target = port
+            self.cut(lambda _: True)
+
     def cut(self, which: Callable[[Connection], bool]) -> int:
         """Closes those connections; how many."""
         chosen = [connection for connection in self.connections if which(connection)]
@@ -162,7 +235,7 @@ class Proxy:
         connection = Connection(client_out)
         self.connections.add(connection)
         try:
-            node_in, connection.node = await asyncio.open_connection("127.0.0.1", self.node_port, limit=HEAD_MAX)
+            node_in, connection.node = await asyncio.open_connection("127.0.0.1", self.target, limit=HEAD_MAX)
             if not client_out.is_closing():
                 await self._pass_both(connection, client_in, node_in)
         except OSError:
@@ -194,27 +267,49 @@ class Proxy:
                 head = await source.readuntil(b"\r\n\r\n")
                 method, target = head.decode("latin-1").split(" ", 2)[:2]
                 connection.method, connection.path = method, target.partition("?")[0]
-                await self._forward(connection.node, head)
-                await self._body(connection, source, head)
+                headers = dict(
+                    (name.strip().lower(), value.strip())
+                    for name, _, value in (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
+                )
+                if "chunked" in headers.get("transfer-encoding", "").lower():
+                    await self._forward(connection.node, head)
+                    await self._chunks(connection, source)
+                else:
+                    await self._request(connection, source, head, int(headers.get("content-length", "0")))
         if connection.node.can_write_eof():
             with contextlib.suppress(OSError):
                 connection.node.write_eof()
 
-    async def _body(self, connection: Connection, source: asyncio.StreamReader, head: bytes) -> None:
-        headers = dict(
-            (name.strip().lower(), value.strip())
-            for name, _, value in (line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:])
-        )
-        if "chunked" in headers.get("transfer-encoding", "").lower():
-            await self._chunks(connection, source)
+    async def _request(self, connection: Connection, source: asyncio.StreamReader, head: bytes, size: int) -> None:
+        hold = self.faults.take_hold(connection)
+        if hold is None:
+            await self._forward(connection.node, head)
+            await self._exactly(connection, source, size)
         else:
-            await self._exactly(connection, source, int(headers.get("content-length", "0")))
+            # Whole before it is held: whoever sent it may be gone when it goes on.
+            await self._held(connection, hold, head + await source.readexactly(size))
+
+    async def _held(self, connection: Connection, hold: Hold, data: bytes) -> None:
+        connection.hold = hold
+        if hold.is_answer:
+            await self._forward(connection.node, data)
+            return
+        await hold.keep()
+        await self._forward(connection.node, data)
+        # The node is not told meanwhile that its client is gone.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(hold.is_answered.wait(), ANSWERED_WITHIN)
 
     async def _chunks(self, connection: Connection, source: asyncio.StreamReader) -> None:
         while True:
             line = await source.readuntil(b"\r\n")
-            await self._forward(connection.node, line)
             size = int(line.split(b";")[0], 16)
+            # On a stream of operations each is a request.
+            hold = self.faults.take_hold(connection) if size > 0 and connection.path == "/v1/ops" else None
+            if hold is not None:
+                await self._held(connection, hold, line + await source.readexactly(size + 2))
+                continue
+            await self._forward(connection.node, line)
             if size == 0:
                 break
             await self._exactly(connection, source, size + 2)
@@ -241,6 +336,11 @@ class Proxy:
                 opening = self._is_stream_head(connection, data)
                 if not opening and connection.can_lose and self.faults.take_lost_answer():
                     return
+                if connection.hold is not None and not opening:
+                    hold, connection.hold = connection.hold, None
+                    if hold.is_answer:
+                        await hold.keep()
+                    hold.is_answered.set()
                 await self._forward(connection.client, data)
 
     @staticmethod
@@ -324,6 +424,10 @@ class Cluster:
         self.program, self.count, self.home, self.extra = program, count, home, extra
         self.faults = Faults()
         self.nodes: list[Node] = []
+        # A cluster of its own, once one was asked for.
+        self.stranger: Node | None = None
+        # Who started us is the client.
+        self.client = os.getppid()
 
     async def start(self) -> None:
         """Starts all nodes and waits until they serve."""
@@ -341,6 +445,9 @@ class Cluster:
 
     async def stop(self) -> None:
         """Ends all processes and listeners."""
+        if self.stranger is not None:
+            await self.stranger.kill()
+            self.stranger = None
         for node in self.nodes:
             await node.proxy.stop()
             await node.kill()
@@ -404,6 +511,12 @@ class Cluster:
                 self.faults.answers_lost = int(body.get("times", 1))
             case "refuse":
                 self.faults.connections_refused = int(body.get("times", 1))
+            case "hold":
+                self.faults.hold = Hold(int(body.get("request", 1)), body["what"])
+            case "held":
+                return await self.faults.held()
+            case "let_go":
+                await self.faults.let_go()
             case "used":
                 return self.faults.used
             case "block":
@@ -416,6 +529,10 @@ class Cluster:
                 leader = await self.leader()
                 leader.pause(int(body["ms"]) / 1000)
                 return {"node": leader.number}
+            case "suspend":
+                await self._suspend(int(body["ms"]) / 1000, bool(body.get("cut")))
+            case "foreign":
+                return await self._foreign()
             case "restart":
                 return {"nodes": await self._restart()}
             case "cut":
@@ -426,10 +543,43 @@ class Cluster:
                 self.faults.reset()
                 for node in self.nodes:
                     node.wake()
+                    node.proxy.lead_to(node.proxy.node_port)
                 return {"nodes": await self._restart()}
             case _:
                 raise ClusterError(f"there is no fault `{name}`")
         return {}
+
+    async def _suspend(self, seconds: float, cut: bool) -> None:
+        """Stops the process of the client for so long. It hears the answer once it goes on."""
+        os.kill(self.client, signal.SIGSTOP)
+        try:
+            if cut:
+                for node in self.nodes:
+                    node.proxy.cut(lambda _: True)
+            await asyncio.sleep(seconds)
+        finally:
+            os.kill(self.client, signal.SIGCONT)
+
+    async def _foreign(self) -> dict[str, Any]:
+        """From now on the address of the leader is that of a node of another cluster, which leads there."""
+        if self.stranger is None:
+            client, peer = free_ports(2)
+            command = [self.program, "--dev", "--client-listen", f"127.0.0.1:{client}"]
+            command += ["--peer-listen", f"127.0.0.1:{peer}"]
+            self.stranger = Node(0, command, self.home / "stranger.log", Proxy(client, self.faults))
+            await self.stranger.start(self.home)
+        stranger = self.stranger
+
+        async def serves() -> bool:
+            if not stranger.runs:
+                raise ClusterError(f"the node of another cluster ended by itself\n{stranger.log_end()}")
+            answer = await ask(stranger.proxy.node_port, "/readyz")
+            return answer is not None and answer[0] == 200
+
+        await self._wait("the node of another cluster serves", serves)
+        leader = await self.leader()
+        leader.proxy.lead_to(stranger.proxy.node_port)
+        return {"node": leader.number}
 
     async def _restart(self) -> list[int]:
         down = [node for node in self.nodes if not node.runs]

@@ -247,3 +247,41 @@ func TestKeysAreBytes(t *testing.T) {
 		}
 	}
 }
+
+// The methods of the entry are those of the document, and these write and read both.
+func TestADocumentIsWrittenAndReadWithItsValue(t *testing.T) {
+	type stock struct {
+		Left int    `json:"left"`
+		Unit string `json:"unit"`
+	}
+	entry := &Entry{Key: "stock/pears", Cas: "7", Version: 2, Value: json.RawMessage(`{"left":5,"unit":"kg"}`)}
+	doc, err := Decode[stock](entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc.Value.Left = 4
+	for name, value := range map[string]any{"value": *doc, "pointer": doc} {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var read Doc[stock]
+		if err := json.Unmarshal(text, &read); err != nil {
+			t.Fatalf("%s: %v in %s", name, err, text)
+		}
+		if read.Value != (stock{4, "kg"}) || read.Key != "stock/pears" || read.Cas != "7" || read.Version != 2 {
+			t.Errorf("%s: %s was read as %+v of %+v", name, text, read.Value, read.Entry)
+		}
+	}
+	if string(entry.Value) != `{"left":5,"unit":"kg"}` {
+		t.Errorf("the entry was changed: %s", entry.Value)
+	}
+	if _, err := json.Marshal(Doc[stock]{}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{`[]`, `{"key":"a","value":[]}`, `{"key":"a"}`} {
+		if err := json.Unmarshal([]byte(bad), new(Doc[stock])); err == nil {
+			t.Errorf("%s was read", bad)
+		}
+	}
+}

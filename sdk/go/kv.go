@@ -4,6 +4,7 @@ package quorate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -311,6 +312,33 @@ type Doc[T any] struct {
 	Value T
 	// Entry has the rest: cas, revisions, time to live.
 	*Entry
+}
+
+// MarshalJSON writes the entry as nodes do, with the value as it is now, and not as it was when it was read.
+func (d Doc[T]) MarshalJSON() ([]byte, error) {
+	var entry Entry
+	if d.Entry != nil {
+		entry = *d.Entry
+	}
+	var err error
+	if entry.Value, err = json.Marshal(d.Value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(entry)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and what a node answers.
+func (d *Doc[T]) UnmarshalJSON(text []byte) error {
+	entry := new(Entry)
+	if err := json.Unmarshal(text, entry); err != nil {
+		return err
+	}
+	read, err := Decode[T](entry)
+	if err != nil {
+		return err
+	}
+	*d = *read
+	return nil
 }
 
 // Get reads an entry and decodes its value, numbers of an any as [json.Number]. Fails with [ErrNotFound] where there is none, and with [ErrDecode] where the value is something

@@ -105,6 +105,7 @@ impl<'c> Run<'c> {
             Verb::Next(name) => calls::next(&self.shared.things, name).await,
             Verb::Stop(name) => calls::stop(&self.shared.things, name),
             Verb::Fault(name) => self.cluster.fault(name, &with).await.map_err(Failure::Suite),
+            Verb::Cancel(name) => self.cancel(name).await,
             Verb::Join(name) => self.join(name).await,
         }
     }
@@ -126,6 +127,21 @@ impl<'c> Run<'c> {
         };
         self.background.insert(name, tokio::spawn(work));
         Ok(())
+    }
+
+    /// Breaks a call in the background off; whatever it returns is right.
+    async fn cancel(&mut self, name: &str) -> Outcome {
+        let Some(call) = self.background.get_mut(name) else {
+            return Err(Failure::Suite(format!("no call `{name}` is in the background")));
+        };
+        call.abort();
+        let ended = call.await;
+        self.background.remove(name);
+        match ended {
+            Err(error) if error.is_panic() => Err(Failure::Suite(format!("`{name}`: {error}"))),
+            Ok(Err(failure @ Failure::Suite(_))) => Err(failure),
+            Ok(_) | Err(_) => Ok(Value::Object(Map::new())),
+        }
     }
 
     async fn join(&mut self, name: &str) -> Outcome {

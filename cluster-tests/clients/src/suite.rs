@@ -20,6 +20,9 @@ pub struct File {
     /// Whether it is one of those that run everywhere.
     #[serde(default, rename = "quick")]
     pub is_quick: bool,
+    /// Capabilities without which it cannot be run.
+    #[serde(default)]
+    pub needs: Vec<String>,
     pub steps: Vec<Step>,
     /// The name of the file without its ending.
     #[serde(skip)]
@@ -35,6 +38,7 @@ pub struct Step {
     next: Option<String>,
     stop: Option<String>,
     fault: Option<String>,
+    cancel: Option<String>,
     join: Option<String>,
     #[serde(default)]
     pub with: Map<String, Value>,
@@ -66,6 +70,7 @@ pub enum Verb<'s> {
     Next(&'s str),
     Stop(&'s str),
     Fault(&'s str),
+    Cancel(&'s str),
     Join(&'s str),
 }
 
@@ -77,6 +82,7 @@ impl Step {
             self.next.as_deref().map(Verb::Next),
             self.stop.as_deref().map(Verb::Stop),
             self.fault.as_deref().map(Verb::Fault),
+            self.cancel.as_deref().map(Verb::Cancel),
             self.join.as_deref().map(Verb::Join),
         ];
         let mut verbs = verbs.into_iter().flatten();
@@ -104,6 +110,11 @@ impl Step {
 }
 
 impl File {
+    /// What it needs beyond `capabilities`.
+    pub fn missing(&self, capabilities: &[&str]) -> Vec<&str> {
+        self.needs.iter().map(String::as_str).filter(|need| !capabilities.contains(need)).collect()
+    }
+
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let base = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -181,6 +192,13 @@ mod tests {
         );
         let expected = json!({"n": 1, "y": "1", "big": i64::MAX, "low": i64::MIN, "half": 0.5, "no": null, "t": true});
         assert_eq!(Value::Object(file.expect("a file").steps[0].with.clone()), expected);
+    }
+
+    #[test]
+    fn a_file_says_what_it_needs_and_is_not_there() {
+        let file = parse("name: a\nneeds: [cancel, fork]\nsteps: [{cancel: b}]\n").expect("a file");
+        assert_eq!(file.missing(&["cancel", "suspend"]), ["fork"]);
+        assert_eq!(file.steps[0].verb(), Ok(Verb::Cancel("b")));
     }
 
     #[test]

@@ -29,7 +29,15 @@ type runner struct {
 	variables map[string]any
 	things    *things
 	// background are calls that run.
-	background map[string]chan outcome
+	background map[string]running
+	// atEnd undoes what calls did to this process.
+	atEnd []func()
+}
+
+// running is a call in the background.
+type running struct {
+	cancel context.CancelFunc
+	done   chan outcome
 }
 
 // outcome of a call.
@@ -55,8 +63,13 @@ func runFile(cluster *cluster, one *file) error {
 	}
 	r := &runner{
 		cluster: cluster, client: client, ctx: ctx, variables: map[string]any{"p": "go" + hex.EncodeToString(prefix[:])},
-		things: newThings(), background: map[string]chan outcome{},
+		things: newThings(), background: map[string]running{},
 	}
+	defer func() {
+		for _, undo := range r.atEnd {
+			undo()
+		}
+	}()
 	for n, step := range one.Steps {
 		if err := r.step(step); err != nil {
 			return fmt.Errorf("step %d: %w", n+1, err)
@@ -94,8 +107,9 @@ func (r *runner) step(s step) error {
 
 // begin starts a call in the background.
 func (r *runner) begin(s step) error {
+	ctx, cancel := context.WithCancel(r.ctx)
 	done := make(chan outcome, 1)
-	r.background[s.As] = done
+	r.background[s.As] = running{cancel, done}
 	variables := maps.Clone(r.variables)
 	go func() {
 		var last outcome
@@ -106,7 +120,7 @@ func (r *runner) begin(s step) error {
 				last.err = err
 				break
 			}
-			last.answer, last.err = r.call(r.ctx, s, with)
+			last.answer, last.err = r.call(ctx, s, with)
 		}
 		done <- last
 	}()
@@ -150,6 +164,8 @@ func (r *runner) perform(ctx context.Context, s step, with any) (any, error) {
 		err = r.things.stop(s.Stop)
 	case s.Fault != "":
 		answer, err = r.cluster.fault(s.Fault, with)
+	case s.Cancel != "":
+		err = r.cancel(ctx, s.Cancel)
 	case s.Join != "":
 		answer, err = r.join(ctx, s.Join)
 	default:
@@ -158,13 +174,27 @@ func (r *runner) perform(ctx context.Context, s step, with any) (any, error) {
 	return answer, err
 }
 
+// cancel breaks a call in the background off; whatever it returns is right.
+func (r *runner) cancel(ctx context.Context, name string) error {
+	call, ok := r.background[name]
+	if !ok {
+		return fmt.Errorf("there is no call %s", name)
+	}
+	call.cancel()
+	_, err := r.join(ctx, name)
+	if ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
 func (r *runner) join(ctx context.Context, name string) (any, error) {
-	done := r.background[name]
-	if done == nil {
+	call, ok := r.background[name]
+	if !ok {
 		return nil, fmt.Errorf("there is no call %s", name)
 	}
 	select {
-	case ended := <-done:
+	case ended := <-call.done:
 		return ended.answer, ended.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s still runs: %w", name, ctx.Err())

@@ -21,21 +21,23 @@ import (
 
 // file is one of the suite.
 type file struct {
-	Name  string `yaml:"name"`
-	Quick bool   `yaml:"quick"`
-	Steps []step `yaml:"steps"`
+	Name  string   `yaml:"name"`
+	Quick bool     `yaml:"quick"`
+	Needs []string `yaml:"needs"`
+	Steps []step   `yaml:"steps"`
 
 	base string
 }
 
 // step is one of a file.
 type step struct {
-	Call  string `yaml:"call"`
-	Start string `yaml:"start"`
-	Next  string `yaml:"next"`
-	Stop  string `yaml:"stop"`
-	Fault string `yaml:"fault"`
-	Join  string `yaml:"join"`
+	Call   string `yaml:"call"`
+	Start  string `yaml:"start"`
+	Next   string `yaml:"next"`
+	Stop   string `yaml:"stop"`
+	Fault  string `yaml:"fault"`
+	Cancel string `yaml:"cancel"`
+	Join   string `yaml:"join"`
 
 	With       map[string]any    `yaml:"with"`
 	As         string            `yaml:"as"`

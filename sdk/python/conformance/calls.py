@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import json
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -131,6 +133,15 @@ class Calls:
     def __init__(self, client: Any, is_sync: bool) -> None:
         self.client = client
         self.is_sync = is_sync
+        # Standard error as it was, once it is lost.
+        self._stderr: int | None = None
+
+    def end(self) -> None:
+        """Undoes what calls did to this process."""
+        if self._stderr is not None:
+            os.dup2(self._stderr, 2)
+            os.close(self._stderr)
+            self._stderr = None
 
     async def do(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Calls the client: awaits the asynchronous one, gives the blocking one a thread."""
@@ -401,6 +412,58 @@ class Calls:
 
     async def call_members(self, a: Arguments, of: Any) -> Any:
         return await self.do(self.client.members.get)
+
+    # --- the process ---------------------------------------------------------------------------------------------------
+
+    async def call_forked(self, a: Arguments, of: Any) -> Any:
+        return await asyncio.to_thread(forked, self.client, of, a["prefix"], a["times"])
+
+    async def call_close_stderr(self, a: Arguments, of: Any) -> Any:
+        reads, writes = os.pipe()
+        os.close(reads)
+        if self._stderr is None:
+            self._stderr = os.dup(2)
+        os.dup2(writes, 2)
+        os.close(writes)
+        return {}
+
+
+def forked(client: quorate.Client, session: quorate.Session, prefix: str, times: int) -> Arguments:
+    """What comes of a client that a process and its child use at once."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            told = {"child_wrong": wrong_answers(client, f"{prefix}/child", times), "child_state": session.state}
+        except BaseException as error:
+            told = {"child_failed": repr(error)}
+        os.write(writes, json.dumps(told).encode())
+        # Nothing of the runner goes on here.
+        os._exit(0)
+    os.close(writes)
+    try:
+        wrong = wrong_answers(client, f"{prefix}/parent", times)
+    finally:
+        with os.fdopen(reads, "rb") as pipe:
+            told = json.loads(pipe.read())
+        os.waitpid(child, 0)
+    return {"wrong": wrong, **told}
+
+
+def wrong_answers(client: quorate.Client, prefix: str, times: int) -> int:
+    """How many of the answers are not to what was asked."""
+    wrong = 0
+    for i in range(times):
+        key = f"{prefix}/{i}"
+        wrong += client.insert(key, key).version != 1
+        try:
+            client.insert(key, "twice")
+            wrong += 1
+        except quorate.AlreadyExistsError as refused:
+            wrong += refused.current is None or refused.current.value != key
+        entry = client.get(key)
+        wrong += entry is None or (entry.key, entry.value) != (key, key)
+    return wrong
 
 
 class Handled:

@@ -159,16 +159,19 @@ function parted({ part, of, ...options }: Args): object {
 /** All calls, by name. */
 const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> = {
   get: async ({ client }, { key, ...options }) => found(await client.get(key, options)),
-  put: ({ client }, { key, value, ...options }) => client.put(key, value, options),
-  insert: ({ client }, { key, value, ...options }) => client.insert(key, value, options),
-  replace: ({ client }, { key, value, ...options }) => client.replace(key, value, options),
-  remove: ({ client }, { key, ...options }) => client.remove(key, options),
-  patch: ({ client }, { key, patch, ...options }) => client.patch(key, patch, options),
+  put: ({ client, signal }, { key, value, ...options }) => client.put(key, value, { ...options, signal }),
+  insert: ({ client, signal }, { key, value, ...options }) =>
+    client.insert(key, value, { ...options, signal }),
+  replace: ({ client, signal }, { key, value, ...options }) =>
+    client.replace(key, value, { ...options, signal }),
+  remove: ({ client, signal }, { key, ...options }) => client.remove(key, { ...options, signal }),
+  patch: ({ client, signal }, { key, patch, ...options }) => client.patch(key, patch, { ...options, signal }),
   touch: ({ client }, { key, ttlMs, ...options }) => client.touch(key, ttlMs, options),
-  increment: ({ client }, { key, path, by, ...options }) => client.increment(key, path, by, options),
-  update: async ({ client }, { key, by, ...options }) => {
+  increment: ({ client, signal }, { key, path, by, ...options }) =>
+    client.increment(key, path, by, { ...options, signal }),
+  update: async ({ client, signal }, { key, by, ...options }) => {
     const add = (value: { n: number } | undefined) => ({ ...value, n: (value?.n ?? 0) + by });
-    return { value: (await client.update<{ n: number }>(key, add, options)).value };
+    return { value: (await client.update<{ n: number }>(key, add, { ...options, signal })).value };
   },
   list: ({ client }, options) => client.list(parted(options)).page(),
   list_all: async ({ client }, options) =>
@@ -192,7 +195,7 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
     }
     return { answers, codes, failed: codes.filter((code) => code !== null).length };
   },
-  txn: ({ client }, { dryRun, requestId, ...txn }) => client.txn(txn, { dryRun, requestId }),
+  txn: ({ client, signal }, { dryRun, requestId, ...txn }) => client.txn(txn, { dryRun, requestId, signal }),
   get_and_lock: ({ client }, { key, ...options }) => client.getAndLock(key, options),
   unlock: ({ client }, { key, cas }) => client.unlockEntry(key, cas),
   request: async ({ client }, { requestId }) => found(await client.requestOutcome(requestId)),
@@ -238,11 +241,12 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   latch_count_down: ({ client }, { latch, by }) => client.latch(latch).countDown(by),
   latch_wait: ({ client, signal }, { latch, waitMs }) => client.latch(latch).wait(waitMs, { signal }),
   schedule: ({ client }, { queue, payload, ...options }) => client.tasks(queue).schedule(payload, options),
-  task_claim: async ({ client }, { queue, ...options }) => {
-    const tasks = (await client.tasks(queue).claim(options)).map(shownTask);
+  task_claim: async ({ client, signal }, { queue, ...options }) => {
+    const tasks = (await client.tasks(queue).claim({ ...options, signal })).map(shownTask);
     return { tasks, count: tasks.length };
   },
-  task_complete: ({ client }, { queue, id, token }) => client.tasks(queue).complete(id, token),
+  task_complete: ({ client, signal }, { queue, id, token }) =>
+    client.tasks(queue).complete(id, token, { signal }),
   task_fail: ({ client }, { queue, id, token, ...options }) => client.tasks(queue).fail(id, token, options),
   task: async ({ client }, { queue, id }) => found(await client.tasks(queue).get(id)),
   worker: work,

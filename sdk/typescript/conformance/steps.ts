@@ -16,6 +16,7 @@ interface Step {
   readonly next?: string;
   readonly stop?: string;
   readonly fault?: string;
+  readonly cancel?: string;
   readonly join?: string;
   readonly with?: Record<string, unknown>;
   readonly as?: string;
@@ -34,10 +35,13 @@ interface Step {
 export interface SuiteFile {
   readonly name: string;
   readonly quick?: boolean;
+  readonly needs?: readonly string[];
   readonly steps: readonly Step[];
 }
 
-const VERBS = ["call", "start", "next", "stop", "fault", "join"] as const;
+const VERBS = ["call", "start", "next", "stop", "fault", "cancel", "join"] as const;
+/** What this runner and its client can do of what a file may need. The release of a lock takes no signal. */
+const CAPABILITIES = new Set(["cancel", "suspend", "foreign"]);
 const STEP_KEYS = new Set<string>([
   ...VERBS,
   ...[
@@ -58,9 +62,20 @@ const STEP_KEYS = new Set<string>([
 /** What came of a call: its answer, or the error that it failed with. */
 type Outcome = { readonly answer: unknown } | { readonly failure: unknown };
 
+/** What the file needs and is not here. */
+export function missing(file: SuiteFile): readonly string[] {
+  return (file.needs ?? []).filter((need) => !CAPABILITIES.has(need));
+}
+
+/** A call in the background. */
+interface Running {
+  readonly outcome: Promise<Outcome>;
+  readonly stop: AbortController;
+}
+
 /** Throws where the file says something that this runner does not know. */
 export function check(file: SuiteFile): void {
-  const unknown = Object.keys(file).filter((key) => !["name", "quick", "steps"].includes(key));
+  const unknown = Object.keys(file).filter((key) => !["name", "quick", "needs", "steps"].includes(key));
   const inSteps = file.steps.flatMap((step) => Object.keys(step).filter((key) => !STEP_KEYS.has(key)));
   const [key] = [...unknown, ...inSteps];
   if (key !== undefined) {
@@ -91,7 +106,7 @@ class Run {
   readonly #client: Client;
   readonly #made = new Made();
   readonly #variables: Variables;
-  readonly #background = new Map<string, Promise<Outcome>>();
+  readonly #background = new Map<string, Running>();
   readonly #stop = new AbortController();
 
   constructor(cluster: SuiteCluster) {
@@ -126,14 +141,16 @@ class Run {
   }
 
   #begin(step: Step): void {
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, this.#stop.signal]);
     const perform = async (): Promise<Outcome> => {
-      let outcome = await this.#outcome(step, 1);
+      let outcome = await this.#outcome(step, 1, signal);
       for (let i = 2; i <= (step.repeat ?? 1) && "answer" in outcome; i += 1) {
-        outcome = await this.#outcome(step, i);
+        outcome = await this.#outcome(step, i, signal);
       }
       return outcome;
     };
-    this.#background.set(step.as ?? "", perform());
+    this.#background.set(step.as ?? "", { outcome: perform(), stop });
   }
 
   async #eventually(step: Step): Promise<void> {
@@ -151,19 +168,22 @@ class Run {
     }
   }
 
-  async #outcome(step: Step, i?: number): Promise<Outcome> {
+  async #outcome(step: Step, i?: number, signal: AbortSignal = this.#stop.signal): Promise<Outcome> {
     const variables = i === undefined ? this.#variables : new Map([...this.#variables, ["i", i]]);
     if (step.join !== undefined) {
-      return this.#joined(step.join);
+      return this.#running(step.join).outcome;
+    }
+    if (step.cancel !== undefined) {
+      return this.#cancelled(step.cancel);
     }
     try {
-      return { answer: await this.#done(step, filled(step.with ?? {}, variables) as object) };
+      return { answer: await this.#done(step, filled(step.with ?? {}, variables) as object, signal) };
     } catch (failure) {
       return { failure };
     }
   }
 
-  async #joined(name: string): Promise<Outcome> {
+  #running(name: string): Running {
     const running = this.#background.get(name);
     if (running === undefined) {
       throw new Error(`there is no call ${name} in the background`);
@@ -171,13 +191,21 @@ class Run {
     return running;
   }
 
-  async #done(step: Step, args: object): Promise<unknown> {
+  /** Breaks a call in the background off; whatever it returns is right. */
+  async #cancelled(name: string): Promise<Outcome> {
+    const running = this.#running(name);
+    running.stop.abort();
+    await running.outcome;
+    return { answer: {} };
+  }
+
+  async #done(step: Step, args: object, signal: AbortSignal): Promise<unknown> {
     const context: Context = {
       client: this.#client,
       made: this.#made,
       of: step.of,
       as: step.as,
-      signal: this.#stop.signal,
+      signal,
     };
     if (step.call !== undefined) {
       return call(step.call, context, args);

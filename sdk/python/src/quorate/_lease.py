@@ -2,11 +2,14 @@
 
 Owns the reckoning behind every token that is handed out. Pure: time comes in as an argument, nothing is sent. A session lives at
 the nodes for its time to live from the moment at which a renewal *applies*, which is after it was sent; so it certainly lives
-until the last confirmed one was *sent* and that time has passed, less a margin for clocks that differ.
+until the last confirmed one was *sent* and that time has passed, less a margin for clocks that differ. That is reckoned by the
+monotonic clock, which stands still while the machine is suspended; where the wall clock shows that it may have been, nothing is
+certain until a renewal that was sent after that is confirmed.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Literal
 
 SessionState = Literal["alive", "suspect", "lost"]
@@ -25,14 +28,21 @@ ROUND_MIN = 0.02
 ROUND_MAX = 3.0
 
 
+def wall_ahead() -> float:
+    """By how many seconds the wall clock is ahead of the monotonic one: by more once the machine was suspended, or its clock was set."""
+    return time.time() - time.monotonic()
+
+
 class Lease:
     """The reckoning of one session, in seconds of a monotonic clock."""
 
-    def __init__(self, ttl: float, renew_in: float, sent: float) -> None:
+    def __init__(self, ttl: float, renew_in: float, sent: float, sent_ahead: float | None = None) -> None:
         self.ttl = ttl
         self._renew_in = min(renew_in, ttl / RENEWALS)
         # When the last request was sent that was confirmed: a renewal, or the creation.
         self._confirmed = sent
+        # By how much the wall clock was ahead then, and when the renewal was sent that is on its way.
+        self._confirmed_ahead = self._sent_ahead = wall_ahead() if sent_ahead is None else sent_ahead
         # Not before this, after a renewal that failed.
         self._again_at = 0.0
         # Whether a renewal is on its way.
@@ -43,7 +53,11 @@ class Lease:
         """What it is now."""
         if self.loss(now) is not None:
             return "lost"
-        return "suspect" if now >= self._suspect_at() else "alive"
+        return "suspect" if now >= self._suspect_at() or self.was_suspended() else "alive"
+
+    def was_suspended(self) -> bool:
+        """Whether the wall clock moved on by so much more than the monotonic one since the last confirmation that it may be over."""
+        return wall_ahead() - self._confirmed_ahead > self._margin()
 
     def loss(self, now: float) -> Loss | None:
         """Why it is lost, if it is."""
@@ -53,7 +67,10 @@ class Lease:
 
     def deadline(self) -> float:
         """When it is lost unless it is renewed before."""
-        return self._confirmed + max(self.ttl - max(self.ttl * MARGIN_PART, MARGIN_MIN), 0.0)
+        return self._confirmed + max(self.ttl - self._margin(), 0.0)
+
+    def _margin(self) -> float:
+        return max(self.ttl * MARGIN_PART, MARGIN_MIN)
 
     def _suspect_at(self) -> float:
         return min(self._confirmed + self.ttl / 2, self.deadline())
@@ -69,7 +86,8 @@ class Lease:
         """When to renew it; `None` while a renewal is on its way, and once it is lost."""
         if self._is_renewing or self._lost is not None:
             return None
-        return max(self._confirmed + self._renew_in, self._again_at)
+        due = self._confirmed if self.was_suspended() else self._confirmed + self._renew_in
+        return max(due, self._again_at)
 
     def may_join(self, now: float) -> bool:
         """Whether it may as well be renewed now, since another one is: a quarter of the time early at most."""
@@ -83,6 +101,7 @@ class Lease:
     def on_sent(self) -> None:
         """A renewal goes out."""
         self._is_renewing = True
+        self._sent_ahead = wall_ahead()
 
     def on_confirmed(self, sent: float, now: float) -> None:
         """A renewal that went out at `sent` was confirmed. Too late is never: who looked meanwhile was told that it is lost."""
@@ -92,7 +111,8 @@ class Lease:
         if loss is not None:
             # Never set to nothing: in the blocking client another thread may just have ended it.
             self._lost = loss
-        self._confirmed = max(self._confirmed, sent)
+        if sent > self._confirmed:
+            self._confirmed, self._confirmed_ahead = sent, self._sent_ahead
 
     def on_failed(self, now: float) -> None:
         """A renewal brought no answer."""

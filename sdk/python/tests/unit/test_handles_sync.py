@@ -20,6 +20,7 @@ from quorate import (
     SessionLostError,
     UnavailableError,
     UnknownOutcomeError,
+    _lease,
 )
 from quorate._endpoints import FORGET_CLUSTER, Endpoints
 from quorate._sync._io import sleep
@@ -60,6 +61,19 @@ def test_a_token_is_not_told_once_the_lock_is_released() -> None:
                 _ = again.token
             # A guard still says what it was: the cluster decides.
             assert again.guard.token == 5
+
+
+def test_a_token_is_not_told_after_a_suspend_until_the_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Scripted(Coordination(ttl_ms=60_000)) as server:
+        with client_of(server) as client, client.session() as session, session.lock("l") as lock:
+            assert lock.token == 5
+            ahead = _lease.wall_ahead()
+            monkeypatch.setattr(_lease, "wall_ahead", lambda: ahead + 600)
+            with pytest.raises(SessionLostError):
+                _ = lock.token
+            # Long before it would have been renewed.
+            assert until(lambda: session.state == "alive")
+            assert lock.token == 5
         with pytest.raises(SessionLostError):
             _ = lock.token
 

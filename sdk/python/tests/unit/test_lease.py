@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate import _lease
 from quorate._lease import Lease
 
 
@@ -57,3 +58,45 @@ def test_a_node_may_not_ask_for_fewer_renewals_than_three() -> None:
 @pytest.mark.parametrize(("ttl", "expected"), [(0.1, 0.02), (6.0, 1.0), (86_400.0, 3.0)])
 def test_a_round_is_a_sixth_within_bounds(ttl: float, expected: float) -> None:
     assert Lease(ttl, ttl / 3, 0.0).round() == pytest.approx(expected)
+
+
+class Ahead:
+    """By how much the wall clock is ahead of the monotonic one."""
+
+    def __init__(self) -> None:
+        self.seconds = 1e9
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Ahead:
+    ahead = Ahead()
+    monkeypatch.setattr(_lease, "wall_ahead", ahead)
+    return ahead
+
+
+def test_after_a_suspend_a_session_is_suspect_until_a_renewal_that_was_sent_after_it(ahead: Ahead) -> None:
+    lease = Lease(10.0, 3.0, 100.0)
+    ahead.seconds += 0.9
+    assert (lease.state(101.0), lease.renewal_at()) == ("alive", 103.0)
+    lease.on_sent()
+    ahead.seconds += 600
+    assert lease.state(101.0) == "suspect"
+    # It was on its way before.
+    lease.on_confirmed(101.0, 102.0)
+    assert (lease.state(102.0), lease.loss(102.0), lease.renewal_at()) == ("suspect", None, 101.0)
+    lease.on_sent()
+    lease.on_confirmed(102.0, 102.5)
+    assert (lease.state(103.0), lease.renewal_at()) == ("alive", 105.0)
+    # Nothing ends because a clock was set back.
+    ahead.seconds -= 86_400
+    assert lease.state(103.0) == "alive"
+
+
+def test_a_session_whose_creation_a_suspend_fell_into_is_suspect(ahead: Ahead) -> None:
+    sent_ahead = ahead()
+    ahead.seconds += 600
+    lease = Lease(10.0, 3.0, 100.0, sent_ahead)
+    assert (lease.state(101.0), lease.renewal_at()) == ("suspect", 100.0)

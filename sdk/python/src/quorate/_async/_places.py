@@ -14,7 +14,7 @@ from quorate._async._core import AsyncCore
 from quorate._async._io import now, sleep, spawn, while_true
 from quorate._async._renewals import AsyncRenewals, AsyncRenewed
 from quorate._fork import tell_in_child
-from quorate._lease import Loss
+from quorate._lease import Loss, SessionState
 from quorate._requests import Call
 from quorate.errors import GaveUpError, QuorateError, SessionExpiredError, SessionLostError
 
@@ -56,13 +56,21 @@ class AsyncPlaces:
         """Why the session is lost, if it is."""
         return self.renewed.lease.loss(now())
 
+    @property
+    def state(self) -> SessionState:
+        """What the session is at this moment."""
+        if self.renewed.lease.was_suspended():
+            # The work in the background sleeps by a clock that stood still: it is to renew at once.
+            self._renewals.look()
+        return self.renewed.lease.state(now())
+
     def check(self) -> None:
         """Nothing while the session is known to live.
 
         Raises:
             SessionLostError: That is not so.
         """
-        if self.renewed.lease.state(now()) != "alive":
+        if self.state != "alive":
             raise SessionLostError(self.session, self.loss)
 
     def check_alive(self) -> None:

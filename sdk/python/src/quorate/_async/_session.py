@@ -16,7 +16,7 @@ from quorate._async._io import Opening, now, opening
 from quorate._async._places import AsyncPlaces
 from quorate._async._queue import AsyncLeadership, AsyncLock, take_place
 from quorate._async._renewals import AsyncRenewed
-from quorate._lease import Lease, Loss, SessionState
+from quorate._lease import Lease, Loss, SessionState, wall_ahead
 from quorate._lists import checked
 from quorate._requests import Seconds, compact, end_of, get, path, post, query, seconds, span
 from quorate._values import Place
@@ -49,12 +49,12 @@ class AsyncSession:
 
     @property
     def state(self) -> SessionState:
-        """What it is at this moment: `alive`, `suspect` (no renewal was confirmed for half of its time) or `lost`.
+        """What it is at this moment: `alive`, `suspect` or `lost`.
 
-        Reckoned by this machine's monotonic clock from what was confirmed; a machine that was suspended, and its clock with it, does
-        not know: what must not happen twice takes a guard.
+        It is suspect when no renewal was confirmed for half of its time, or since the machine may have been suspended: where its wall
+        clock moved on by more than its monotonic one. We may be stopped right after we looked: what must not happen twice takes a guard.
         """
-        return self._renewed.lease.state(now())
+        return self._places.state
 
     @property
     def loss(self) -> Loss | None:
@@ -273,7 +273,7 @@ class AsyncSessions(AsyncBase):
         self, ttl: Seconds | None, owner: str | None, labels: Mapping[str, str] | None, timeout: Seconds | None
     ) -> AsyncSession:
         for start in range(1, STARTS_MAX + 1):
-            sent = now()
+            sent, sent_ahead = now(), wall_ahead()
             try:
                 answer = await self.create_session(ttl=ttl, owner=owner, labels=labels, timeout=timeout)
             except SessionExpiredError:
@@ -281,7 +281,7 @@ class AsyncSessions(AsyncBase):
                 if start == STARTS_MAX:
                     raise
                 continue
-            lease = Lease(answer.ttl_ms / 1000, answer.renew_in_ms / 1000, sent)
+            lease = Lease(answer.ttl_ms / 1000, answer.renew_in_ms / 1000, sent, sent_ahead)
             if lease.loss(now()) is None:
                 renewed = AsyncRenewed(answer.session, lease)
                 self._renewals.add(renewed)

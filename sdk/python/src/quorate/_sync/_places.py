@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from quorate._fork import tell_in_child
-from quorate._lease import Loss
+from quorate._lease import Loss, SessionState
 from quorate._requests import Call
 from quorate._sync._core import Core
 from quorate._sync._io import now, sleep, spawn, while_true
@@ -57,13 +57,21 @@ class Places:
         """Why the session is lost, if it is."""
         return self.renewed.lease.loss(now())
 
+    @property
+    def state(self) -> SessionState:
+        """What the session is at this moment."""
+        if self.renewed.lease.was_suspended():
+            # The work in the background sleeps by a clock that stood still: it is to renew at once.
+            self._renewals.look()
+        return self.renewed.lease.state(now())
+
     def check(self) -> None:
         """Nothing while the session is known to live.
 
         Raises:
             SessionLostError: That is not so.
         """
-        if self.renewed.lease.state(now()) != "alive":
+        if self.state != "alive":
             raise SessionLostError(self.session, self.loss)
 
     def check_alive(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quorate import types as wire
-from quorate._lease import Lease, Loss, SessionState
+from quorate._lease import Lease, Loss, SessionState, wall_ahead
 from quorate._lists import checked
 from quorate._requests import Seconds, compact, end_of, get, path, post, query, seconds, span
 from quorate._sync._barrier import Barrier
@@ -50,12 +50,12 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """What it is at this moment: `alive`, `suspect` (no renewal was confirmed for half of its time) or `lost`.
+        """What it is at this moment: `alive`, `suspect` or `lost`.
 
-        Reckoned by this machine's monotonic clock from what was confirmed; a machine that was suspended, and its clock with it, does
-        not know: what must not happen twice takes a guard.
+        It is suspect when no renewal was confirmed for half of its time, or since the machine may have been suspended: where its wall
+        clock moved on by more than its monotonic one. We may be stopped right after we looked: what must not happen twice takes a guard.
         """
-        return self._renewed.lease.state(now())
+        return self._places.state
 
     @property
     def loss(self) -> Loss | None:
@@ -270,7 +270,7 @@ class Sessions(Base):
 
     def _start_session(self, ttl: Seconds | None, owner: str | None, labels: Mapping[str, str] | None, timeout: Seconds | None) -> Session:
         for start in range(1, STARTS_MAX + 1):
-            sent = now()
+            sent, sent_ahead = now(), wall_ahead()
             try:
                 answer = self.create_session(ttl=ttl, owner=owner, labels=labels, timeout=timeout)
             except SessionExpiredError:
@@ -278,7 +278,7 @@ class Sessions(Base):
                 if start == STARTS_MAX:
                     raise
                 continue
-            lease = Lease(answer.ttl_ms / 1000, answer.renew_in_ms / 1000, sent)
+            lease = Lease(answer.ttl_ms / 1000, answer.renew_in_ms / 1000, sent, sent_ahead)
             if lease.loss(now()) is None:
                 renewed = Renewed(answer.session, lease)
                 self._renewals.add(renewed)
