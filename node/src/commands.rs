@@ -79,11 +79,17 @@ pub enum CommandError {
     /// It could not be done, or what was looked at is not sound.
     #[error("{0}")]
     Failed(String),
+    /// An archive does not reach the point that was asked for.
+    #[error("{0}")]
+    NotCovered(String),
 }
 
 impl From<RebuildError> for CommandError {
     fn from(error: RebuildError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            RebuildError::Unreachable(why) => Self::NotCovered(why),
+            other => Self::Failed(other.to_string()),
+        }
     }
 }
 

@@ -27,6 +27,9 @@ const GOES_ON: &str = "QUORATE_GOES_ON";
 /// Exit code for arguments or a configuration that make no sense.
 const EXIT_USAGE: u8 = 2;
 
+/// Exit code of verbs where an archive does not reach the point that was asked for.
+const EXIT_NOT_COVERED: u8 = 5;
+
 /// The Quorate server: one node of a cluster.
 ///
 /// Each setting is taken from its flag, else from its environment variable, else from the file, else the default. In the
@@ -58,6 +61,7 @@ fn done(result: Result<(), CommandError>) -> ExitCode {
     match error {
         CommandError::Usage(_) => ExitCode::from(EXIT_USAGE),
         CommandError::Failed(_) => ExitCode::FAILURE,
+        CommandError::NotCovered(_) => ExitCode::from(EXIT_NOT_COVERED),
     }
 }
 

@@ -18,6 +18,7 @@ use openraft::storage::{RaftLogReader, RaftLogStorage};
 use quorate_store::clean_stop;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
+use quorate_store::offline;
 use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::{RoomProbe, SpaceGuard};
@@ -294,6 +295,9 @@ impl Opened {
         let space = Arc::new(space.map_err(ServerError::of)?);
         let log = LogStore::open_with(data_dir, &marker, &surroundings.log, surroundings.on_fatal.clone());
         let log = log.map_err(ServerError::of)?;
+        if offline::remove_beside_marker(data_dir).map_err(ServerError::of)? {
+            tracing::info!("removed what a recovery left that did not come to its end");
+        }
         let options = StateOptions {
             snapshot_entries_min: config.snapshot_every_entries,
             flush_every: surroundings.flush_every,

@@ -34,7 +34,7 @@ static PATIENT: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
             tracing::warn!(error = %io::Error::last_os_error(), "scans have the same priority as requests");
         }
     };
-    Builder::new_multi_thread().worker_threads(1).thread_name("patient").on_thread_start(nicer).build()
+    Builder::new_multi_thread().worker_threads(1).thread_name("patient").on_thread_start(nicer).enable_all().build()
 });
 
 /// Runs what may block and has time, such as a scan: where others want the processors, they get them first.
@@ -44,6 +44,18 @@ pub async fn patiently<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
     }
     match &*PATIENT {
         Ok(threads) => threads.spawn_blocking(work).await.map_err(io::Error::other),
+        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+/// Runs a task that has time, such as one that lists an archive: what it computes between two waits is done on a thread of its own, and not
+/// on those that requests and the log share. It goes on when nobody waits for it any more.
+pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
+    if is_simulated() {
+        return Ok(task.await);
+    }
+    match &*PATIENT {
+        Ok(threads) => threads.spawn(task).await.map_err(io::Error::other),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
     }
 }

@@ -110,13 +110,13 @@ async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
     while left > 0 {
         let watched = watch.next().await?;
         match &watched {
-            Watched::Event(event) if event.initial && !args.command.is_empty() => {
-                if !had.insert((event.key.clone(), event.revision)) {
-                    continue;
-                }
+            Watched::Event(event)
+                if event.initial && !args.command.is_empty() && !had.insert((event.key.clone(), event.revision)) =>
+            {
+                continue;
             }
             Watched::Synced(_) => had = HashSet::new(),
-            Watched::Event(_) | Watched::Restarted => {}
+            _ => {}
         }
         left -= u64::from(matches!(watched, Watched::Event(_)));
         if !args.command.is_empty() {

@@ -1,15 +1,19 @@
 //! A state out of an archive, at a point: the newest base before it, and the entries up to it.
 //!
 //! Owns the way from a point to a state, and what is said of a point that cannot be reached. All that is read is checked: each object
-//! against its checksum, the entries against one another, and the state against the digests that the node noted which archived it.
+//! against its checksum, the entries against one another, and the state against the digests that the node noted which archived it. An
+//! object that is damaged, missing or locked is passed over where another way reaches the point, and this is told.
 //! Blocks; used by verbs of the program, and by a node that tries whether a restore can be had.
 
+use std::fs;
+use std::mem;
 use std::path::Path;
 
 use quorate_archive::{
-    Archive, ArchiveError, BaseManifest, Catalogue, Keys, Plan, Position, Segment, SegmentName, Target, Unreachable,
-    WallMillis,
+    Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Keys, Plan, Position, Segment, SegmentName, Target,
+    Unreachable, WallMillis,
 };
+use quorate_store::durable;
 use quorate_store::offline::{OfflineError, Replay, ReplayError, Until};
 use quorate_store::raft::wire::LogIdRecord;
 use tokio::runtime::Handle;
@@ -27,7 +31,7 @@ pub enum RebuildError {
     #[error("{0}")]
     Unreachable(String),
     /// What is read does not fit together.
-    #[error("{object}: {source}. Restore a point before it, or begin with a later base")]
+    #[error("{object}: {source}")]
     Broken {
         /// The object.
         object: String,
@@ -60,16 +64,15 @@ pub enum RebuildError {
 impl RebuildError {
     /// Whether something is wrong with what the archive holds, rather than with reading it just now.
     pub fn is_of_the_archive(&self) -> bool {
+        self.is_of_an_object() || matches!(self, Self::Unreachable(_) | Self::Differs { .. })
+    }
+
+    /// Whether an object cannot be had as it was written. Another may do in its place.
+    fn is_of_an_object(&self) -> bool {
         match self {
-            Self::Archive(error) => {
-                matches!(
-                    error,
-                    ArchiveError::Damaged { .. } | ArchiveError::Locked { .. } | ArchiveError::UnknownFormat { .. }
-                ) || error.is_not_found()
-            }
-            Self::Unreachable(_) | Self::Differs { .. } => true,
+            Self::Archive(error) => error.is_of_an_object(),
             Self::Broken { source, .. } => !matches!(source, ReplayError::Offline(_)),
-            Self::Offline(_) | Self::GivenUp(_) => false,
+            Self::Unreachable(_) | Self::Differs { .. } | Self::Offline(_) | Self::GivenUp(_) => false,
         }
     }
 }
@@ -88,8 +91,21 @@ pub struct Source {
 pub trait Watcher {
     /// So many bytes of the base's rows are taken in.
     fn on_base(&mut self, bytes: u64) -> Result<(), String>;
-    /// Pieces of the log are applied, and so many there are.
-    fn on_segment(&mut self, done: usize, of: usize) -> Result<(), String>;
+    /// Pieces of the log are applied, with so many bytes of entries, and so many pieces there are.
+    fn on_segment(&mut self, done: usize, of: usize, bytes: u64) -> Result<(), String>;
+    /// Something cannot be had, and it is done without. It begins anew.
+    fn on_passed_over(&mut self, _fault: &str) {}
+}
+
+/// Which base to begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// The newest before the point, which takes least.
+    Newest,
+    /// The one of this entry.
+    At(u64),
+    /// One before the newest of all where pieces lead from it to that, so that the way between bases is gone, too.
+    BeforeNewest,
 }
 
 /// What is needed for a point.
@@ -102,6 +118,34 @@ pub struct Wanted {
     pub manifest: BaseManifest,
     /// The point.
     pub target: Target,
+    /// A base on the way whose state is compared with the one that is made.
+    pub checkpoint: Option<BaseManifest>,
+    /// What was passed over, and why: sentences for people.
+    pub passed_over: Vec<String>,
+}
+
+/// Something that is needed.
+enum Object {
+    Base(BaseName),
+    Segment(SegmentName),
+}
+
+/// A state was not made, and what could not be had for it.
+struct Failed {
+    object: Option<Object>,
+    error: RebuildError,
+}
+
+impl Failed {
+    fn on(object: Object, error: RebuildError) -> Box<Self> {
+        Box::new(Self { object: Some(object), error })
+    }
+}
+
+impl From<RebuildError> for Box<Failed> {
+    fn from(error: RebuildError) -> Self {
+        Self::new(Failed { object: None, error })
+    }
 }
 
 impl Source {
@@ -109,19 +153,88 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be reached, or the archive cannot be read.
-    pub fn want(&self, target: Target) -> Result<Wanted, RebuildError> {
-        let catalogue = self.handle.block_on(self.archive.catalogue())?;
-        let plan = catalogue.plan(target);
-        let plan = plan.map_err(|why| RebuildError::Unreachable(unreachable_text(&self.archive, why)))?;
-        let manifest = self.handle.block_on(self.archive.manifest(&plan.base))?;
-        Ok(Wanted { catalogue, plan, manifest, target })
+    pub fn want(&self, target: Target, begin: Begin) -> Result<Wanted, RebuildError> {
+        let mut catalogue = self.handle.block_on(self.archive.catalogue())?;
+        let mut checkpoint = None;
+        match begin {
+            Begin::Newest => {}
+            Begin::At(entry) => {
+                let there: Vec<_> = catalogue.bases.iter().map(|base| base.index.to_string()).collect();
+                catalogue.bases.retain(|base| base.index == entry);
+                if catalogue.bases.is_empty() {
+                    let what = format!("{} has no base of entry {entry}; it has {}", self.archive, there.join(", "));
+                    return Err(RebuildError::Unreachable(what));
+                }
+            }
+            Begin::BeforeNewest => {
+                if let Some(newest) = catalogue.bases.last().copied() {
+                    let before = catalogue.clone().without_base(&newest);
+                    let leads_there = before.survey().reaches.last().is_some_and(|reach| reach.index >= newest.index);
+                    if leads_there {
+                        checkpoint = Some(self.handle.block_on(self.archive.manifest(&newest))?);
+                        catalogue = before;
+                    }
+                }
+            }
+        }
+        Ok(Wanted { checkpoint, ..self.want_of(catalogue, target, Vec::new())? })
     }
 
-    /// Makes the state in `dir`, which is there and empty.
+    /// What is needed of these. A base whose manifest cannot be had is passed over.
+    fn want_of(
+        &self,
+        mut catalogue: Catalogue,
+        target: Target,
+        mut passed_over: Vec<String>,
+    ) -> Result<Wanted, RebuildError> {
+        loop {
+            let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &passed_over))?;
+            let error = match self.handle.block_on(self.archive.manifest(&plan.base)) {
+                Ok(manifest) => return Ok(Wanted { catalogue, plan, manifest, target, checkpoint: None, passed_over }),
+                Err(error) => RebuildError::from(error),
+            };
+            if !error.is_of_an_object() {
+                return Err(error);
+            }
+            passed_over.push(told(&error));
+            catalogue = catalogue.without_base(&plan.base);
+        }
+    }
+
+    fn unreachable(&self, why: Unreachable, passed_over: &[String]) -> RebuildError {
+        let why = unreachable_text(&self.archive, why);
+        RebuildError::Unreachable(match passed_over {
+            [] => why,
+            faults => format!("{}. Without that: {why}", faults.join(". ")),
+        })
+    }
+
+    /// Makes the state in `dir`, which is there and empty. What cannot be had is passed over as long as there is another way; `wanted`
+    /// says then which one was gone.
     ///
     /// # Errors
-    /// Something of what is needed is missing, damaged, locked, or does not fit together. What is in `dir` is of no use then.
-    pub fn rebuild(&self, wanted: &Wanted, dir: &Path, watcher: &mut dyn Watcher) -> Result<Replay, RebuildError> {
+    /// There is no other way, or what is read does not give the state that was archived. What is in `dir` is of no use then.
+    pub fn rebuild(&self, wanted: &mut Wanted, dir: &Path, watcher: &mut dyn Watcher) -> Result<Replay, RebuildError> {
+        loop {
+            let Failed { object, error } = *match self.rebuild_once(wanted, dir, watcher) {
+                Ok(replay) => return Ok(replay),
+                Err(failed) => failed,
+            };
+            let Some(object) = object.filter(|_| error.is_of_an_object()) else { return Err(error) };
+            watcher.on_passed_over(&told(&error));
+            let mut passed_over = mem::take(&mut wanted.passed_over);
+            passed_over.push(told(&error));
+            let catalogue = match &object {
+                Object::Base(name) => mem::take(&mut wanted.catalogue).without_base(name),
+                Object::Segment(name) => mem::take(&mut wanted.catalogue).without_segment(name),
+            };
+            let checkpoint = wanted.checkpoint.take();
+            *wanted = Wanted { checkpoint, ..self.want_of(catalogue, wanted.target, passed_over)? };
+            empty(dir)?;
+        }
+    }
+
+    fn rebuild_once(&self, wanted: &Wanted, dir: &Path, watcher: &mut dyn Watcher) -> Result<Replay, Box<Failed>> {
         let base = format!("base {}", wanted.plan.base);
         let mut given_up = None;
         let replay = self.archive.base(&self.handle, &wanted.manifest, &self.keys, |state| {
@@ -130,37 +243,72 @@ impl Source {
             begun.map_err(|source| RebuildError::Broken { object: base.clone(), source })
         });
         if let Some(reason) = given_up {
-            return Err(RebuildError::GivenUp(reason));
+            return Err(RebuildError::GivenUp(reason).into());
         }
-        let mut replay = replay?;
+        let of_base = |error| Failed::on(Object::Base(wanted.plan.base), error);
+        let mut replay = replay.map_err(of_base)?;
         let noted = (wanted.manifest.revision, wanted.manifest.digest.as_str());
         check_noted(&base, &replay, noted)?;
         let segments = &wanted.plan.segments;
-        let count = segments.len();
+        let (count, mut bytes) = (segments.len(), 0);
         for (done, name) in segments.iter().enumerate() {
-            watcher.on_segment(done, count).map_err(RebuildError::GivenUp)?;
-            self.apply(&mut replay, name, until(wanted.target, &segments[done + 1..]))?;
+            watcher.on_segment(done, count, bytes).map_err(RebuildError::GivenUp)?;
+            let until = until(wanted.target, &segments[done + 1..]);
+            let applied = self.apply(&mut replay, name, until, wanted.checkpoint.as_ref());
+            bytes += applied.map_err(|error| Failed::on(Object::Segment(name.clone()), error))?;
         }
-        watcher.on_segment(count, count).map_err(RebuildError::GivenUp)?;
+        watcher.on_segment(count, count, bytes).map_err(RebuildError::GivenUp)?;
         Ok(replay)
     }
 
-    fn apply(&self, replay: &mut Replay, name: &SegmentName, until: Until) -> Result<(), RebuildError> {
+    /// Applies a piece; the bytes of its entries.
+    fn apply(
+        &self,
+        replay: &mut Replay,
+        name: &SegmentName,
+        until: Until,
+        checkpoint: Option<&BaseManifest>,
+    ) -> Result<u64, RebuildError> {
         let Segment { head, entries } = self.handle.block_on(self.archive.segment(name, &self.keys))?;
         if head.entry_format != ENTRY_FORMAT {
             let (found, known) = (head.entry_format, ENTRY_FORMAT);
             return Err(ArchiveError::UnknownFormat { object: name.to_string(), found, known }.into());
         }
-        let applied = replay.apply(head.before.map(log_id), &entries, until);
-        applied.map_err(|source| RebuildError::Broken { object: name.to_string(), source })?;
+        let bytes = entries.iter().map(|entry| entry.len() as u64).sum();
+        let apply = |replay: &mut Replay, until| {
+            let applied = replay.apply(head.before.map(log_id), &entries, until);
+            applied.map_err(|source| RebuildError::Broken { object: name.to_string(), source })
+        };
+        let within = |base: &&BaseManifest| (name.first..=name.last).contains(&base.position.index);
+        if let Some(base) = checkpoint.filter(within).filter(|base| replay.at().log_id.index < base.position.index) {
+            apply(replay, Until::Index(base.position.index))?;
+            if replay.at().log_id == log_id(base.position) {
+                check_noted(&format!("the way to base {}", base.name()), replay, (base.revision, &base.digest))?;
+            }
+        }
+        apply(replay, until)?;
         if replay.at().log_id != log_id(head.last) || replay.at().is_reached {
-            return Ok(());
+            return Ok(bytes);
         }
         if matches!(until, Until::Index(_) | Until::Wall(_)) {
             check_clock(name, replay)?;
         }
-        head.after.map_or(Ok(()), |after| check_noted(&name.to_string(), replay, (after.revision, &after.digest)))
+        if let Some(after) = &head.after {
+            check_noted(&name.to_string(), replay, (after.revision, &after.digest))?;
+        }
+        Ok(bytes)
     }
+}
+
+/// An error as it is told of what was passed over.
+fn told(error: &RebuildError) -> String {
+    quorate_archive::with_causes(error)
+}
+
+/// Takes away what a try has left.
+fn empty(dir: &Path) -> Result<(), RebuildError> {
+    let emptied = fs::remove_dir_all(dir).and_then(|()| durable::create_dir(dir));
+    emptied.map_err(|source| OfflineError::Io { path: dir.to_owned(), source }.into())
 }
 
 /// How far to go in a piece of a plan that has these behind it.

@@ -8,14 +8,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_archive::{Archive, Catalogue, Location, Reach, Retention, Target};
+use quorate_archive::{Archive, Catalogue, Gap, Location, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
 use super::progress::Progress;
 use super::{CommandError, time};
 use crate::app::archive::read_keys;
 use crate::app::wall_now;
-use crate::rebuild::{Source, Wanted, Watcher};
+use crate::rebuild::{Begin, Source, Wanted, Watcher};
 
 /// Written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -104,12 +104,20 @@ pub struct PointArgs {
     /// As far as the archive goes, which is also what is taken where no point is named
     #[arg(long)]
     latest: bool,
+    /// Begin with the base of this entry, as `quorate-node archive list` shows it, and not with the newest before the point
+    #[arg(long, value_name = "ENTRY")]
+    base: Option<u64>,
 }
 
 impl PointArgs {
     /// Whether one was named.
     pub fn is_named(&self) -> bool {
-        self.at.is_some() || self.revision.is_some() || self.latest
+        self.at.is_some() || self.revision.is_some() || self.latest || self.base.is_some()
+    }
+
+    /// The base to begin with.
+    pub fn begin(&self) -> Begin {
+        self.base.map_or(Begin::Newest, Begin::At)
     }
 
     /// The point.
@@ -169,7 +177,7 @@ pub fn run(command: ArchiveCommand) -> Result<(), CommandError> {
             verify(&archive.opened.open(&archive.from)?, restore.then_some(scratch))
         }
         ArchiveCommand::Backup { archive, point, scratch, file } => {
-            back_up(&archive.opened.open(&archive.from)?, point.target()?, scratch, &file)
+            back_up(&archive.opened.open(&archive.from)?, &point, scratch, &file)
         }
         ArchiveCommand::Prune { archive, keep_ms, keep_bases, yes } => {
             let retention = Retention { keep_ms, bases_min: keep_bases };
@@ -197,22 +205,19 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
             name.node
         );
     }
-    let reaches = catalogue.reaches();
+    let survey = catalogue.survey();
+    let (gaps, reaches) = (survey.gaps(), survey.reaches);
     if reaches.is_empty() {
         say!("No point can be restored: there is no whole base.");
     }
-    for (place, reach) in reaches.iter().enumerate() {
-        if let Some(before) = place.checked_sub(1).map(|place| reaches[place]) {
-            say!("  gap: entries {} to {} of the log are missing", before.index + 1, reach.from.index);
-        }
+    let mut gaps = gaps.into_iter();
+    for reach in &reaches {
         say!("Every point can be restored {}", stretch(reach));
-    }
-    if let (Some(stray), Some(last)) = (catalogue.stray(), reaches.last()) {
-        say!(
-            "  gap: entries {} to {} of the log are missing; what is behind them cannot be restored",
-            last.index + 1,
-            stray - 1
-        );
+        match gaps.next() {
+            Some(gap @ Gap { after: Some(_), .. }) => say!("  gap: {gap}"),
+            Some(gap) => say!("  gap: {gap}; what is behind them cannot be restored"),
+            None => {}
+        }
     }
     match runtime.block_on(archive.verified())? {
         None => say!("No node has tried a restore yet."),
@@ -264,9 +269,9 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
         catalogue.segments.len()
     );
     if let Some(scratch) = restore {
-        let wanted = source.want(Target::Latest)?;
+        let mut wanted = source.want(Target::Latest, Begin::BeforeNewest)?;
         let dir = temporary(scratch.as_deref())?;
-        let replay = source.rebuild(&wanted, dir.path(), &mut Shown::new("restoring"))?;
+        let replay = source.rebuild(&mut wanted, dir.path(), &mut Shown::new("restoring"))?;
         let at = replay.at();
         say!(
             "The state at its end can be restored: revision {}, {}, digest {:032x}",
@@ -279,16 +284,11 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
 }
 
 fn gaps(catalogue: &Catalogue) -> Vec<String> {
-    let reaches = catalogue.reaches();
-    if reaches.is_empty() {
-        return vec!["there is no whole base, so nothing can be restored".to_owned()];
+    let survey = catalogue.survey();
+    match survey.reaches.is_empty() {
+        true => vec!["there is no whole base, so nothing can be restored".to_owned()],
+        false => survey.gaps().iter().map(Gap::to_string).collect(),
     }
-    let gap =
-        |pair: &[Reach]| format!("entries {} to {} of the log are missing", pair[0].index + 1, pair[1].from.index);
-    let stray = catalogue.stray().zip(reaches.last());
-    let stray =
-        stray.map(|(stray, last)| format!("entries {} to {} of the log are missing", last.index + 1, stray - 1));
-    reaches.windows(2).map(gap).chain(stray).collect()
 }
 
 /// A directory that goes when it is dropped.
@@ -316,25 +316,48 @@ impl Drop for TemporaryDir {
     }
 }
 
-fn back_up(opened: &OpenedArchive, target: Target, scratch: Option<PathBuf>, file: &Path) -> Result<(), CommandError> {
+fn back_up(
+    opened: &OpenedArchive,
+    point: &PointArgs,
+    scratch: Option<PathBuf>,
+    file: &Path,
+) -> Result<(), CommandError> {
     if file.exists() {
         return Err(CommandError::Usage(format!("{} is there already; name another file", file.display())));
     }
-    let wanted = opened.source.want(target)?;
+    let mut wanted = opened.source.want(point.target()?, point.begin())?;
     let dir = temporary(scratch.as_deref())?;
-    make_backup(&opened.source, &wanted, dir.path(), file)?;
-    say!("{}: {}", file.display(), what_it_is(&wanted));
+    let wall = make_backup(&opened.source, &mut wanted, dir.path(), file)?;
+    say!("{}: {}; it is of {}", file.display(), what_it_is(&wanted), age(wall));
     Ok(())
 }
 
+/// A time of the log's clock, and how long ago that is by this machine's.
+pub fn age(wall: u64) -> String {
+    let seconds = wall_now().saturating_sub(wall) / 1_000;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{}, {seconds} s ago", time(wall)),
+        (0, 0, _) => format!("{}, {minutes} min ago", time(wall)),
+        (0, ..) => format!("{}, {hours} h {minutes} min ago", time(wall)),
+        _ => format!("{}, {days} d {hours} h ago", time(wall)),
+    }
+}
+
 /// What a point of an archive is, for people.
-pub fn what_it_is(Wanted { manifest, plan, .. }: &Wanted) -> String {
+pub fn what_it_is(Wanted { manifest, plan, passed_over, .. }: &Wanted) -> String {
     let pieces = plan.segments.len();
-    format!("out of the base of {} and {pieces} pieces of the log behind it", time(manifest.wall))
+    let without = match &passed_over[..] {
+        [] => String::new(),
+        faults => format!(", without what cannot be had ({})", faults.join("; ")),
+    };
+    format!("out of the base of {} and {pieces} pieces of the log behind it{without}", time(manifest.wall))
 }
 
 /// Makes a backup of a point, working in `dir`, which is empty.
-pub fn make_backup(source: &Source, wanted: &Wanted, dir: &Path, file: &Path) -> Result<(), CommandError> {
+///
+/// Gives the log's wall clock at its end.
+pub fn make_backup(source: &Source, wanted: &mut Wanted, dir: &Path, file: &Path) -> Result<u64, CommandError> {
     let at_file = |error: std::io::Error| CommandError::Failed(format!("{}: {error}", file.display()));
     let replay = source.rebuild(wanted, dir, &mut Shown::new("reading the archive"))?;
     // All of a cluster is in it.
@@ -352,7 +375,7 @@ pub fn make_backup(source: &Source, wanted: &Wanted, dir: &Path, file: &Path) ->
             at.revision
         );
     }
-    Ok(())
+    Ok(at.wall)
 }
 
 /// Tells how far it is.
@@ -370,9 +393,13 @@ impl Watcher for Shown {
         Ok(())
     }
 
-    fn on_segment(&mut self, done: usize, of: usize) -> Result<(), String> {
+    fn on_segment(&mut self, done: usize, of: usize, _bytes: u64) -> Result<(), String> {
         self.0.counted(&format!("of {of} pieces of the log"), done as u64);
         Ok(())
+    }
+
+    fn on_passed_over(&mut self, fault: &str) {
+        self.0.step(&format!("passed over: {fault}"));
     }
 }
 
@@ -386,7 +413,7 @@ fn prune(opened: &OpenedArchive, retention: Retention, yes: bool) -> Result<(), 
         )));
     }
     let catalogue = runtime.block_on(archive.catalogue())?;
-    let gone = retention.superfluous(&catalogue, wall_now(), verified.map(|tried| tried.index));
+    let gone = retention.superfluous(&catalogue, wall_now(), verified.map(|tried| tried.index), usize::MAX);
     gone.bases.iter().for_each(|base| say!("  base of {}, revision {}", time(base.wall), base.revision));
     let (bases, segments) = (gone.bases.len(), gone.segments.len());
     if !yes {

@@ -45,7 +45,7 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
         true => of_archive(&args.from, &args.point, &args.opened, &options)?,
         false if args.point.is_named() || args.opened.is_named() => {
             return Err(CommandError::Usage(
-                "--at, --revision, --latest, --cluster and --key are about an archive, and a backup is of one point alone; \
+                "--at, --revision, --latest, --base, --cluster and --key are about an archive, and a backup is of one point alone; \
                  leave them out, or name the archive by --from"
                     .into(),
             ));
@@ -76,7 +76,8 @@ fn of_archive(
 ) -> Result<(Restored, String), CommandError> {
     let target = point.target()?;
     let opened = opened.open(from)?;
-    let wanted = opened.source.want(target)?;
+    let mut wanted = opened.source.want(target, point.begin())?;
+    let mut wall = 0;
     let mut progress = Progress::new("restoring");
     let made = offline::restore_made::<CommandError>(
         options,
@@ -84,12 +85,12 @@ fn of_archive(
             let (replay, backup) = (scratch.join("replay"), scratch.join("backup"));
             let at_replay = |error| CommandError::Failed(format!("{}: {error}", replay.display()));
             fs::create_dir(&replay).map_err(at_replay)?;
-            archive::make_backup(&opened.source, &wanted, &replay, &backup)?;
+            wall = archive::make_backup(&opened.source, &mut wanted, &replay, &backup)?;
             // Its room may be needed for what is made of it.
             fs::remove_dir_all(&replay).map_err(at_replay)?;
             Ok(backup)
         },
         |done, of| progress.at(done, of),
     );
-    Ok((made?, format!(", {}", archive::what_it_is(&wanted))))
+    Ok((made?, format!(", {}, as of {}", archive::what_it_is(&wanted), archive::age(wall))))
 }

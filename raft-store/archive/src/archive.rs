@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use flate2::read::DeflateDecoder;
@@ -15,6 +17,7 @@ use tokio::runtime::Handle;
 
 use crate::base::FORMAT;
 use crate::crypt::of_io;
+use crate::directory;
 use crate::stream::{Download, Upload};
 use crate::{
     ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, Place, Recipients, Segment, SegmentHead,
@@ -29,8 +32,8 @@ const VERIFIED: &str = "verified.json";
 /// Longest small object that is read whole.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// What became of a restore that was tried to see whether one can be had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What became of a restore that was tried to see whether one can be had, and of the objects that were read beside.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// When it was tried, by the clock of the node that did.
     pub at: WallMillis,
@@ -42,8 +45,18 @@ pub struct Verified {
     pub revision: u64,
     /// Wall clock of the log there.
     pub wall: WallMillis,
-    /// What is wrong, if anything.
+    /// What is wrong, if anything: points are not to be had, or only for as long as what stands in for an object is there. While something is, nothing
+    /// is removed.
     pub fault: Option<String>,
+    /// Gaps between the points that are kept. Nobody can mend them.
+    #[serde(default)]
+    pub gaps: Vec<String>,
+    /// Names of objects that are damaged. They are read again each time, until they are mended or gone.
+    #[serde(default)]
+    pub damaged: Vec<String>,
+    /// Bases and pieces are read in turn; the entry up to which those were that were read last.
+    #[serde(default)]
+    pub read_to: u64,
 }
 
 /// The part of an archive that is of one cluster.
@@ -343,7 +356,26 @@ impl Archive {
         for file in [MANIFEST.to_owned(), STATE.to_owned(), format!("{STATE}{}", names::ENCRYPTED)] {
             self.remove(&dir.clone().join(file)).await?;
         }
-        Ok(())
+        // Uploads that broke off left files there that no listing shows.
+        self.directory_at(&dir).map_or(Ok(()), |dir| directory::remove(&dir))
+    }
+
+    /// Where it is a directory: makes it private to its owner, since all of a cluster is in it, and removes what uploads left that broke
+    /// off long before `now`. Gives what an operator should know. Blocks.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read.
+    pub fn prepare(&self, now: WallMillis) -> Result<Option<String>, ArchiveError> {
+        let Some(dir) = self.directory_at(&self.root) else { return Ok(None) };
+        let warning = directory::shut(&dir)?;
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
+        directory::remove_broken_off(&[dir.join(BASES), dir.join(SEGMENTS)], now)?;
+        Ok(warning)
+    }
+
+    /// What a place in the store is called in the file system, where it has a name there.
+    fn directory_at(&self, path: &Path) -> Option<PathBuf> {
+        self.place.directory.as_ref().map(|directory| directory.join(path.as_ref()))
     }
 
     async fn remove(&self, path: &Path) -> Result<(), ArchiveError> {

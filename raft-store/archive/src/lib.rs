@@ -26,6 +26,7 @@ mod archive;
 mod base;
 mod credentials;
 mod crypt;
+mod directory;
 mod location;
 mod names;
 mod plan;
@@ -38,7 +39,7 @@ pub use base::{BaseManifest, BaseUpload};
 pub use crypt::{Keys, Recipients};
 pub use location::{Location, Place};
 pub use names::{BaseName, SegmentName};
-pub use plan::{Catalogue, Plan, Reach, Target, Unreachable};
+pub use plan::{Catalogue, Gap, Plan, Reach, Survey, Target, Unreachable};
 pub use retention::{Retention, Superfluous};
 pub use segment::{After, SEGMENT_BYTES, Segment, SegmentHead};
 
@@ -73,9 +74,7 @@ pub enum ArchiveError {
         source: object_store::Error,
     },
     /// Bytes are not those that were written.
-    #[error(
-        "{object} is damaged: {what}. Bring the object back (from a copy or an older version of it), or restore a point before it"
-    )]
+    #[error("{object} is damaged: {what}. Bring it back from a copy or an older version of it")]
     Damaged {
         /// The object.
         object: String,
@@ -135,6 +134,11 @@ impl ArchiveError {
     fn store(what: impl Into<String>) -> impl FnOnce(object_store::Error) -> Self {
         let what = what.into();
         move |source| Self::Store { what, source }
+    }
+
+    /// Whether an object is not as it was written, not there, or not to be opened with these keys by this build: another may do in its place.
+    pub fn is_of_an_object(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Locked { .. } | Self::UnknownFormat { .. }) || self.is_not_found()
     }
 
     /// Whether the object is not there.

@@ -137,7 +137,11 @@ impl Location {
                 Arc::new(LocalFileSystem::new_with_prefix(path).map_err(cannot())?.with_fsync(true))
             }
         };
-        Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string() })
+        let directory = match &self.kind {
+            Kind::Directory(path) => Some(path.clone()),
+            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => None,
+        };
+        Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string(), directory })
     }
 }
 
@@ -194,6 +198,8 @@ pub struct Place {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) prefix: Path,
     pub(crate) shown: String,
+    /// Where it is a directory of this machine.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl fmt::Display for Place {
@@ -206,7 +212,7 @@ impl Place {
     /// A place in memory, for tests.
     pub fn in_memory() -> Self {
         let store = Arc::new(object_store::memory::InMemory::new());
-        Self { store, prefix: Path::default(), shown: "memory".into() }
+        Self { store, prefix: Path::default(), shown: "memory".into(), directory: None }
     }
 
     /// The clusters that archived something here, in order of their ids.

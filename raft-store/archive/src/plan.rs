@@ -2,9 +2,12 @@
 //!
 //! Owns that judgement, by names alone. Never does I/O, and never believes a name further than to look at what it names.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::iter::Peekable;
+use std::slice;
 
-use crate::{BaseName, SegmentName, WallMillis};
+use crate::{BaseName, SegmentName, Superfluous, WallMillis};
 
 /// All that an archive of a cluster holds, by its names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +58,76 @@ pub struct Reach {
     pub segments: usize,
 }
 
+/// What an archive reaches: all that one walk along its names tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey<'a> {
+    /// The stretches of points that can be reached, oldest first. Between two of them there is a gap.
+    pub reaches: Vec<Reach>,
+    /// The piece at the end of the last one, where it is not a base.
+    pub last: Option<&'a SegmentName>,
+    /// The first entry of those that are there behind a gap, and that no base leads to.
+    pub stray: Option<u64>,
+}
+
+/// Entries that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The first of them.
+    pub from: u64,
+    /// The last one.
+    pub to: u64,
+    /// The base from which on points can be reached again, if there is one.
+    pub after: Option<BaseName>,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entries {} to {} of the log are missing", self.from, self.to)
+    }
+}
+
+impl Survey<'_> {
+    /// What is missing between the points that can be reached, and behind them, oldest first.
+    pub fn gaps(&self) -> Vec<Gap> {
+        let between =
+            |pair: &[Reach]| Gap { from: pair[0].index + 1, to: pair[1].from.index, after: Some(pair[1].from) };
+        let behind = |stray: u64| Some(Gap { from: self.reaches.last()?.index + 1, to: stray - 1, after: None });
+        self.reaches.windows(2).map(between).chain(self.stray.and_then(behind)).collect()
+    }
+}
+
+/// Goes along the pieces once, however many stretches they make: a piece is looked at when the entries before it are reached, and of those
+/// that were looked at only the one that goes furthest can go on from anywhere behind.
+struct Walk<'a> {
+    rest: Peekable<slice::Iter<'a, SegmentName>>,
+    furthest: Option<&'a SegmentName>,
+}
+
+impl<'a> Walk<'a> {
+    /// Of the pieces that go on from this entry, the one that goes furthest. Entries only grow from call to call.
+    fn after(&mut self, index: u64) -> Option<&'a SegmentName> {
+        while let Some(segment) = self.rest.next_if(|segment| segment.first <= index + 1) {
+            if self.furthest.is_none_or(|furthest| furthest.last <= segment.last) {
+                self.furthest = Some(segment);
+            }
+        }
+        self.furthest.filter(|segment| segment.last > index)
+    }
+
+    /// Follows a base as far as pieces go on without a gap.
+    fn follow(&mut self, base: BaseName, mut visit: impl FnMut(&'a SegmentName)) -> Reach {
+        let mut reach = Reach { from: base, index: base.index, revision: base.revision, wall: base.wall, segments: 0 };
+        while let Some(next) = self.after(reach.index) {
+            reach.index = next.last;
+            reach.revision = reach.revision.max(next.revision.unwrap_or(0));
+            reach.wall = next.wall;
+            reach.segments += 1;
+            visit(next);
+        }
+        reach
+    }
+}
+
 /// Why a point cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreachable {
@@ -88,33 +161,52 @@ impl fmt::Display for Unreachable {
 }
 
 impl Catalogue {
+    fn walk(&self) -> Walk<'_> {
+        Walk { rest: self.segments.iter().peekable(), furthest: None }
+    }
+
     /// The pieces that follow a base without a gap, and how far that goes.
     pub fn chain(&self, base: BaseName) -> (Vec<SegmentName>, Reach) {
-        let mut reach = Reach { from: base, index: base.index, revision: base.revision, wall: base.wall, segments: 0 };
-        let mut chain: Vec<SegmentName> = Vec::new();
-        loop {
-            // Of those that go on from here, the one that goes furthest.
-            let end = self.segments.partition_point(|segment| segment.first <= reach.index + 1);
-            let next = self.segments[..end].iter().max_by_key(|segment| segment.last);
-            let Some(next) = next.filter(|segment| segment.last > reach.index) else { break };
-            reach.index = next.last;
-            reach.revision = reach.revision.max(next.revision.unwrap_or(0));
-            reach.wall = next.wall;
-            chain.push(next.clone());
-        }
-        reach.segments = chain.len();
+        let mut chain = Vec::new();
+        let reach = self.walk().follow(base, |segment| chain.push(segment.clone()));
         (chain, reach)
     }
 
-    /// The stretches of points that can be reached, oldest first. Between two of them there is a gap.
-    pub fn reaches(&self) -> Vec<Reach> {
-        let mut reaches: Vec<Reach> = Vec::new();
+    /// What can be reached. Its cost is one look at each name.
+    pub fn survey(&self) -> Survey<'_> {
+        let (mut walk, mut reaches, mut last) = (self.walk(), Vec::<Reach>::new(), None);
         for base in &self.bases {
-            if reaches.last().is_none_or(|last| last.index < base.index) {
-                reaches.push(self.chain(*base).1);
+            if reaches.last().is_none_or(|reach| reach.index < base.index) {
+                last = None;
+                reaches.push(walk.follow(*base, |segment| last = Some(segment)));
             }
         }
-        reaches
+        let end = reaches.last().map_or(0, |reach| reach.index);
+        let beyond = self.segments.partition_point(|segment| segment.first <= end + 1);
+        Survey { reaches, last, stray: self.segments.get(beyond).map(|segment| segment.first) }
+    }
+
+    /// What is left once these are gone.
+    pub fn remove(&mut self, gone: &Superfluous) {
+        let (bases, segments): (BTreeSet<_>, BTreeSet<_>) =
+            (gone.bases.iter().collect(), gone.segments.iter().collect());
+        self.bases.retain(|base| !bases.contains(base));
+        self.unfinished.retain(|base| !bases.contains(base));
+        self.segments.retain(|segment| !segments.contains(segment));
+    }
+
+    /// All but this base, which is there by its name alone.
+    #[must_use]
+    pub fn without_base(mut self, name: &BaseName) -> Self {
+        self.bases.retain(|base| base != name);
+        self
+    }
+
+    /// All but this piece, which is there by its name alone.
+    #[must_use]
+    pub fn without_segment(mut self, name: &SegmentName) -> Self {
+        self.segments.retain(|segment| segment != name);
+        self
     }
 
     /// The pieces at the end that follow one another: the entry before the first, and the piece that goes furthest.
@@ -131,19 +223,12 @@ impl Catalogue {
         run
     }
 
-    /// The first entry of those that are there behind a gap, and that no base leads to.
-    pub fn stray(&self) -> Option<u64> {
-        let end = self.reaches().last().map_or(0, |last| last.index);
-        let stray = self.segments.iter().filter(|segment| segment.first > end + 1);
-        stray.map(|segment| segment.first).min()
-    }
-
     /// What is needed for a point.
     ///
     /// # Errors
     /// Why it cannot be reached.
     pub fn plan(&self, target: Target) -> Result<Plan, Unreachable> {
-        let reaches = self.reaches();
+        let Survey { reaches, stray, .. } = self.survey();
         let last = *reaches.last().ok_or(Unreachable::NoBase)?;
         let is_before = |base: &&BaseName| match target {
             Target::Latest => base.index <= last.index,
@@ -159,13 +244,13 @@ impl Catalogue {
         };
         if target != Target::Latest && !is_reached(reach.wall, reach.revision) {
             let after = self.bases.iter().find(|later| later.index > reach.index);
-            return Err(match (after.copied(), self.stray()) {
+            return Err(match (after.copied(), stray) {
                 (Some(after), _) => Unreachable::Gap { before: reach, to: after.index, after: Some(after) },
                 (None, Some(stray)) => Unreachable::Gap { before: reach, to: stray - 1, after: None },
                 (None, None) => Unreachable::TooNew(reach),
             });
         }
-        if let (Target::Latest, Some(stray)) = (target, self.stray()) {
+        if let (Target::Latest, Some(stray)) = (target, stray) {
             return Err(Unreachable::Gap { before: reach, to: stray - 1, after: None });
         }
         let last_needed = match target {
@@ -274,7 +359,7 @@ pub(crate) mod tests {
     #[test]
     fn a_time_that_only_a_clock_that_was_ahead_has_shown_is_too_new() {
         let all = jumped(&[0]);
-        let reach = all.reaches()[0];
+        let reach = all.survey().reaches[0];
         assert_eq!((reach.index, reach.wall), (30, 30_000));
         for wanted in [30_001, DAY, DAY + 15_000] {
             assert_eq!(needs(&all, Target::Time(wanted)), Err(Unreachable::TooNew(reach)));
@@ -292,7 +377,7 @@ pub(crate) mod tests {
         let all = catalogue(&[5, 20], &[(6, 9), (12, 15), (21, 25)]);
         let first = Reach { from: base(5), index: 9, revision: 90, wall: 9_000, segments: 1 };
         let second = Reach { from: base(20), index: 25, revision: 250, wall: 25_000, segments: 1 };
-        assert_eq!(all.reaches(), [first, second]);
+        assert_eq!(all.survey().reaches, [first, second]);
         let gap = Err(Unreachable::Gap { before: first, to: 20, after: Some(base(20)) });
         assert_eq!(needs(&all, Target::Revision(120)), gap);
         assert_eq!(needs(&all, Target::Time(12_000)), gap);
@@ -307,21 +392,63 @@ pub(crate) mod tests {
     #[test]
     fn what_stands_behind_a_gap_is_not_passed_over_in_silence() {
         let all = catalogue(&[5], &[(6, 9), (12, 15), (16, 20)]);
-        let before = all.reaches()[0];
-        assert_eq!((before.index, all.stray()), (9, Some(12)));
+        let before = all.survey().reaches[0];
+        assert_eq!((before.index, all.survey().stray), (9, Some(12)));
         let gap = Err(Unreachable::Gap { before, to: 11, after: None });
         assert_eq!(needs(&all, Target::Latest), gap);
         assert_eq!(needs(&all, Target::Revision(130)), gap);
         assert_eq!(needs(&all, Target::Revision(90)), Ok((5, vec![(6, 9)])));
-        assert_eq!(catalogue(&[5], &[(6, 9)]).stray(), None);
+        assert_eq!(catalogue(&[5], &[(6, 9)]).survey().stray, None);
         assert_eq!(all.last_run().map(|(from, last)| (from, last.last)), Some((11, 20)));
         assert_eq!(catalogue(&[], &[]).last_run(), None);
+    }
+
+    #[test]
+    fn the_cost_of_a_plan_follows_the_number_of_pieces() {
+        // Two weeks at five seconds, with a base a day and a gap a day. Where each step looks at all of them, this test takes minutes.
+        let (pieces, day) = (240_000, 17_280);
+        let segments: Vec<_> = (0..pieces).filter(|n| n % day != 9).map(|n| (10 * n + 1, 10 * n + 10)).collect();
+        let bases: Vec<u64> = (0..pieces / day).map(|n| 10 * day * n).collect();
+        let all = catalogue(&bases, &segments);
+        let survey = all.survey();
+        assert_eq!(
+            (survey.reaches.len(), survey.last.map(|last| last.last), survey.stray),
+            (13, Some(2_073_690), Some(2_073_701))
+        );
+        for target in [Target::Revision(10), Target::Revision(20_736_900)] {
+            all.plan(target).expect("can be reached");
+        }
+    }
+
+    #[test]
+    fn one_walk_says_the_same_as_one_for_each_base() {
+        // All ways in which five pieces of eight entries can lie, with two bases.
+        for n in 0..8_u64.pow(5) {
+            let at = |place: u32| n / 8_u64.pow(place) % 8;
+            let pieces: Vec<(u64, u64)> =
+                (0..4).map(|place| (at(place) + 1, (at(place) + 1 + at(place + 1) % 3).min(8))).collect();
+            let all = catalogue(&[0, at(4)], &pieces);
+            let mut reaches: Vec<Reach> = Vec::new();
+            for base in &all.bases {
+                if reaches.last().is_none_or(|last| last.index < base.index) {
+                    reaches.push(all.chain(*base).1);
+                }
+            }
+            let end = reaches.last().expect("a base").index;
+            let survey = all.survey();
+            assert_eq!(
+                survey.stray,
+                all.segments.iter().map(|segment| segment.first).filter(|first| *first > end + 1).min()
+            );
+            assert_eq!(survey.last.map_or(survey.reaches.last().expect("one").from.index, |last| last.last), end);
+            assert_eq!(survey.reaches, reaches, "{all:?}");
+        }
     }
 
     #[test]
     fn a_base_within_a_piece_goes_on_with_it() {
         let all = catalogue(&[3, 7], &[(4, 9), (10, 12)]);
         assert_eq!(needs(&all, Target::Latest), Ok((7, vec![(4, 9), (10, 12)])));
-        assert_eq!(all.reaches().len(), 1);
+        assert_eq!(all.survey().reaches.len(), 1);
     }
 }

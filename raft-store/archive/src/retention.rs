@@ -23,14 +23,17 @@ pub struct Superfluous {
 }
 
 impl Retention {
-    /// What goes at `now`. `good` is the last entry of the last restore that was tried and succeeded: the newest base before it stays.
-    pub fn superfluous(&self, catalogue: &Catalogue, now: WallMillis, good: Option<u64>) -> Superfluous {
+    /// What goes at `now`. `good` is the last entry of the last restore that was tried and succeeded: the newest base before it stays. At
+    /// most `most` bases go, and what only they need: whatever clocks say, an archive that was right loses no more at a time.
+    pub fn superfluous(&self, catalogue: &Catalogue, now: WallMillis, good: Option<u64>, most: usize) -> Superfluous {
         let bases = &catalogue.bases;
         // The first base that stays.
         let by_time = self.first_promised(catalogue, now);
         let by_count = bases.len().saturating_sub(self.bases_min.max(1));
         let by_good = good.and_then(|good| bases.iter().rposition(|base| base.index <= good)).unwrap_or(usize::MAX);
-        let Some(first) = bases.get(by_time.min(by_count).min(by_good)) else { return Superfluous::default() };
+        let Some(first) = bases.get(by_time.min(by_count).min(by_good).min(most)) else {
+            return Superfluous::default();
+        };
         let mut gone: Vec<_> = bases.iter().filter(|base| base.index < first.index).copied().collect();
         // One that is being written is after the newest that is whole.
         gone.extend(catalogue.unfinished.iter().filter(|begun| begun.index < first.index));
@@ -42,7 +45,7 @@ impl Retention {
     fn first_promised(&self, catalogue: &Catalogue, now: WallMillis) -> usize {
         let bases = &catalogue.bases;
         // What one clock says alone removes nothing: one that is a year ahead would leave nearly nothing.
-        let now = catalogue.reaches().last().map_or(now, |newest| now.min(newest.wall));
+        let now = catalogue.survey().reaches.last().map_or(now, |newest| now.min(newest.wall));
         let since = now.saturating_sub(self.keep_ms);
         let by_clock = bases.iter().rposition(|base| base.wall <= since).unwrap_or(0);
         // A base that was made while the log's clock was behind is newer than it says: those before it may be promised.
@@ -57,7 +60,8 @@ mod tests {
     use crate::plan::tests::{base, catalogue, segment};
 
     fn gone(catalogue: &Catalogue, keep_ms: u64, bases_min: usize, now: u64, good: Option<u64>) -> (Vec<u64>, usize) {
-        let Superfluous { bases, segments } = Retention { keep_ms, bases_min }.superfluous(catalogue, now, good);
+        let gone = Retention { keep_ms, bases_min }.superfluous(catalogue, now, good, usize::MAX);
+        let Superfluous { bases, segments } = gone;
         (bases.iter().map(|base| base.index).collect(), segments.len())
     }
 
@@ -70,7 +74,8 @@ mod tests {
         assert_eq!(gone(&all, 40_000, 1, 40_000, None), (vec![], 0));
         for keep_ms in 0..45_000 {
             let mut left = all.clone();
-            let Superfluous { bases, segments } = Retention { keep_ms, bases_min: 1 }.superfluous(&all, 40_000, None);
+            let gone = Retention { keep_ms, bases_min: 1 }.superfluous(&all, 40_000, None, usize::MAX);
+            let Superfluous { bases, segments } = gone;
             left.bases.retain(|base| !bases.contains(base));
             left.segments.retain(|segment| !segments.contains(segment));
             let oldest = 40_000_u64.saturating_sub(keep_ms);
@@ -91,6 +96,16 @@ mod tests {
         ahead.bases[2].wall = 9_000_000;
         assert_eq!(gone(&ahead, 15_000, 1, 40_000, None), (vec![0], 1));
         assert_eq!(gone(&ahead, 5_000, 1, 40_000, None), (vec![0, 10, 20], 3), "it does not stay for so long");
+    }
+
+    #[test]
+    fn no_more_bases_go_at_a_time_than_were_allowed_and_what_they_need_stays_with_those_that_stay() {
+        let all = catalogue(&[0, 10, 20, 30], &[(1, 10), (11, 20), (21, 30), (31, 40)]);
+        for (most, left) in [(0, (vec![], 0)), (1, (vec![0], 1)), (2, (vec![0, 10], 2)), (9, (vec![0, 10, 20], 3))] {
+            let Superfluous { bases, segments } =
+                Retention { keep_ms: 0, bases_min: 1 }.superfluous(&all, 40_000, None, most);
+            assert_eq!((bases.iter().map(|base| base.index).collect(), segments.len()), left, "{most}");
+        }
     }
 
     #[test]

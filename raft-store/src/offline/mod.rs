@@ -23,7 +23,7 @@ pub use check_rows::decode as decode_row;
 pub use recover::{RecoverOptions, Recovered, Survivor, recover, survivor};
 pub use replay::{Replay, ReplayError, Replayed, Until};
 pub use restore::{RestoreOptions, Restored, refuse_occupied, restore, restore_made};
-pub use staging::is_interrupted;
+pub use staging::{is_interrupted, remove_beside_marker};
 
 use crate::backup::BackupError;
 use crate::identity::IdentityError;

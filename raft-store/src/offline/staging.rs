@@ -33,6 +33,20 @@ pub fn is_interrupted(data_dir: &Path) -> bool {
     home.join(READY).exists() && home.join("new").join(MARKER).exists() && !data_dir.join(MARKER).exists()
 }
 
+/// Removes what a recovery left that was ended before its exchange, or right behind it: a node goes on beside it, and links keep files of
+/// its past. For whoever has the lock of the directory, in which the marker is in its place. Whether there was something.
+pub fn remove_beside_marker(data_dir: &Path) -> Result<bool, OfflineError> {
+    let home = data_dir.join(STAGING);
+    if !home.exists() || !data_dir.join(MARKER).exists() {
+        return Ok(false);
+    }
+    // First what says that an exchange may go on, should this end half-way.
+    let ready = home.join(READY);
+    durable::remove(&ready).map_err(OfflineError::at(&ready))?;
+    remove(&home)?;
+    Ok(true)
+}
+
 /// Refuses where the old content cannot be kept under this name, since that of an earlier exchange is there: an exchange
 /// would get stuck in the middle, with the marker gone.
 pub fn refuse_kept(data_dir: &Path, old: &str) -> Result<(), OfflineError> {
@@ -154,6 +168,21 @@ mod tests {
 
     fn holds(dir: &Path, names: &[&str], text: &str) {
         names.iter().for_each(|name| assert_eq!(fs::read_to_string(dir.join(name)).unwrap(), text, "{name}"));
+    }
+
+    #[test]
+    fn what_was_left_is_removed_beside_a_marker_and_nowhere_else() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(!remove_beside_marker(data.path()).unwrap());
+        let staging = Staging::begin(data.path()).unwrap();
+        fill(&staging.new_dir(), &["identity", "log", "log.mark", "state"], "new");
+        staging.seal("before").unwrap();
+        assert!(!remove_beside_marker(data.path()).unwrap(), "it may be all that there is");
+        assert!(is_interrupted(data.path()));
+        fill(data.path(), &OLD, "old");
+        assert!(remove_beside_marker(data.path()).unwrap());
+        assert!(!data.path().join(STAGING).exists());
+        holds(data.path(), &OLD, "old");
     }
 
     #[test]

@@ -249,7 +249,10 @@ fn the_last_try_of_a_restore_is_remembered() {
     blocking(|handle| {
         let archive = Archive::of(Place::in_memory(), CLUSTER);
         assert_eq!(handle.block_on(archive.verified()).unwrap(), None);
-        let verified = Verified { at: 1, node: 2, index: 3, revision: 4, wall: 5, fault: Some("damaged".into()) };
+        let verified = Verified {
+            fault: Some("damaged".into()),
+            ..Verified { at: 1, node: 2, index: 3, revision: 4, wall: 5, ..Verified::default() }
+        };
         handle.block_on(archive.note_verified(&verified)).unwrap();
         assert_eq!(handle.block_on(archive.verified()).unwrap(), Some(verified));
     });

@@ -1,7 +1,9 @@
 //! What the leader archives, and what the others learn of it.
 //!
 //! Owns the order: entries go on while a base is being written, and a base begins wherever entries are missing. Two nodes that both
-//! believe to lead write the same entries twice, which does no harm. What fails is tried again, for ever, and told.
+//! believe to lead write the same entries twice, which does no harm. What fails is tried again, for ever, and told. Whatever grows with
+//! the archive or the log (listing, planning, encoding, sealing, pruning) is done by [`background::patient_task`], never on the threads of
+//! requests and Raft.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quorate_archive::{
-    After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, SEGMENT_BYTES, SegmentHead, SegmentName,
+    After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Reach, SEGMENT_BYTES, SegmentHead, SegmentName,
+    Survey,
 };
 use quorate_store::background;
 use quorate_store::backup::BackupHeader;
@@ -59,7 +62,7 @@ pub async fn run(
     ledger: Arc<ArchiveLedger>,
 ) {
     let archive = loop {
-        match open(&app, &settings) {
+        match open(&app, &settings).await {
             Some(Ok(archive)) => break archive,
             Some(Err(error)) => {
                 if ledger.note_trouble(error.to_string()) {
@@ -84,6 +87,7 @@ pub async fn run(
         base: None,
         base_failed: None,
         pruning: None,
+        thinned: Instant::now(),
         settings,
     };
     let mut failures = 0;
@@ -105,9 +109,17 @@ pub async fn run(
 }
 
 /// The archive of this node's cluster, once there is one.
-fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, ArchiveError>> {
+async fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, NotArchived>> {
     let cluster = app.inner.identity.load().cluster_id?;
-    Some(settings.location.open().map(|place| Archive::of(place, cluster)))
+    let location = settings.location.clone();
+    let opened = background::patiently(move || {
+        let archive = Archive::of(location.open()?, cluster);
+        if let Some(warning) = archive.prepare(wall_now())? {
+            tracing::warn!("{warning}");
+        }
+        Ok::<_, ArchiveError>(archive)
+    });
+    Some(opened.await.map_err(NotArchived::from).and_then(|opened| Ok(opened?)))
 }
 
 /// How far the archive is.
@@ -124,13 +136,38 @@ struct Known {
     base: Option<BaseName>,
 }
 
-impl Known {
-    /// What a listing says; `None` where there is no base to begin with.
-    fn of(catalogue: &Catalogue) -> Option<Self> {
-        let reach = *catalogue.reaches().last()?;
-        let (chain, _) = catalogue.chain(reach.from);
-        let base = catalogue.bases.last().copied();
-        Some(Self { from: reach.from.index, index: reach.index, wall: reach.wall, last: chain.last().cloned(), base })
+/// What one listing says.
+struct Listing {
+    /// How far the archive is; `None` where there is no base to begin with.
+    known: Option<Known>,
+    /// Whole bases.
+    bases: u64,
+    /// From when on every point can be reached; 0 for none.
+    reaches_from: WallMillis,
+    /// The pieces at the end that follow one another: the entry before the first, and the piece that goes furthest.
+    last_run: Option<(u64, SegmentName)>,
+}
+
+impl Listing {
+    /// Lists all of an archive and looks at each name once.
+    async fn of(archive: Archive) -> Result<Self, NotArchived> {
+        let seen = background::patient_task(async move { archive.catalogue().await.map(|all| Self::by(&all)) });
+        Ok(seen.await??)
+    }
+
+    fn by(catalogue: &Catalogue) -> Self {
+        let Survey { reaches, last, .. } = catalogue.survey();
+        let (reach, base) = (reaches.last(), catalogue.bases.last().copied());
+        let known = |reach: &Reach| {
+            let (from, index, wall) = (reach.from.index, reach.index, reach.wall);
+            Known { from, index, wall, last: last.cloned(), base }
+        };
+        Self {
+            known: reach.map(known),
+            bases: catalogue.bases.len() as u64,
+            reaches_from: reach.map_or(0, |reach| reach.from.wall),
+            last_run: catalogue.last_run().map(|(from, last)| (from, last.clone())),
+        }
     }
 }
 
@@ -152,7 +189,19 @@ struct Archiver {
     /// The base that is being written.
     base: Option<JoinHandle<io::Result<Result<BaseManifest, ArchiveError>>>>,
     base_failed: Option<Instant>,
-    pruning: Option<JoinHandle<Result<u64, ArchiveError>>>,
+    pruning: Option<JoinHandle<io::Result<Result<Pruned, ArchiveError>>>>,
+    /// When bases were removed last, or since when this node archives: as many may go as came about in that time.
+    thinned: Instant,
+}
+
+/// What a prune came to.
+struct Pruned {
+    /// Objects that are gone.
+    removed: u64,
+    /// Bases among them.
+    bases: usize,
+    /// What is left.
+    listing: Listing,
 }
 
 impl Archiver {
@@ -178,7 +227,9 @@ impl Archiver {
         let known = match self.known.take() {
             Some(Known { from, index, wall, last: Some(last), base }) => {
                 let mut known = Known { from, index, wall, last: Some(last.clone()), base };
-                for next in self.archive.segments_after(&last).await? {
+                let archive = self.archive.clone();
+                let after = background::patient_task(async move { archive.segments_after(&last).await });
+                for next in after.await?? {
                     if next.first > known.index + 1 {
                         // Missing, or after a new base: only all of it tells.
                         self.known = None;
@@ -199,33 +250,32 @@ impl Archiver {
         Ok(())
     }
 
-    /// Lists all of it.
-    async fn learn(&mut self) -> Result<Catalogue, NotArchived> {
-        let catalogue = self.archive.catalogue().await?;
-        self.known = Known::of(&catalogue);
+    /// Lists all of it; the pieces at its end that follow one another.
+    async fn learn(&mut self) -> Result<Option<(u64, SegmentName)>, NotArchived> {
+        let mut listing = Listing::of(self.archive.clone()).await?;
+        self.known = listing.known.take();
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
-        self.note_catalogue(&catalogue);
+        self.note_listing(&listing);
         self.ledger.note_good();
-        Ok(catalogue)
+        Ok(listing.last_run)
     }
 
-    fn note_catalogue(&self, catalogue: &Catalogue) {
-        self.ledger.bases_there.store(catalogue.bases.len() as u64, Relaxed);
-        let from = catalogue.reaches().last().map_or(0, |reach| reach.from.wall);
-        self.ledger.reaches_from.store(from, Relaxed);
+    fn note_listing(&self, listing: &Listing) {
+        self.ledger.bases_there.store(listing.bases, Relaxed);
+        self.ledger.reaches_from.store(listing.reaches_from, Relaxed);
     }
 
     async fn lead(&mut self) -> Result<(), NotArchived> {
         let begun = wall_now();
         let applied = self.app.state().applied();
         if self.known.is_none() {
-            let catalogue = self.learn().await?;
+            let last_run = self.learn().await?;
             if self.known.is_none() {
                 tracing::info!(archive = %self.archive, "no base is archived yet; beginning with one");
                 self.begin_anew(&applied);
-                self.go_on_with(&catalogue, applied.at.index);
+                self.go_on_with(last_run, applied.at.index);
             }
         }
         let is_whole = self.append(&applied).await?;
@@ -265,9 +315,9 @@ impl Archiver {
     }
 
     /// Entries that another leader archived, which had no time for a base: one that it may still write leads to them.
-    fn go_on_with(&mut self, catalogue: &Catalogue, applied: u64) {
-        if let Some((from, last)) = catalogue.last_run().filter(|(_, last)| last.last <= applied) {
-            self.known = Some(Known { from, index: last.last, wall: last.wall, last: Some(last.clone()), base: None });
+    fn go_on_with(&mut self, last_run: Option<(u64, SegmentName)>, applied: u64) {
+        if let Some((from, last)) = last_run.filter(|(_, last)| last.last <= applied) {
+            self.known = Some(Known { from, index: last.last, wall: last.wall, last: Some(last), base: None });
         }
     }
 
@@ -277,24 +327,28 @@ impl Archiver {
             let (first, wall) = (known.index + 1, known.wall);
             let Some((before, entries)) = self.read(first, applied.at.index).await? else { return Ok(false) };
             let Some(last) = entries.last().map(|entry| LogIdRecord::from(&entry.log_id)) else { return Ok(false) };
-            let (wall_min, wall) = walls(wall, &entries);
             let is_all = Some(last) == applied.log_id;
             let after =
                 is_all.then(|| After { revision: applied.at.revision, digest: format!("{:032x}", applied.digest) });
-            let head = SegmentHead {
-                cluster: String::new(),
-                before: before.map(position),
-                first,
-                last: position(last),
-                wall_min,
-                wall,
-                entry_format: ENTRY_FORMAT,
-                node: self.parts.self_id,
-                after,
-                bytes: 0,
-            };
-            let put = self.archive.put_segment(head, encoded(&entries), &self.settings.recipients);
-            let (name, bytes) = put.await?;
+            let (archive, settings, node) = (self.archive.clone(), self.settings.clone(), self.parts.self_id);
+            let put = background::patient_task(async move {
+                let (wall_min, wall) = walls(wall, &entries);
+                let head = SegmentHead {
+                    cluster: String::new(),
+                    before: before.map(position),
+                    first,
+                    last: position(last),
+                    wall_min,
+                    wall,
+                    entry_format: ENTRY_FORMAT,
+                    node,
+                    after,
+                    bytes: 0,
+                };
+                archive.put_segment(head, encoded(&entries), &settings.recipients).await
+            });
+            let (name, bytes) = put.await??;
+            let wall = name.wall;
             self.written = Instant::now();
             self.ledger.segments.fetch_add(1, Relaxed);
             self.ledger.bytes.fetch_add(bytes, Relaxed);
@@ -345,7 +399,15 @@ impl Archiver {
             return;
         }
         self.pruned = Some(Instant::now());
-        self.pruning = Some(tokio::spawn(prune(self.archive.clone(), self.settings.clone())));
+        if let Some(apart) = self.app.wall_clocks().warnings().first() {
+            tracing::warn!(%apart, "nothing is removed from the archive while clocks are apart");
+            return;
+        }
+        // By the cluster's clock, and whatever that says, no faster than bases come about.
+        let (now, every) = (self.app.wall_now(), self.settings.base_every.as_millis().max(1));
+        let most = 1 + usize::try_from(self.thinned.elapsed().as_millis() / every).unwrap_or(usize::MAX - 1);
+        let pruned = prune(self.archive.clone(), self.settings.clone(), now, most);
+        self.pruning = Some(tokio::spawn(background::patient_task(pruned)));
     }
 
     /// Takes what was done beside.
@@ -374,25 +436,32 @@ impl Archiver {
             }
         }
         if let Some(pruning) = self.pruning.take_if(|pruning| pruning.is_finished()) {
-            let removed = pruning.await.map_err(io::Error::other)??;
+            let Pruned { removed, bases, listing } = pruning.await.map_err(io::Error::other)???;
             self.ledger.removed.fetch_add(removed, Relaxed);
-            let catalogue = self.archive.catalogue().await?;
-            self.note_catalogue(&catalogue);
+            if bases > 0 {
+                self.thinned = Instant::now();
+            }
+            self.note_listing(&listing);
         }
         Ok(())
     }
 }
 
 /// Removes what nobody needs any more. Nothing, while the last try of a restore failed: what would be removed may be needed yet.
-async fn prune(archive: Archive, settings: ArchiveSettings) -> Result<u64, ArchiveError> {
+async fn prune(
+    archive: Archive,
+    settings: ArchiveSettings,
+    now: WallMillis,
+    most: usize,
+) -> Result<Pruned, ArchiveError> {
     let verified = archive.verified().await?;
+    let mut catalogue = archive.catalogue().await?;
     if let Some(fault) = verified.as_ref().and_then(|verified| verified.fault.as_ref()) {
         tracing::warn!(fault, "nothing is removed from the archive, since a restore was tried and is not to be had");
-        return Ok(0);
+        return Ok(Pruned { removed: 0, bases: 0, listing: Listing::by(&catalogue) });
     }
-    let catalogue = archive.catalogue().await?;
     let good = verified.map(|verified| verified.index);
-    let gone = settings.retention.superfluous(&catalogue, wall_now(), good);
+    let gone = settings.retention.superfluous(&catalogue, now, good, most);
     // Bases first: what is left without its entries would be half of something.
     for base in &gone.bases {
         archive.remove_base(base).await?;
@@ -400,7 +469,9 @@ async fn prune(archive: Archive, settings: ArchiveSettings) -> Result<u64, Archi
     for segment in &gone.segments {
         archive.remove_segment(segment).await?;
     }
-    Ok((gone.bases.len() + gone.segments.len()) as u64)
+    let (bases, removed) = (gone.bases.len(), (gone.bases.len() + gone.segments.len()) as u64);
+    catalogue.remove(&gone);
+    Ok(Pruned { removed, bases, listing: Listing::by(&catalogue) })
 }
 
 /// The least that the wall clock of the log shows after any of these entries, and what it shows after the last.

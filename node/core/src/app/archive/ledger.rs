@@ -46,6 +46,8 @@ pub struct ArchiveLedger {
     trouble: Mutex<Option<String>>,
     /// What the last try of a restore found wrong.
     fault: Mutex<Option<String>>,
+    /// The gaps that it found.
+    holes: Mutex<Vec<String>>,
 }
 
 impl ArchiveLedger {
@@ -69,6 +71,7 @@ impl ArchiveLedger {
             verify_failed: none(),
             trouble: Mutex::default(),
             fault: Mutex::default(),
+            holes: Mutex::default(),
         }
     }
 
@@ -104,6 +107,7 @@ impl ArchiveLedger {
             self.verified_at.store(verified.at, Ordering::Relaxed);
         }
         self.fault.lock().clone_from(&verified.fault);
+        self.holes.lock().clone_from(&verified.gaps);
     }
 
     /// What an operator should know.
@@ -118,7 +122,9 @@ impl ArchiveLedger {
         });
         let fault = self.fault.lock().clone();
         let fault = fault.map(|fault| format!("a restore of the archive was tried and is not to be had: {fault}"));
-        lacks.into_iter().chain(fault).collect()
+        let hole = |gap: &String| format!("the archive has a gap among what is kept: {gap}");
+        let holes: Vec<_> = self.holes.lock().iter().map(hole).collect();
+        lacks.into_iter().chain(fault).chain(holes).collect()
     }
 }
 
@@ -204,6 +210,7 @@ mod tests {
             revision: 3,
             wall: 4,
             fault: fault.map(str::to_owned),
+            ..Verified::default()
         };
         ledger.note_verified(&found(Some("base 7 is damaged")));
         assert!(ledger.warnings(0)[0].contains("base 7 is damaged"));

@@ -17,7 +17,7 @@ use quorate_store::types::{Action, Batch, Change, Command, ContentKind, Expect, 
 use tokio::runtime::{Handle, Runtime};
 
 use super::*;
-use crate::rebuild::{RebuildError, Source, Watcher};
+use crate::rebuild::{Begin, RebuildError, Source, Watcher};
 
 const CLUSTER: u128 = 7;
 const DAY: WallMillis = 86_400_000;
@@ -58,7 +58,7 @@ impl Watcher for Patient {
         Ok(())
     }
 
-    fn on_segment(&mut self, _done: usize, _of: usize) -> Result<(), String> {
+    fn on_segment(&mut self, _done: usize, _of: usize, _bytes: u64) -> Result<(), String> {
         Ok(())
     }
 }
@@ -115,9 +115,9 @@ fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -
 }
 
 fn restored(source: &Source, target: Target) -> Result<Replayed, RebuildError> {
-    let wanted = source.want(target)?;
+    let mut wanted = source.want(target, Begin::Newest)?;
     let dir = tempfile::tempdir().unwrap();
-    let replay = source.rebuild(&wanted, dir.path(), &mut Patient)?;
+    let replay = source.rebuild(&mut wanted, dir.path(), &mut Patient)?;
     Ok(replay.at())
 }
 
@@ -160,7 +160,7 @@ fn a_time_after_the_clock_came_back_is_reached_from_a_base_that_was_made_then() 
     let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
     for index in [20, 22, 25, 29] {
         let time = true_wall(index) + 400;
-        let wanted = source.want(Target::Time(time)).unwrap();
+        let wanted = source.want(Target::Time(time), Begin::Newest).unwrap();
         assert_eq!(wanted.plan.base.index, 20);
         assert_eq!(restored(&source, Target::Time(time)).unwrap().log_id.index, index);
     }
@@ -174,4 +174,84 @@ fn a_time_that_has_not_come_is_refused_though_the_clock_has_shown_it() {
         assert!(matches!(restored(&source, Target::Time(time)), Err(RebuildError::Unreachable(_))), "{time}");
     }
     assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
+}
+
+/// Puts something that is no state in the place of the base after an entry.
+fn spoil_base(source: &Source, entry: u64) {
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
+    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
+    let put =
+        source.archive.put_base(&source.handle, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
+    put.unwrap();
+}
+
+fn remove_piece(source: &Source, first: u64) {
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let name = catalogue.segments.iter().find(|segment| segment.first == first).unwrap();
+    source.handle.block_on(source.archive.remove_segment(name)).unwrap();
+}
+
+#[test]
+fn a_damaged_base_is_passed_over_where_the_one_before_and_the_log_reach_the_point() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 8, 20]);
+    for (spoiled, base) in [(20, 8), (8, 2)] {
+        spoil_base(&source, spoiled);
+        for target in [Target::Latest, Target::Time(true_wall(25))] {
+            let mut wanted = source.want(target, Begin::Newest).unwrap();
+            let scratch = tempfile::tempdir().unwrap();
+            let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+            assert_eq!(at.log_id.index, if target == Target::Latest { LAST } else { 25 });
+            assert_eq!(wanted.plan.base.index, base);
+            assert!(wanted.passed_over[0].contains("base"), "{:?}", wanted.passed_over);
+        }
+    }
+    spoil_base(&source, 2);
+    let refused = restored(&source, Target::Latest).expect_err("no base is left");
+    assert!(
+        matches!(refused, RebuildError::Unreachable(_)) && refused.to_string().contains("Without that"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_lost_piece_is_passed_over_where_another_one_has_its_entries() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let both = [&PIECES[..], &OVERLAPPING[..]].concat();
+    let source = archived(runtime.handle(), dir.path(), &both, &[2]);
+    for first in [9, 19] {
+        remove_piece(&source, first);
+        assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
+    }
+}
+
+#[test]
+fn a_base_can_be_chosen_and_one_that_is_not_there_is_refused_with_those_that_are() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 8, 20]);
+    let chosen = source.want(Target::Latest, Begin::At(8)).unwrap();
+    assert_eq!((chosen.plan.base.index, chosen.plan.segments.len()), (8, 6));
+    let refused = source.want(Target::Latest, Begin::At(9)).err().expect("there is none").to_string();
+    assert!(refused.contains("2, 8, 20"), "{refused}");
+    // A trial goes by the base before the newest, and meets that one on its way.
+    let tried = source.want(Target::Latest, Begin::BeforeNewest).unwrap();
+    assert_eq!((tried.plan.base.index, tried.checkpoint.map(|base| base.position.index)), (8, Some(20)));
+}
+
+#[test]
+fn a_base_that_the_log_does_not_lead_to_is_found_on_the_way() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
+    let mut wanted = source.want(Target::Latest, Begin::BeforeNewest).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    source.rebuild(&mut wanted, scratch.path(), &mut Patient).expect("they agree");
+    let checkpoint = wanted.checkpoint.as_mut().expect("the newest base");
+    checkpoint.digest = "0".repeat(32);
+    let scratch = tempfile::tempdir().unwrap();
+    let differs = source.rebuild(&mut wanted, scratch.path(), &mut Patient).err().expect("another state");
+    assert!(
+        matches!(&differs, RebuildError::Differs { object, .. } if object.contains("the way to base")),
+        "{differs}"
+    );
 }
