@@ -27,6 +27,7 @@ import {
   attempt,
   type Endpoint,
   type Fetch,
+  type OpenedStream,
   openStream,
   parseEndpoint,
 } from "./transport.js";
@@ -90,6 +91,8 @@ interface Way {
   token: string | undefined;
   /** Whether it was refused for an old token once. */
   isRefreshed: boolean;
+  /** Whether a node of our cluster answered. */
+  isHeard: boolean;
 }
 
 /** Makes calls to the nodes of one cluster. */
@@ -97,6 +100,10 @@ export class Caller {
   readonly settings: CallerSettings;
   readonly #nodes: Endpoint[];
   readonly #endpoints: Endpoints;
+  /** The id of the cluster, from when a node has said it. */
+  #cluster: string | undefined;
+  /** The clusters of nodes that were found to be of another one, by the node. */
+  readonly #foreign = new Map<number, string>();
   readonly #closed = new AbortController();
 
   constructor(settings: CallerSettings) {
@@ -193,9 +200,10 @@ export class Caller {
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), this.settings.attemptMs);
-      const { fetch } = this.settings;
-      const there = this.#node(node);
-      const opened = await openStream(fetch, there, call, accept, budget, way.token, this.closed);
+      const opened = this.#believed(
+        node,
+        await openStream(this.settings.fetch, this.#node(node), call, accept, budget, way.token, this.closed),
+      );
       if (opened.kind === "stream") {
         this.#learn(node, opened.hint);
         return { node, revision: opened.revision, body: opened.body, close: opened.close };
@@ -282,13 +290,17 @@ export class Caller {
       throw this.#refused(way, node, judged.problem);
     }
     const { failure } = judged;
-    this.#endpoints.onFailure(node, now());
+    if (failure.kind !== "foreign") {
+      this.#endpoints.onFailure(node, now());
+    }
+    way.isHeard ||= failure.kind === "problem";
     way.failed = node;
     const { retry } = this.settings;
     const pause = way.attempts.onFailure(failure, way.call.intent, retry, this.#nodes.length, Math.random());
     // Tries are bounded for calls. A watch goes on as long as its time does.
     const wait = pause ?? (goesOn ? retry.backoffMaxMs : undefined);
-    if (wait === undefined || wait >= left()) {
+    const isForeign = this.#strangers().length === this.#nodes.length;
+    if (wait === undefined || wait >= left() || isForeign) {
       throw this.#gaveUp(way, node, failure);
     }
     if (wait > 0) {
@@ -322,13 +334,25 @@ export class Caller {
     });
   }
 
+  /** The nodes that are left alone since they are of another cluster, in words. */
+  #strangers(): string[] {
+    const at = now();
+    return [...this.#foreign]
+      .filter(([node]) => this.#endpoints.isForeign(node, at))
+      .map(
+        ([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${this.#cluster}`,
+      );
+  }
+
   #gaveUp(way: Way, node: number, failure: Failure): QuorateError {
     const gaveUp = {
       attempts: Math.max(1, way.attempts.failures),
       elapsedMs: now() - way.started,
       requestId: requestIdOf(way.call),
       endpoint: this.#node(node).address,
-      reason: failure.reason,
+      reason: [failure.reason, ...(way.isHeard || failure.kind === "foreign" ? [] : this.#strangers())].join(
+        "; ",
+      ),
       problem: failure.problem,
       cause: failure.cause,
     };
@@ -337,7 +361,35 @@ export class Caller {
 
   async #attempt(node: number, call: Call, budgetMs: number, token: string | undefined): Promise<Attempted> {
     const { fetch } = this.settings;
-    return attempt(fetch, this.#node(node), call, budgetMs, token, this.closed);
+    return this.#believed(node, await attempt(fetch, this.#node(node), call, budgetMs, token, this.closed));
+  }
+
+  /** What an attempt came to, unless it is the answer of a node of another cluster. The first that says of which it is, is believed. */
+  #believed<Came extends OpenedStream>(node: number, came: Came): Came | Attempted {
+    if (came.kind === "failure") {
+      return came;
+    }
+    const { cluster } = came.hint;
+    this.#cluster ??= cluster;
+    if (cluster === undefined || cluster === this.#cluster) {
+      return came;
+    }
+    if (came.kind === "stream") {
+      came.close();
+    }
+    return { kind: "failure", failure: this.#stranger(node, cluster) };
+  }
+
+  /** A node is of another cluster: it is left alone, and told once. */
+  #stranger(node: number, cluster: string): Failure {
+    const reason = `the node is of cluster ${cluster}, not of ${this.#cluster}`;
+    this.#endpoints.onForeign(node, now());
+    if (this.#foreign.get(node) !== cluster) {
+      this.#foreign.set(node, cluster);
+      const what = "it is not asked, and nothing that it answers is believed";
+      this.settings.troubles.tell(this.strange(node, `${reason}: ${what}`));
+    }
+    return { kind: "foreign", reason };
   }
 
   /** What an answer means for the call; learns from its headers on the way. */
@@ -390,7 +442,9 @@ export class Caller {
 
   /** Asks every node who it is, and from what they say finds members that are not among them. Never rejects. */
   async #introduceAll(): Promise<void> {
-    const asked = await Promise.all(this.#nodes.map((_, node) => this.#introduce(node)));
+    const at = now();
+    const ours = [...this.#nodes.keys()].filter((node) => !this.#endpoints.isForeign(node, at));
+    const asked = await Promise.all(ours.map((node) => this.#introduce(node)));
     const answered = asked.filter((status) => status !== undefined);
     const latest = answered.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
     if (latest !== undefined && latest.clusterId !== "" && this.#endpoints.discovers) {
@@ -414,6 +468,7 @@ export class Caller {
 
   /** Asks the members that are not known for who they are, and adds those that answer as they should. */
   async #discover(view: Status): Promise<void> {
+    this.#cluster ??= view.clusterId;
     this.#endpoints.retain(view.members.map((member) => member.id));
     const given = this.settings.endpoints.map((endpoint) => endpoint.address);
     const unknown = view.members.filter(
@@ -465,6 +520,7 @@ function begin(call: Call): Way {
     failed: undefined,
     token: undefined,
     isRefreshed: false,
+    isHeard: false,
   };
 }
 

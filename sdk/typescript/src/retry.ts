@@ -60,7 +60,7 @@ export type Intent =
 
 /** One attempt that brought no final answer. */
 export interface Failure {
-  readonly kind: "connect" | "tls" | "broken" | "timed_out" | "problem" | "strange";
+  readonly kind: "connect" | "tls" | "foreign" | "broken" | "timed_out" | "problem" | "strange";
   /** In words. */
   readonly reason: string;
   readonly problem?: Problem;
@@ -72,6 +72,8 @@ export function leavesFateOpen(failure: Failure): boolean {
   switch (failure.kind) {
     case "connect":
     case "tls":
+    // What another cluster did with it is nothing to ours.
+    case "foreign":
       return false;
     case "problem":
       return failure.problem?.applied !== "no";

@@ -233,6 +233,7 @@ function hintOf(headers: Headers): LeaderHint {
   return {
     term: BigInt(digits(headers, "quorate-term") ?? 0),
     leaderId: leader === undefined ? undefined : Number(leader),
+    cluster: headers.get("quorate-cluster") || undefined,
   };
 }
 
