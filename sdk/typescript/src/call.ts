@@ -184,14 +184,19 @@ function isDots(segment: string): boolean {
 /** Characters that servers on the way refuse, or take for slashes. */
 const NOT_FOR_PATHS = /[\p{Control}\\]/u;
 
+/** Refuses what is no key: also what JavaScript would make one of, such as a variable that is not set. */
+export function checkKey(key: unknown): void {
+  if (typeof key !== "string" || key === "") {
+    throw new InvalidArgumentError(`a key is a string of at least one character, not ${shownValue(key)}`);
+  }
+}
+
 /**
  * `/v1/kv/` and the key, escaped; `undefined` for one that no path holds, or that proxies like to clean: with segments that are empty or
  * dots, say. Such a key is asked for in a body.
  */
 export function keyPath(key: string): string | undefined {
-  if (key === "") {
-    throw new InvalidArgumentError("a key has at least one character");
-  }
+  checkKey(key);
   const segments = key.split("/");
   const isPlain = !segments.some((segment) => segment === "" || isDots(segment));
   return isPlain && isText(key) && !NOT_FOR_PATHS.test(key)
@@ -201,9 +206,9 @@ export function keyPath(key: string): string | undefined {
 
 /** A route that ends with a slash, a name that is one segment, escaped, and what comes after it. */
 export function namePath(route: string, name: string, rest = ""): string {
-  if (name === "" || isDots(name)) {
+  if (typeof name !== "string" || name === "" || isDots(name)) {
     throw new InvalidArgumentError(
-      `a name has at least one character, and is not dots alone: ${JSON.stringify(name)}`,
+      `a name is a string of at least one character, and not dots alone: ${shownValue(name)}`,
     );
   }
   return `${route}${encode(name)}${rest}`;

@@ -4,9 +4,8 @@
  * Owns the calls for one key; `ops` owns what an operation is.
  */
 
-import { keyPath, queryCall, readCall, writeCall } from "./call.js";
+import { checkKey, keyPath, queryCall, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
-import { InvalidArgumentError } from "./errors.js";
 import { checkOp, type Op } from "./ops.js";
 import { duration } from "./options.js";
 import type { Entry, ReadOptions, RequestOptions, WriteResult } from "./types.js";
@@ -81,9 +80,7 @@ export async function send<Answer = WriteResult>(
   op: Op,
   options: RequestOptions = {},
 ): Promise<Answer> {
-  if (op.key === "") {
-    throw new InvalidArgumentError("a key has at least one character");
-  }
+  checkKey(op.key);
   const holdMs = duration("waitMs", op.waitMs) ?? 0;
   return caller.fetch<Answer>(writeCall("POST", "/v1/ops", op, options, { holdMs, about: { key: op.key } }));
 }

@@ -48,14 +48,19 @@ export function checkOptions(options: unknown, example?: (given: string) => stri
 /** The names of all options of a call. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>;
 
-/** {@link checkOptions} for a call that does more the less is said: refuses names that it does not know, too. */
+/** {@link checkOptions} for a call that does more the less is said: refuses names that it does not know, too, and null. */
 export function checkNarrowing<Options extends object>(
   options: Options,
   names: NamesOf<Options>,
   example: (given: string) => string = (given) => `{ prefix: ${JSON.stringify(given)} }`,
 ): void {
   checkOptions(options, example);
-  const unknown = Object.keys(options ?? {}).find((name) => !Object.hasOwn(names, name));
+  const given = Object.entries(options ?? {});
+  const nothing = given.find(([, value]) => value === null)?.[0];
+  if (nothing !== undefined) {
+    throw new InvalidArgumentError(`\`${nothing}\` is null: leave out what is not to be said`);
+  }
+  const unknown = given.find(([name]) => !Object.hasOwn(names, name))?.[0];
   if (unknown !== undefined) {
     throw new InvalidArgumentError(
       `there is no option \`${unknown}\` here; there are: ${Object.keys(names).sort().join(", ")}`,

@@ -78,12 +78,16 @@ async function watched<T>(
   options: WaitOptions,
   waitMs: number,
 ): Promise<Change<T>> {
+  const before = await looked<T>(caller, key, options);
+  if (before.type !== "none") {
+    return before;
+  }
   const late = new AbortController();
   const { signal, release } = anySignal(options.signal, late.signal);
   const watch = new WatchStream<T>(caller, { key, signal });
   const timer = after(waitMs, () => late.abort());
   try {
-    // Before the first look: what changes after that is seen.
+    // Before the next look: what changes after that is seen.
     await watch.start();
     let change = await looked<T>(caller, key, options);
     while (change.type === "none") {

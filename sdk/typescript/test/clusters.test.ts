@@ -12,9 +12,12 @@ const ours = { "quorate-cluster": "ours" };
 const theirs = { "quorate-cluster": "theirs" };
 
 /** A client of nodes of which `c` is of another cluster, and which has seen ours. */
-async function withStranger(behaviour: Parameters<typeof fake>[0] = () => answer(WRITTEN, 200, ours)) {
+async function withStranger(
+  behaviour: Parameters<typeof fake>[0] = () => answer(WRITTEN, 200, ours),
+  timeoutMs = 30_000,
+) {
   const troubles: Error[] = [];
-  const known = { onTrouble: (trouble: Error) => troubles.push(trouble), timeoutMs: 300 };
+  const known = { onTrouble: (trouble: Error) => troubles.push(trouble), timeoutMs };
   let isFirst = true;
   const made = fake((sent, number) => {
     if (isFirst) {
@@ -49,7 +52,7 @@ test("a node of another cluster is left for one of ours, and told once", async (
 });
 
 test("what a node of another cluster did with a write leaves its fate as it was", async () => {
-  const { client } = await withStranger(() => broken("ECONNREFUSED"));
+  const { client } = await withStranger(() => broken("ECONNREFUSED"), 300);
   for (let n = 0; n < 3; n += 1) {
     const error = await failure(client.put("k", 1));
     assert.ok(error instanceof UnavailableError && error.applied === "no", String(error));
@@ -66,7 +69,7 @@ test("where all nodes are of another cluster, each call asks one, and says so at
   assert.match((await failure(client.put("k", 1))).message, /the node is of cluster theirs, not of ours/);
   assert.equal(sent.length, 1);
   await assert.rejects(client.watch({ prefix: "" }), /of cluster theirs, not of ours/);
-  assert.ok(performance.now() - started < 250);
+  assert.ok(performance.now() - started < 10_000);
 });
 
 test("neither streams nor operations by the stream go to a node of another cluster", async () => {

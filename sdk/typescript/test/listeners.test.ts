@@ -83,15 +83,15 @@ test("trouble of a worker that its listener does not stand does not end it", asy
 });
 
 test("a session that the answer to a renewal does not name was not renewed", async () => {
-  const times = { ttl_ms: 300, renew_in_ms: 60, expires_in_ms: 300 };
+  const times = { ttl_ms: 1_500, renew_in_ms: 100, expires_in_ms: 1_500 };
   let names: string[] = ["7"];
   const { client } = fake(({ path }) =>
     path === "/v1/sessions"
       ? answer({ session: "7", ...times, owner: "", labels: {}, revision: "1", index: 1 }, 201)
       : answer({ sessions: names.map((session) => ({ session, ...times })) }),
   );
-  const session = await client.session({ ttlMs: 300 });
-  await new Promise((resolve) => setTimeout(resolve, 400));
+  const session = await client.session({ ttlMs: 1_500 });
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert.equal(session.state, "alive");
   names = ["8"];
   assert.equal(await session.lost, "not_renewed");

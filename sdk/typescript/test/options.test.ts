@@ -195,6 +195,16 @@ test("what is no object of options is refused, and so are names that would not b
     typoOfDelete: [() => client.deleteWhere({ prefix: "a/", were: {} } as never), /no option `were`/],
     typoOfWatch: [() => client.watch({ prefixes: "a/" } as never), /no option `prefixes`/],
     typoOfMirror: [() => client.mirror({ path: "a/" } as never), /no option `path`/],
+    nullPrefix: [() => client.list({ prefix: null } as never), /`prefix` is null: leave out/],
+    nullOfMirror: [() => client.mirror({ prefix: null } as never), /`prefix` is null: leave out/],
+    nullGuard: [() => client.put("k", 1, { guard: null } as never), /`guard` is null: leave out/],
+    unsetKey: [
+      () => client.get(undefined as never),
+      /a key is a string of at least one character, not undefined/,
+    ],
+    unsetKeyOfPut: [() => client.put(undefined as never, 1), /a key is a string/],
+    unsetName: [() => session.lock(undefined as never), /a name is a string .*: undefined/],
+    unsetQueue: [() => client.tasks(undefined as never).schedule(1), /a name is a string/],
     noPrefix: [
       () => client.deleteWhere({} as never),
       /`prefix` is undefined, and "" for all keys is to be said/,
