@@ -288,7 +288,8 @@ class Waiting {
         // What was found is what another handle has. To give up anything by a way that leads there would take it from that one.
         return;
       }
-      void this.#session.giveUp(path(queue), () => this.#takeBack(queue, new LastingId()));
+      const leaveId = new LastingId();
+      void this.#session.giveUp(path(queue), () => this.#takeBack(queue, leaveId));
     }
     void this.#session.giveUp(path(this.#queue), () => this.#takeBack(this.#queue, this.#leaveId));
   }
