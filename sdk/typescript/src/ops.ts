@@ -39,6 +39,8 @@ export interface Op {
   readonly guard?: Guard | undefined;
   /** Time to live; without it for ever, and 0, for ever, only for `touch`. */
   readonly ttlMs?: number | undefined;
+  /** The entry expires when it would have without this write (upsert, replace, update); not beside `ttlMs`. */
+  readonly ttl?: "keep" | undefined;
   /** How long a lock holds. */
   readonly lockMs?: number | undefined;
   /** How long to wait for a lock. Only for an operation that stands alone. */

@@ -76,14 +76,14 @@ function writeOf<T>(
   if (current.cas === null) {
     throw locked(current);
   }
-  // Without a time of its own it would get that of its collection.
-  const left = current.ttlMs === undefined ? 0 : Math.max(1, current.ttlMs);
   const kept = op.replace(key, value as JsonValue, {
     cas: current.cas,
     session: session ?? current.session,
     guard,
   });
-  return send<WriteResult<T>>(caller, { ...kept, ttlMs: timeToLive(ttlMs) ?? left }, options);
+  // The time that was left when it was read would be given anew by each update, and the entry would never expire.
+  const lives = ttlMs === undefined ? { ttl: "keep" as const } : { ttlMs: timeToLive(ttlMs) };
+  return send<WriteResult<T>>(caller, { ...kept, ...lives }, options);
 }
 
 function locked(current: Entry): QuorateError {

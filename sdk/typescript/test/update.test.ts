@@ -43,7 +43,7 @@ test("a refused try goes on from the entry that the refusal shows, and keeps ses
     key: "k",
     value: { n: 2 },
     cas: "1",
-    ttl_ms: 500,
+    ttl: "keep",
     session: "s1",
   });
   assert.deepEqual(sent[2]?.body, {
@@ -51,7 +51,7 @@ test("a refused try goes on from the entry that the refusal shows, and keeps ses
     key: "k",
     value: { n: 5 },
     cas: "4",
-    ttl_ms: 0,
+    ttl: "keep",
     session: "s1",
   });
 });

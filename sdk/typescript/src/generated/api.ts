@@ -2075,6 +2075,7 @@ export interface components {
             prev?: boolean;
             request_id?: string;
             session?: string;
+            ttl?: components["schemas"]["TtlRule"];
             /** Format: uint64 */
             ttl_ms?: number;
             value?: unknown;
@@ -2757,6 +2758,8 @@ export interface components {
             note: string;
             user: string;
         };
+        /** @enum {string} */
+        TtlRule: "keep";
         TxnAnswer: {
             dry_run?: boolean;
             failed?: components["schemas"]["TxnFailed"][];
@@ -4222,6 +4225,7 @@ export interface operations {
         parameters: {
             query?: {
                 ttl_ms?: number;
+                ttl?: string;
                 session?: string;
                 prev?: boolean;
                 dry_run?: boolean;
