@@ -18,24 +18,22 @@ import {
   RejectedError,
   UnavailableError,
 } from "./errors.js";
+import { shownKey } from "./keys.js";
 import { fromWire } from "./names.js";
-import { Attempts, type Failure, isFinal, type RetryPolicy } from "./retry.js";
+import { Attempts, type Failure, isFinal, patienceLeft, type RetryPolicy } from "./retry.js";
 import { now, sleep } from "./timing.js";
 import {
   type Attempted,
   attempt,
   type Endpoint,
   type Fetch,
+  type OpenedStream,
   openStream,
   parseEndpoint,
 } from "./transport.js";
+import type { Troubles } from "./trouble.js";
 import type { Status } from "./types.js";
 
-/**
- * Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
- * second time after that; what is still on its way, and clocks that differ, have the rest.
- */
-const WRITE_PATIENCE_MAX_MS = 5 * 60_000;
 /** How long a node may take to say who it is. */
 const INTRODUCTION_TIMEOUT_MS = 1_000;
 
@@ -55,6 +53,7 @@ export interface CallerSettings {
   readonly reads: Preference;
   readonly discovers: boolean;
   readonly parse: (text: string) => unknown;
+  readonly troubles: Troubles;
 }
 
 /** A successful answer. */
@@ -92,6 +91,8 @@ interface Way {
   token: string | undefined;
   /** Whether it was refused for an old token once. */
   isRefreshed: boolean;
+  /** Whether a node of our cluster answered. */
+  isHeard: boolean;
 }
 
 /** Makes calls to the nodes of one cluster. */
@@ -99,6 +100,10 @@ export class Caller {
   readonly settings: CallerSettings;
   readonly #nodes: Endpoint[];
   readonly #endpoints: Endpoints;
+  /** The id of the cluster, from when a node has said it. */
+  #cluster: string | undefined;
+  /** The clusters of nodes that were found to be of another one, by the node. */
+  readonly #foreign = new Map<number, string>();
   readonly #closed = new AbortController();
 
   constructor(settings: CallerSettings) {
@@ -144,41 +149,37 @@ export class Caller {
     }
   }
 
-  /** The JSON of an answer. */
+  /** The JSON of an answer, which is about what was asked for. */
   decode<T>(call: Call, reply: Reply): T {
+    // Where it is not: the status says it worked, the body does not say what.
+    const applied = call.intent.kind === "read" ? "no" : "unknown";
+    const known = { applied, requestId: requestIdOf(call) } as const;
+    let answer: unknown;
     try {
-      return fromWire(this.settings.parse(reply.text)) as T;
+      answer = fromWire(this.settings.parse(reply.text));
     } catch (cause) {
       const what = `the body of status ${reply.status} is not what ${call.method} ${call.target} answers`;
-      // The status says it worked, the body does not say what.
-      const applied = call.intent.kind === "read" ? "no" : "unknown";
-      throw new ProtocolError(reply.endpoint, what, { applied, requestId: requestIdOf(call), cause });
+      throw new ProtocolError(reply.endpoint, what, { ...known, cause });
     }
+    const other = otherOf(call, answer);
+    if (other !== undefined) {
+      throw new ProtocolError(reply.endpoint, other.words, { ...known, about: other.about });
+    }
+    return answer as T;
   }
 
   /** Makes the call: attempts it until it is decided or its time is up. */
   async send(call: Call): Promise<Reply> {
-    const startedWall = Date.now();
     const way = begin(call);
     const timeoutMs = call.timeoutMs ?? this.settings.timeoutMs;
-    const limit = (call.intent.kind === "write" ? this.patience(timeoutMs) : timeoutMs) + (call.holdMs ?? 0);
-    const left = () => {
-      const left = limit - (now() - way.started);
-      // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
-      const wall = WRITE_PATIENCE_MAX_MS + (call.holdMs ?? 0) - (Date.now() - startedWall);
-      return call.intent.kind === "write" ? Math.min(left, wall) : left;
-    };
+    const left =
+      call.intent.kind === "write"
+        ? patienceLeft(timeoutMs, call.holdMs)
+        : () => timeoutMs + (call.holdMs ?? 0) - (now() - way.started);
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), (call.attemptMs ?? this.settings.attemptMs) + (call.holdMs ?? 0));
-      const attempted = await attempt(
-        this.settings.fetch,
-        this.#node(node),
-        call,
-        budget,
-        way.token,
-        this.closed,
-      );
+      const attempted = await this.#attempt(node, call, budget, way.token);
       const judged = this.#judge(node, call, attempted);
       if (judged.kind === "good") {
         const { status, text } = attempted as Extract<Attempted, { kind: "answer" }>;
@@ -188,22 +189,20 @@ export class Caller {
     }
   }
 
-  /** Opens an answer that is taken as it comes: tries one node after the other until one has it, refuses for good, or the time is up. */
-  async open(call: Call, accept: string, patienceMs: number | undefined): Promise<Stream> {
+  /**
+   * Opens an answer that is taken as it comes: tries one node after the other until one has it, refuses for good, or the time is up: so
+   * much, what `patience` says is left, or none where there is none.
+   */
+  async open(call: Call, accept: string, patience: number | (() => number) | undefined): Promise<Stream> {
     const way = begin(call);
-    const left = () =>
-      patienceMs === undefined ? Number.POSITIVE_INFINITY : patienceMs - (now() - way.started);
+    const limit = patience ?? Number.POSITIVE_INFINITY;
+    const left = typeof limit === "function" ? limit : () => limit - (now() - way.started);
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), this.settings.attemptMs);
-      const opened = await openStream(
-        this.settings.fetch,
-        this.#node(node),
-        call,
-        accept,
-        budget,
-        way.token,
-        this.closed,
+      const opened = this.#believed(
+        node,
+        await openStream(this.settings.fetch, this.#node(node), call, accept, budget, way.token, this.closed),
       );
       if (opened.kind === "stream") {
         this.#learn(node, opened.hint);
@@ -213,7 +212,7 @@ export class Caller {
       if (judged.kind === "good") {
         throw this.strange(node, `no ${accept}; is this a Quorate node?`);
       }
-      await this.#goOn(way, node, judged, left, patienceMs === undefined);
+      await this.#goOn(way, node, judged, left, patience === undefined);
     }
   }
 
@@ -227,14 +226,7 @@ export class Caller {
   async textFrom(node: number, call: Call, budgetMs: number): Promise<string> {
     const started = now();
     const token = await this.settings.token?.();
-    const attempted = await attempt(
-      this.settings.fetch,
-      this.#node(node),
-      call,
-      budgetMs,
-      token,
-      this.closed,
-    );
+    const attempted = await this.#attempt(node, call, budgetMs, token);
     if (attempted.kind === "failure") {
       throw this.#gaveUp({ ...begin(call), started }, node, attempted.failure);
     }
@@ -297,23 +289,26 @@ export class Caller {
       }
       throw this.#refused(way, node, judged.problem);
     }
-    this.#endpoints.onFailure(node, now());
+    const { failure } = judged;
+    if (failure.kind !== "foreign") {
+      this.#endpoints.onFailure(node, now());
+    }
+    way.isHeard ||= failure.kind === "problem";
     way.failed = node;
     const { retry } = this.settings;
-    const pause = way.attempts.onFailure(
-      judged.failure,
-      way.call.intent,
-      retry,
-      this.#nodes.length,
-      Math.random(),
-    );
+    const pause = way.attempts.onFailure(failure, way.call.intent, retry, this.#nodes.length, Math.random());
     // Tries are bounded for calls. A watch goes on as long as its time does.
     const wait = pause ?? (goesOn ? retry.backoffMaxMs : undefined);
-    if (wait === undefined || wait >= left()) {
-      throw this.#gaveUp(way, node, judged.failure);
+    const isForeign = this.#strangers().length === this.#nodes.length;
+    if (wait === undefined || wait >= left() || isForeign) {
+      throw this.#gaveUp(way, node, failure);
     }
     if (wait > 0) {
       await sleep(wait, way.call.signal);
+    }
+    // The machine may have slept for longer.
+    if (left() <= 0) {
+      throw this.#gaveUp(way, node, failure);
     }
   }
 
@@ -339,22 +334,62 @@ export class Caller {
     });
   }
 
+  /** The nodes that are left alone since they are of another cluster, in words. */
+  #strangers(): string[] {
+    const at = now();
+    return [...this.#foreign]
+      .filter(([node]) => this.#endpoints.isForeign(node, at))
+      .map(
+        ([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${this.#cluster}`,
+      );
+  }
+
   #gaveUp(way: Way, node: number, failure: Failure): QuorateError {
     const gaveUp = {
       attempts: Math.max(1, way.attempts.failures),
       elapsedMs: now() - way.started,
       requestId: requestIdOf(way.call),
       endpoint: this.#node(node).address,
-      reason: failure.reason,
+      reason: [failure.reason, ...(way.isHeard || failure.kind === "foreign" ? [] : this.#strangers())].join(
+        "; ",
+      ),
       problem: failure.problem,
       cause: failure.cause,
     };
     return way.attempts.fateOpen ? new OutcomeUnknownError(gaveUp) : new UnavailableError(gaveUp);
   }
 
-  /** How long a write is tried, whose caller wants it for so long. */
-  patience(wantedMs: number | undefined): number {
-    return Math.min(wantedMs ?? this.settings.timeoutMs, WRITE_PATIENCE_MAX_MS);
+  async #attempt(node: number, call: Call, budgetMs: number, token: string | undefined): Promise<Attempted> {
+    const { fetch } = this.settings;
+    return this.#believed(node, await attempt(fetch, this.#node(node), call, budgetMs, token, this.closed));
+  }
+
+  /** What an attempt came to, unless it is the answer of a node of another cluster. The first that says of which it is, is believed. */
+  #believed<Came extends OpenedStream>(node: number, came: Came): Came | Attempted {
+    if (came.kind === "failure") {
+      return came;
+    }
+    const { cluster } = came.hint;
+    this.#cluster ??= cluster;
+    if (cluster === undefined || cluster === this.#cluster) {
+      return came;
+    }
+    if (came.kind === "stream") {
+      came.close();
+    }
+    return { kind: "failure", failure: this.#stranger(node, cluster) };
+  }
+
+  /** A node is of another cluster: it is left alone, and told once. */
+  #stranger(node: number, cluster: string): Failure {
+    const reason = `the node is of cluster ${cluster}, not of ${this.#cluster}`;
+    this.#endpoints.onForeign(node, now());
+    if (this.#foreign.get(node) !== cluster) {
+      this.#foreign.set(node, cluster);
+      const what = "it is not asked, and nothing that it answers is believed";
+      this.settings.troubles.tell(this.strange(node, `${reason}: ${what}`));
+    }
+    return { kind: "foreign", reason };
   }
 
   /** What an answer means for the call; learns from its headers on the way. */
@@ -407,7 +442,9 @@ export class Caller {
 
   /** Asks every node who it is, and from what they say finds members that are not among them. Never rejects. */
   async #introduceAll(): Promise<void> {
-    const asked = await Promise.all(this.#nodes.map((_, node) => this.#introduce(node)));
+    const at = now();
+    const ours = [...this.#nodes.keys()].filter((node) => !this.#endpoints.isForeign(node, at));
+    const asked = await Promise.all(ours.map((node) => this.#introduce(node)));
     const answered = asked.filter((status) => status !== undefined);
     const latest = answered.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
     if (latest !== undefined && latest.clusterId !== "" && this.#endpoints.discovers) {
@@ -431,6 +468,7 @@ export class Caller {
 
   /** Asks the members that are not known for who they are, and adds those that answer as they should. */
   async #discover(view: Status): Promise<void> {
+    this.#cluster ??= view.clusterId;
     this.#endpoints.retain(view.members.map((member) => member.id));
     const given = this.settings.endpoints.map((endpoint) => endpoint.address);
     const unknown = view.members.filter(
@@ -482,11 +520,32 @@ function begin(call: Call): Way {
     failed: undefined,
     token: undefined,
     isRefreshed: false,
+    isHeard: false,
   };
 }
 
 function requestIdOf(call: Call): string | undefined {
   return call.intent.kind === "write" ? call.intent.id : undefined;
+}
+
+/** What an answer is about, where that is not what the call asks for. */
+export function otherOf(
+  { about: asked = {} }: Pick<Call, "about">,
+  answer: unknown,
+): { readonly about: string; readonly words: string } | undefined {
+  for (const [field, name] of Object.entries(asked)) {
+    const about = (answer as Record<string, unknown> | null)?.[field];
+    if (typeof about === "string" && about !== name) {
+      return { about, words: elsewhere(about, name) };
+    }
+  }
+  return undefined;
+}
+
+/** What is wrong with an answer that is about something else. */
+function elsewhere(about: string, asked: string): string {
+  const [here, there] = [shownKey(about), shownKey(asked)];
+  return `the answer is about \`${here}\`, not \`${there}\`: a proxy may have changed the path`;
 }
 
 function strange(status: number): string {

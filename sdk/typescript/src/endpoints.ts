@@ -15,6 +15,9 @@ export const DISCOVERY_PAUSE_MS = 30_000;
 /** The first look comes once a client has lived a little; what is over by then needs none. */
 export const DISCOVERY_FIRST_MS = 1_000;
 
+/** How long a node of another cluster is not asked: it is somebody's mistake, which takes its time to be mended. */
+const FOREIGN_MS = 30_000;
+
 /** The leader, which saves forwarding, or any node in turn. */
 export type Preference = "leader" | "any";
 
@@ -24,6 +27,8 @@ export interface LeaderHint {
   readonly term: bigint;
   /** The leader it knows. */
   readonly leaderId: number | undefined;
+  /** The id of its cluster, where it says that. */
+  readonly cluster?: string | undefined;
 }
 
 /** An answer that says nothing of the cluster. */
@@ -35,10 +40,12 @@ interface Known {
   avoidUntil: number;
   /** No member any more. Never of a node that was given. */
   isGone: boolean;
+  /** Until when it counts as one of another cluster, which is not asked. */
+  foreignUntil: number;
 }
 
 function unknown(id?: number): Known {
-  return { id, failures: 0, avoidUntil: 0, isGone: false };
+  return { id, failures: 0, avoidUntil: 0, isGone: false, foreignUntil: 0 };
 }
 
 /**
@@ -94,9 +101,11 @@ export class Endpoints {
       return leader;
     }
     const turn = Array.from({ length: reach }, (_, step) => (this.#next + step) % reach);
-    const others = turn.filter((node) => node !== not && !this.#at(node).isGone);
+    const ours = turn.filter((node) => !this.#at(node).isGone && !this.isForeign(node, now));
+    const others = ours.filter((node) => node !== not);
     const well = others.find((node) => this.#isWell(node, now));
-    const pick = well ?? this.#mostRested(others) ?? not ?? 0;
+    // Where all are of another cluster, one of them may have been mended.
+    const pick = well ?? this.#mostRested(others) ?? ours[0] ?? this.#mostRested(turn) ?? 0;
     this.#next = (pick + 1) % reach;
     return pick;
   }
@@ -106,6 +115,7 @@ export class Endpoints {
     const known = this.#at(node);
     known.failures = 0;
     known.avoidUntil = 0;
+    known.foreignUntil = 0;
     this.#hear(hint);
   }
 
@@ -122,6 +132,19 @@ export class Endpoints {
       this.#leader = undefined;
       this.#leaderId = undefined;
     }
+  }
+
+  /** A node is of another cluster. */
+  onForeign(node: number, now: number): void {
+    this.onFailure(node, now);
+    const known = this.#at(node);
+    known.foreignUntil = now + FOREIGN_MS;
+    known.avoidUntil = known.foreignUntil;
+  }
+
+  /** Whether a node is taken for one of another cluster. */
+  isForeign(node: number, now: number): boolean {
+    return this.#at(node).foreignUntil > now;
   }
 
   /** A node said who it is. */

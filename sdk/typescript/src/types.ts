@@ -4,6 +4,7 @@
  * Owns their shape. What stands in answers is taken from the types of the wire, so that a change of the API shows up here.
  */
 
+import type { JsonValue } from "./json.js";
 import type { Camel } from "./names.js";
 import type { Wire } from "./wire.js";
 
@@ -103,7 +104,7 @@ export type GuardSource = Guard | { readonly guard: Guard };
 export type SessionSource = string | { readonly id: string };
 
 /** A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch. */
-export type Patch = Readonly<Record<string, unknown>> | readonly PatchStep[];
+export type Patch = Readonly<Record<string, JsonValue>> | readonly PatchStep[];
 
 /** A step of a patch. */
 export interface PatchStep {
@@ -112,7 +113,7 @@ export interface PatchStep {
   /** To which field: a dotted path, or a JSON pointer. */
   readonly path: string;
   /** With what. */
-  readonly value?: unknown;
+  readonly value?: JsonValue;
   /** From which field, for a move or a copy. */
   readonly from?: string;
 }
@@ -157,7 +158,7 @@ export interface ConditionOptions extends RequestOptions {
 
 /** What a write of a value takes. */
 export interface WriteOptions extends ConditionOptions {
-  /** Time to live; 0 for ever. */
+  /** Time to live; without it, for ever. */
   readonly ttlMs?: number | undefined;
   /** The entry goes with this session: it is removed when that ends. */
   readonly session?: SessionSource | undefined;

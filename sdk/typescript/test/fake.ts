@@ -21,7 +21,12 @@ export function answer(body: object, status = 200, headers: Record<string, strin
 }
 
 /** A refusal. */
-export function problem(code: string, status: number, more: object = {}): Response {
+export function problem(
+  code: string,
+  status: number,
+  more: object = {},
+  headers: Record<string, string> = {},
+): Response {
   const known = {
     type: `/errors/${code}`,
     title: code,
@@ -31,7 +36,8 @@ export function problem(code: string, status: number, more: object = {}): Respon
     applied: "no",
     request_id: "r",
   };
-  return answer({ ...known, retry: status === 503 ? "same_request_id" : "after_reading", ...more }, status);
+  const retry = status === 503 ? "same_request_id" : "after_reading";
+  return answer({ ...known, retry, ...more }, status, headers);
 }
 
 /** What `fetch` says of a connection that was refused, or reset. */
