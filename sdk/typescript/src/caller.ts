@@ -11,6 +11,7 @@ import { readCall } from "./call.js";
 import { Endpoints, type LeaderHint, NO_HINT, type Preference } from "./endpoints.js";
 import {
   InvalidArgumentError,
+  OtherClusterError,
   OutcomeUnknownError,
   type Problem,
   ProtocolError,
@@ -18,7 +19,7 @@ import {
   RejectedError,
   UnavailableError,
 } from "./errors.js";
-import { shownKey } from "./keys.js";
+import { canonicalKey, shownKey } from "./keys.js";
 import { fromWire } from "./names.js";
 import { Attempts, type Failure, isFinal, patienceLeft, type RetryPolicy } from "./retry.js";
 import { now, sleep } from "./timing.js";
@@ -382,14 +383,13 @@ export class Caller {
 
   /** A node is of another cluster: it is left alone, and told once. */
   #stranger(node: number, cluster: string): Failure {
-    const reason = `the node is of cluster ${cluster}, not of ${this.#cluster}`;
+    const cause = new OtherClusterError(this.#node(node).address, cluster, this.#cluster ?? "");
     this.#endpoints.onForeign(node, now());
     if (this.#foreign.get(node) !== cluster) {
       this.#foreign.set(node, cluster);
-      const what = "it is not asked, and nothing that it answers is believed";
-      this.settings.troubles.tell(this.strange(node, `${reason}: ${what}`));
+      this.settings.troubles.tell(cause);
     }
-    return { kind: "foreign", reason };
+    return { kind: "foreign", reason: `the node is of cluster ${cluster}, not of ${cause.expected}`, cause };
   }
 
   /** What an answer means for the call; learns from its headers on the way. */
@@ -535,7 +535,7 @@ export function otherOf(
 ): { readonly about: string; readonly words: string } | undefined {
   for (const [field, name] of Object.entries(asked)) {
     const about = (answer as Record<string, unknown> | null)?.[field];
-    if (typeof about === "string" && about !== name) {
+    if (typeof about === "string" && about !== canonicalKey(name)) {
       return { about, words: elsewhere(about, name) };
     }
   }

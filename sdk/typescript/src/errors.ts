@@ -260,6 +260,25 @@ export class ProtocolError extends QuorateError {
   }
 }
 
+/**
+ * A node is of another cluster than the first one that was heard of. `onTrouble` is told of it, and it is the `cause` of the error of a call
+ * that no other node could serve.
+ */
+export class OtherClusterError extends ProtocolError {
+  override name = "OtherClusterError";
+  /** The id of its cluster. */
+  readonly cluster: string;
+  /** The id of ours. */
+  readonly expected: string;
+
+  constructor(endpoint: string, cluster: string, expected: string) {
+    const what = `the node is of cluster ${cluster}, not of ${expected}`;
+    super(endpoint, `${what}: it is not asked, and nothing that it answers is believed`);
+    this.cluster = cluster;
+    this.expected = expected;
+  }
+}
+
 /** An update lost the race for its entry every time. Not applied. */
 export class ContendedError extends QuorateError {
   override name = "ContendedError";

@@ -1,16 +1,36 @@
 /**
  * JSON whose whole numbers keep all their digits: one that no float holds is a `bigint` here.
  *
- * Owns the reading and the writing of such numbers, and that what is written is what was given: all that `JSON` would change or leave out is
- * refused. All else is left to `JSON`, and so is a text without a long number.
+ * Owns the reading and the writing of such numbers, text that is written as it is, and that what is written is what was given: all that `JSON`
+ * would change or leave out is refused. All else is left to `JSON`, and so is a text without a long number.
  */
 
 import { InvalidArgumentError } from "./errors.js";
+import { isText } from "./keys.js";
 import { isPlain, shownValue } from "./options.js";
 
 /**
- * A value of JSON. A whole number that no float holds is a `bigint`; any other number goes through a double. A `Map`, a `Set`, a `Date` or
- * an object of a class is none, nor is one with `undefined`, `NaN` or `Infinity` in it: those are refused, with the path to them.
+ * A value, or a part of one, that is given as JSON text and sent as that text, digit by digit: `1.50` stays `1.50`, and a fraction has as many
+ * digits as it was written with. Text that is no JSON is refused when it is sent.
+ */
+export class RawJson {
+  /** The text. */
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** Tells it from every object that has a text, for types and for people. */
+  get [Symbol.toStringTag](): "RawJson" {
+    return "RawJson";
+  }
+}
+
+/**
+ * A value of JSON. A whole number that no float holds is a `bigint`; any other number goes through a double, unless it is {@link RawJson}. A
+ * `Map`, a `Set`, a `Date` or an object of another class is none, nor is one with `undefined`, `NaN` or `Infinity` in it: those are refused,
+ * with the path to them.
  */
 export type JsonValue =
   | null
@@ -18,6 +38,7 @@ export type JsonValue =
   | number
   | bigint
   | string
+  | RawJson
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
 
@@ -40,9 +61,11 @@ type AsJson<T> = T extends JsonValue
 const LONG_DIGITS = 16;
 const LONG = new RegExp(`\\d{${LONG_DIGITS}}`);
 const WHOLE = /^-?\d+$/;
-/** Stands before the digits of a number while `JSON` takes it for a string. Random, so that no text of the caller's begins so. */
-const MARK = `bigint:${crypto.getRandomValues(new Uint32Array(4)).join("-")}:`;
-const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
+/** Stands before what `JSON` is to take for a string, since it has no form for it. Random, so that no text of the caller's begins so. */
+const MARK = `as-it-is:${crypto.getRandomValues(new Uint32Array(4)).join("-")}:`;
+const MARKED = new RegExp(`"${MARK}(\\d+)"`, "g");
+const MADE_OF =
+  "a value is made of plain objects, arrays, strings, booleans, null, bigints, finite numbers and RawJson";
 /** What is deeper is in a circle, or as good as that. */
 const DEPTH_MAX = 1_000;
 
@@ -67,20 +90,29 @@ export function parseJson(text: string): unknown {
 export function stringifyJson(value: unknown): string {
   const scanned = scan(value, 0);
   if (typeof scanned === "object") {
-    throw new InvalidArgumentError(
-      `${scanned.path.reverse().join("").replace(/^\./, "") || "the value"} ${scanned.why}: a value is made of plain objects, arrays, strings, booleans, null, bigints and finite numbers`,
-    );
+    const path = scanned.path.reverse().join("").replace(/^\./, "");
+    throw new InvalidArgumentError(`${path || "the value"} ${scanned.why}`);
   }
   if (!scanned) {
     return JSON.stringify(value);
   }
+  const texts: string[] = [];
   const text = JSON.stringify(value, (_, part: unknown) => {
-    if (Object.is(part, -0)) {
-      return `${MARK}-0`;
-    }
-    return typeof part === "bigint" ? MARK + String(part) : part;
+    const asItIs = textOf(part);
+    return asItIs === undefined ? part : `${MARK}${texts.push(asItIs) - 1}`;
   });
-  return text.replace(MARKED, "$1");
+  return text.replace(MARKED, (_, at: string) => texts[Number(at)] as string);
+}
+
+/** The text of what `JSON` would not write as it is; `undefined` for all else. */
+function textOf(part: unknown): string | undefined {
+  if (part instanceof RawJson) {
+    return part.text;
+  }
+  if (Object.is(part, -0)) {
+    return "-0";
+  }
+  return typeof part === "bigint" ? String(part) : undefined;
 }
 
 /** Where a value is none of JSON: the steps to it, the last one first, and why. */
@@ -89,7 +121,7 @@ interface Refused {
   readonly path: string[];
 }
 
-/** Whether a number is in a value that `JSON` would not write as it is; or what is in it that has no form there at all. */
+/** Whether something is in a value that `JSON` would not write as it is; or what is in it that has no form there at all. */
 function scan(value: unknown, depth: number): boolean | Refused {
   switch (typeof value) {
     case "string":
@@ -108,7 +140,10 @@ function scan(value: unknown, depth: number): boolean | Refused {
 
 function scanParts(value: object, depth: number): boolean | Refused {
   if (depth >= DEPTH_MAX) {
-    return { why: `is more than ${DEPTH_MAX} levels deep, or in a circle`, path: [] };
+    return because(`is more than ${DEPTH_MAX} levels deep, or in a circle`);
+  }
+  if (value instanceof RawJson) {
+    return scanRaw(value);
   }
   return Array.isArray(value) ? scanArray(value, depth) : scanObject(value, depth);
 }
@@ -135,7 +170,7 @@ function scanObject(value: object, depth: number): boolean | Refused {
     return refused(value);
   }
   if (Object.getOwnPropertySymbols(value).length > 0) {
-    return { why: "has a field that a symbol names", path: [] };
+    return because("has a field that a symbol names");
   }
   let isSpecial = false;
   for (const name of Object.keys(value)) {
@@ -149,8 +184,25 @@ function scanObject(value: object, depth: number): boolean | Refused {
   return isSpecial;
 }
 
+/** Text that is JSON, and that UTF-8 can hold; or why it is not. */
+function scanRaw({ text }: RawJson): true | Refused {
+  if (typeof text !== "string" || !isText(text)) {
+    return { why: "is a RawJson of no text: expected a string of well-formed Unicode", path: [] };
+  }
+  try {
+    JSON.parse(text);
+    return true;
+  } catch (error) {
+    return { why: `is a RawJson whose text is no JSON: ${(error as SyntaxError).message}`, path: [] };
+  }
+}
+
 function refused(value: unknown): Refused {
-  return { why: `is ${shownValue(value)}`, path: [] };
+  return because(`is ${shownValue(value)}`);
+}
+
+function because(why: string): Refused {
+  return { why: `${why}: ${MADE_OF}`, path: [] };
 }
 
 /** The text with each whole number that no float holds as a marked string. */

@@ -4,7 +4,7 @@
  * Owns their shape. What stands in answers is taken from the types of the wire, so that a change of the API shows up here.
  */
 
-import type { JsonValue } from "./json.js";
+import type { JsonValue, RawJson } from "./json.js";
 import type { Camel } from "./names.js";
 import type { Wire } from "./wire.js";
 
@@ -103,8 +103,11 @@ export type GuardSource = Guard | { readonly guard: Guard };
 /** A session, or its id. */
 export type SessionSource = string | { readonly id: string };
 
-/** A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch. */
-export type Patch = Readonly<Record<string, JsonValue>> | readonly PatchStep[];
+/**
+ * A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch; or one of
+ * them as its text.
+ */
+export type Patch = Readonly<Record<string, JsonValue>> | readonly PatchStep[] | RawJson;
 
 /** A step of a patch. */
 export interface PatchStep {

@@ -322,6 +322,14 @@ test("an answer about another key is no answer", async () => {
   }
 });
 
+test("a key that was put together of bytes is the same as its character", async () => {
+  const { client } = fake(() => answer({ ...WRITTEN, key: "e/\u00e9" }));
+  assert.equal((await client.put("e/\udcc3\udca9", 1)).key, "e/\u00e9");
+  assert.equal((await client.get("e/\udcc3\udca9"))?.key, "e/\u00e9");
+  const error = await failure(client.get("e/\udcc3"));
+  assert.ok(error instanceof ProtocolError, String(error));
+});
+
 test("a node is told a little less time than it has", () => {
   assert.deepEqual([told(10_000), told(100), told(0.5)], [9_750, 90, 1]);
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Endpoints } from "../src/endpoints.js";
-import { op, type Streamed, UnavailableError } from "../src/index.js";
+import { OtherClusterError, op, type Streamed, UnavailableError } from "../src/index.js";
 import { answer, broken, fake, problem } from "./fake.js";
 import { failure } from "./support.js";
 
@@ -49,6 +49,7 @@ test("a node of another cluster is left for one of ours, and told once", async (
   assert.equal(first?.headers.get("idempotency-key"), second?.headers.get("idempotency-key"));
   assert.equal(troubles.length, 1);
   assert.match(troubles[0]?.message ?? "", /c:1: the node is of cluster theirs, not of ours/);
+  assert.ok(troubles[0] instanceof OtherClusterError);
 });
 
 test("what a node of another cluster did with a write leaves its fate as it was", async () => {
@@ -68,6 +69,9 @@ test("where all nodes are of another cluster, each call asks one, and says so at
   sent.length = 0;
   assert.match((await failure(client.put("k", 1))).message, /the node is of cluster theirs, not of ours/);
   assert.equal(sent.length, 1);
+  const { cause } = await failure(client.get("k"));
+  assert.ok(cause instanceof OtherClusterError);
+  assert.deepEqual([cause.cluster, cause.expected], ["theirs", "ours"]);
   await assert.rejects(client.watch({ prefix: "" }), /of cluster theirs, not of ours/);
   assert.ok(performance.now() - started < 10_000);
 });

@@ -9,6 +9,8 @@ export interface Sent {
   readonly path: string;
   readonly headers: Headers;
   readonly body: unknown;
+  /** The body as it came. */
+  readonly text: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -60,6 +62,7 @@ export function fake(behaviour: Behaviour, options: ClientOptions = {}): { clien
       path: pathname + search,
       headers,
       body: parsed,
+      text: typeof body === "string" ? body : undefined,
       signal: signal ?? undefined,
     };
     sent.push(request);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
-import { type Client, op } from "../src/index.js";
+import { type Client, op, RawJson } from "../src/index.js";
 import { parseJson, stringifyJson } from "../src/json.js";
 import { answer, fake } from "./fake.js";
 import { failure } from "./support.js";
@@ -94,6 +94,53 @@ test("what is JSON is written as it is, from whichever realm, and so is -0", () 
   assert.ok(Object.is((parseJson(stringifyJson({ a: -0 })) as { a: number }).a, -0));
 });
 
+test("raw JSON is written as it is, wherever it stands", () => {
+  const values: [unknown, string][] = [
+    [new RawJson(' {"a": 1.50,\n"b":[]} '), ' {"a": 1.50,\n"b":[]} '],
+    [{ a: new RawJson("1.10"), b: [new RawJson("1e400"), 2n, -0] }, '{"a":1.10,"b":[1e400,2,-0]}'],
+    [
+      [new RawJson('"$1 $& \\""'), "$1", new RawJson("0.1000000000000000055")],
+      '["$1 $& \\"","$1",0.1000000000000000055]',
+    ],
+    [new (class extends RawJson {})("null"), "null"],
+  ];
+  for (const [value, text] of values) {
+    assert.equal(stringifyJson(value), text);
+  }
+  const inside = stringifyJson([new RawJson("12345678901234567890")]);
+  assert.equal(stringifyJson([new RawJson(JSON.stringify(inside)), 1n]), `["[12345678901234567890]",1]`);
+});
+
+test("raw JSON that is none is refused, with the path to it", () => {
+  const cases: [unknown, RegExp][] = [
+    [{ a: [new RawJson("1,2")] }, /^a\[0\] is a RawJson whose text is no JSON: /],
+    [new RawJson(""), /^the value is a RawJson whose text is no JSON: /],
+    [new RawJson('1},"cas":"7"'), /whose text is no JSON: /],
+    [new RawJson("NaN"), /whose text is no JSON: /],
+    [new RawJson('"\ud800"'), /^the value is a RawJson of no text: /],
+    [new RawJson(1 as unknown as string), /^the value is a RawJson of no text: /],
+  ];
+  for (const [value, words] of cases) {
+    assert.throws(() => stringifyJson(value), { code: "invalid_argument", message: words });
+  }
+});
+
+test("raw JSON is a value, a payload, a patch, and what is compared with", async () => {
+  const { client, sent } = fake(() => answer({}));
+  const raw = new RawJson('{"n":1.50}');
+  const where = { field: "n", op: "gte", value: new RawJson("1.50") } as const;
+  await client.put("k", raw, { if: where });
+  await client.patch("k", raw);
+  await client.updateWhere({ prefix: "", where, patch: raw });
+  await client.tasks("q").schedule(raw);
+  await client.find({ where }).page();
+  const ops = '{"op":"upsert","key":"k","value":{"n":1.50},"if":[{"field":"n","op":"gte","value":1.50}]}';
+  assert.equal(sent[0]?.text, ops);
+  for (const { text } of sent) {
+    assert.match(text ?? "", /"(value|patch|payload)":(\{"n":)?1\.50/);
+  }
+});
+
 test("values are looked at wherever they are stored, and types refuse most before", async () => {
   const { client, sent } = fake(() => answer({}));
   const bad = { items: [{ price: Number.NaN }] };
@@ -138,12 +185,19 @@ export function typesOf(client: Client, order: Order, any: unknown): unknown[] {
     client.put("k", new Uint8Array(1)),
     client.put<Order>("k", { status: "new", lines: [] }),
     op.put("k", order),
+    client.put("k", new RawJson("1.50")),
+    client.put("k", { a: [new RawJson("1.50")] }),
+    client.put<RawJson | Uint8Array>("k", new RawJson("1.50")),
+    client.patch("k", new RawJson("{}")),
+    client.patch("k", [{ op: "set", path: "n", value: new RawJson("1.50") }]),
     client.tasks("q").schedule(order),
     client.tasks("q").schedule(undefined),
     // @ts-expect-error: a Map has no form in JSON
     client.put("k", new Map()),
     // @ts-expect-error: nor has a Date, deep in an object
     client.put("k", { a: [{ at: new Date() }] }),
+    // @ts-expect-error: a text does not make RawJson of an object
+    client.put("k", { text: "1.50", at: new Date() }),
     // @ts-expect-error: nor undefined
     client.put("k", { a: undefined }),
     // @ts-expect-error: nor a function
