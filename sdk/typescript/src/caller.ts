@@ -101,10 +101,6 @@ export class Caller {
   readonly settings: CallerSettings;
   readonly #nodes: Endpoint[];
   readonly #endpoints: Endpoints;
-  /** The id of the cluster, from when a node has said it. */
-  #cluster: string | undefined;
-  /** The clusters of nodes that were found to be of another one, by the node. */
-  readonly #foreign = new Map<number, string>();
   readonly #closed = new AbortController();
 
   constructor(settings: CallerSettings) {
@@ -300,8 +296,7 @@ export class Caller {
     const pause = way.attempts.onFailure(failure, way.call.intent, retry, this.#nodes.length, Math.random());
     // Tries are bounded for calls. A watch goes on as long as its time does.
     const wait = pause ?? (goesOn ? retry.backoffMaxMs : undefined);
-    const isForeign = this.#strangers().length === this.#nodes.length;
-    if (wait === undefined || wait >= left() || isForeign) {
+    if (wait === undefined || wait >= left()) {
       throw this.#gaveUp(way, node, failure);
     }
     if (wait > 0) {
@@ -337,12 +332,10 @@ export class Caller {
 
   /** The nodes that are left alone since they are of another cluster, in words. */
   #strangers(): string[] {
-    const at = now();
-    return [...this.#foreign]
-      .filter(([node]) => this.#endpoints.isForeign(node, at))
-      .map(
-        ([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${this.#cluster}`,
-      );
+    const ours = this.#endpoints.cluster;
+    return this.#endpoints
+      .strangers(now())
+      .map(([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${ours}`);
   }
 
   #gaveUp(way: Way, node: number, failure: Failure): QuorateError {
@@ -365,31 +358,30 @@ export class Caller {
     return this.#believed(node, await attempt(fetch, this.#node(node), call, budgetMs, token, this.closed));
   }
 
-  /** What an attempt came to, unless it is the answer of a node of another cluster. The first that says of which it is, is believed. */
+  /** What an attempt came to, unless it is the answer of a node of another cluster. */
   #believed<Came extends OpenedStream>(node: number, came: Came): Came | Attempted {
-    if (came.kind === "failure") {
-      return came;
-    }
-    const { cluster } = came.hint;
-    this.#cluster ??= cluster;
-    if (cluster === undefined || cluster === this.#cluster) {
+    const stranger = came.kind === "failure" ? undefined : this.#strangerOf(node, came.hint.cluster);
+    if (stranger === undefined) {
       return came;
     }
     if (came.kind === "stream") {
       came.close();
     }
-    return { kind: "failure", failure: this.#stranger(node, cluster) };
+    return { kind: "failure", failure: stranger };
   }
 
-  /** A node is of another cluster: it is left alone, and told once. */
-  #stranger(node: number, cluster: string): Failure {
-    const cause = new OtherClusterError(this.#node(node).address, cluster, this.#cluster ?? "");
-    this.#endpoints.onForeign(node, now());
-    if (this.#foreign.get(node) !== cluster) {
-      this.#foreign.set(node, cluster);
+  /** What it comes to that a node says of which cluster it is; `undefined` where that is ours, or nothing was said. Trouble is told once. */
+  #strangerOf(node: number, cluster: string | undefined): Failure | undefined {
+    const known = cluster ? this.#endpoints.onCluster(node, cluster, now()) : "ours";
+    const ours = this.#endpoints.cluster;
+    if (known === "ours" || cluster === undefined || ours === undefined) {
+      return undefined;
+    }
+    const cause = new OtherClusterError(this.#node(node).address, cluster, ours);
+    if (known === "news") {
       this.settings.troubles.tell(cause);
     }
-    return { kind: "foreign", reason: `the node is of cluster ${cluster}, not of ${cause.expected}`, cause };
+    return { kind: "foreign", reason: `the node is of cluster ${cluster}, not of ${ours}`, cause };
   }
 
   /** What an answer means for the call; learns from its headers on the way. */
@@ -446,7 +438,10 @@ export class Caller {
     const ours = [...this.#nodes.keys()].filter((node) => !this.#endpoints.isForeign(node, at));
     const asked = await Promise.all(ours.map((node) => this.#introduce(node)));
     const answered = asked.filter((status) => status !== undefined);
-    const latest = answered.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
+    // One may have been believed before others outvoted it.
+    const { cluster } = this.#endpoints;
+    const believed = answered.filter(({ clusterId }) => cluster === undefined || clusterId === cluster);
+    const latest = believed.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
     if (latest !== undefined && latest.clusterId !== "" && this.#endpoints.discovers) {
       await this.#discover(latest);
     }
@@ -456,6 +451,9 @@ export class Caller {
   async #introduce(node: number): Promise<Status | undefined> {
     try {
       const status = await this.fetchFrom<Status>(node, this.#statusCall(), INTRODUCTION_TIMEOUT_MS);
+      if (this.#strangerOf(node, status.clusterId) !== undefined) {
+        return undefined;
+      }
       this.#endpoints.introduce(node, status.nodeId, {
         term: BigInt(status.term),
         leaderId: status.leaderId,
@@ -468,7 +466,6 @@ export class Caller {
 
   /** Asks the members that are not known for who they are, and adds those that answer as they should. */
   async #discover(view: Status): Promise<void> {
-    this.#cluster ??= view.clusterId;
     this.#endpoints.retain(view.members.map((member) => member.id));
     const given = this.settings.endpoints.map((endpoint) => endpoint.address);
     const unknown = view.members.filter(

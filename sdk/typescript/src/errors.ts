@@ -261,8 +261,8 @@ export class ProtocolError extends QuorateError {
 }
 
 /**
- * A node is of another cluster than the first one that was heard of. `onTrouble` is told of it, and it is the `cause` of the error of a call
- * that no other node could serve.
+ * A node is of another cluster than ours, which is the one that most of the endpoints are of. `onTrouble` is told of it, and it is the `cause`
+ * of the error of a call that no other node could serve.
  */
 export class OtherClusterError extends ProtocolError {
   override name = "OtherClusterError";
@@ -272,8 +272,10 @@ export class OtherClusterError extends ProtocolError {
   readonly expected: string;
 
   constructor(endpoint: string, cluster: string, expected: string) {
-    const what = `the node is of cluster ${cluster}, not of ${expected}`;
-    super(endpoint, `${what}: it is not asked, and nothing that it answers is believed`);
+    super(
+      endpoint,
+      `the node is of cluster ${cluster}, not of ${expected}: nothing that it says is believed`,
+    );
     this.cluster = cluster;
     this.expected = expected;
   }

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Endpoints } from "../src/endpoints.js";
-import { OtherClusterError, op, type Streamed, UnavailableError } from "../src/index.js";
+import { Endpoints, FOREIGN_MS, FORGET_CLUSTER_MS } from "../src/endpoints.js";
+import { type Client, OtherClusterError, op, type Streamed, UnavailableError } from "../src/index.js";
 import { answer, broken, fake, problem } from "./fake.js";
 import { failure } from "./support.js";
 
@@ -11,17 +11,16 @@ const WRITTEN = { key: "k", revision: "5", index: 9, cas: "5", create_revision: 
 const ours = { "quorate-cluster": "ours" };
 const theirs = { "quorate-cluster": "theirs" };
 
-/** A client of nodes of which `c` is of another cluster, and which has seen ours. */
+/** A client of nodes of which `c` is of another cluster since all have said that they are of ours. */
 async function withStranger(
   behaviour: Parameters<typeof fake>[0] = () => answer(WRITTEN, 200, ours),
   timeoutMs = 30_000,
 ) {
   const troubles: Error[] = [];
   const known = { onTrouble: (trouble: Error) => troubles.push(trouble), timeoutMs };
-  let isFirst = true;
+  let isKnown = false;
   const made = fake((sent, number) => {
-    if (isFirst) {
-      isFirst = false;
+    if (!isKnown) {
       return answer(WRITTEN, 200, ours);
     }
     if (sent.host === "c:1") {
@@ -31,9 +30,17 @@ async function withStranger(
     }
     return behaviour(sent, number);
   }, known);
-  await made.client.put("k", 1);
+  await hearAll(made.client);
+  isKnown = true;
   made.sent.length = 0;
   return { ...made, troubles };
+}
+
+/** Asks each of the three nodes once. */
+async function hearAll(client: Client): Promise<void> {
+  for (let n = 0; n < 3; n += 1) {
+    await client.get("k");
+  }
 }
 
 test("a node of another cluster is left for one of ours, and told once", async () => {
@@ -61,19 +68,46 @@ test("what a node of another cluster did with a write leaves its fate as it was"
   }
 });
 
-test("where all nodes are of another cluster, each call asks one, and says so at once", async () => {
-  const { client, sent } = await withStranger(() => answer(WRITTEN, 200, theirs));
-  const started = performance.now();
-  assert.match((await failure(client.get("k"))).message, /the node is of cluster theirs, not of ours/);
-  assert.equal(new Set(sent.map(({ host }) => host)).size, 3);
-  sent.length = 0;
-  assert.match((await failure(client.put("k", 1))).message, /the node is of cluster theirs, not of ours/);
-  assert.equal(sent.length, 1);
-  const { cause } = await failure(client.get("k"));
-  assert.ok(cause instanceof OtherClusterError);
-  assert.deepEqual([cause.cluster, cause.expected], ["theirs", "ours"]);
-  await assert.rejects(client.watch({ prefix: "" }), /of cluster theirs, not of ours/);
-  assert.ok(performance.now() - started < 10_000);
+test("a client goes over once most of its nodes have, whoever it heard first", async () => {
+  for (const former of ["ours", "theirs"]) {
+    const troubles: Error[] = [];
+    let isOver = false;
+    const { client, sent } = fake(
+      ({ host }) =>
+        answer(
+          WRITTEN,
+          200,
+          host === "c:1" || !isOver ? { "quorate-cluster": former } : { "quorate-cluster": "new" },
+        ),
+      { onTrouble: (trouble) => troubles.push(trouble) },
+    );
+    await hearAll(client);
+    isOver = true;
+    for (let n = 0; n < 3; n += 1) {
+      assert.equal((await client.get("k"))?.key, "k");
+    }
+    sent.length = 0;
+    for (let n = 0; n < 6; n += 1) {
+      assert.equal((await client.get("k"))?.key, "k");
+    }
+    assert.ok(sent.filter(({ host }) => host === "c:1").length <= 1, "it is the stranger now");
+    assert.ok(troubles.every((trouble) => trouble instanceof OtherClusterError));
+  }
+});
+
+test("one address may be that of several nodes: a call waits for one of ours, and says what it met", async () => {
+  let cluster = ours;
+  const options = { endpoints: "a:1", timeoutMs: 300, onTrouble: () => {} };
+  const { client } = fake(() => answer(WRITTEN, 200, cluster), options);
+  await client.get("k");
+  cluster = theirs;
+  const error = await failure(client.put("k", 1));
+  assert.ok(error instanceof UnavailableError && error.cause instanceof OtherClusterError, String(error));
+  assert.match(error.message, /the node is of cluster theirs, not of ours/);
+  assert.deepEqual([error.cause.cluster, error.cause.expected, error.applied], ["theirs", "ours", "no"]);
+  const waiting = client.get("k", { timeoutMs: 30_000 });
+  cluster = ours;
+  assert.equal((await waiting)?.key, "k");
 });
 
 test("neither streams nor operations by the stream go to a node of another cluster", async () => {
@@ -88,13 +122,13 @@ test("neither streams nor operations by the stream go to a node of another clust
           const event = 'event: put\nid: 7.1\ndata: {"type":"put","key":"k","revision":"7"}\n\n';
           return new Response(event, { headers: { ...sse, ...cluster } });
         }
-        return number === 1
+        return number <= 3
           ? answer(WRITTEN, 200, ours)
           : new Response(`${line}\n`, { headers: { ...ndjson, ...cluster } });
       },
       { onTrouble: () => {} },
     );
-    await client.put("k", 1);
+    await hearAll(client);
     for (let n = 0; n < 6; n += 1) {
       if (isWatch) {
         const watch = await client.watch();
@@ -108,7 +142,7 @@ test("neither streams nor operations by the stream go to a node of another clust
         assert.equal(done[0]?.written?.key, "k");
       }
     }
-    assert.equal(sent.slice(1).filter(({ host }) => host === "c:1").length, 1);
+    assert.equal(sent.slice(3).filter(({ host }) => host === "c:1").length, 1);
   }
 });
 
@@ -120,13 +154,49 @@ test("a cluster that says nothing of itself is believed as before", async () => 
   assert.equal(new Set(sent.map(({ host }) => host)).size, 3);
 });
 
-test("a node of another cluster is asked last, and again after a while", () => {
-  const endpoints = new Endpoints(2, 0);
-  endpoints.onForeign(0, 0);
-  endpoints.onFailure(1, 0);
-  assert.equal(endpoints.pick("any", undefined, 1), 1, "the one that failed may be back");
-  assert.equal(endpoints.pick("any", 1, 1), 1, "even when it has just failed this very request");
-  assert.deepEqual([endpoints.isForeign(0, 29_999), endpoints.isForeign(0, 30_000)], [true, false]);
-  endpoints.onForeign(1, 10);
-  assert.equal(endpoints.pick("any", undefined, 20), 0);
+test("a node of another cluster is left alone for a while, and has no leader's place", () => {
+  const endpoints = new Endpoints(3, 0);
+  for (const node of [0, 1, 2]) {
+    assert.equal(endpoints.onCluster(node, "ours", 0), "ours");
+    endpoints.introduce(node, node + 1, { term: 4n, leaderId: 3 });
+  }
+  assert.equal(endpoints.pick("leader", undefined, 0), 2);
+  assert.deepEqual(
+    [1, 2].map((now) => endpoints.onCluster(2, "theirs", now)),
+    ["news", "known"],
+  );
+  endpoints.onFailure(1, 2);
+  for (const not of [undefined, 0, 1]) {
+    assert.notEqual(endpoints.pick("leader", not, 3), 2, "one that failed may be back");
+  }
+  assert.deepEqual(endpoints.strangers(3), [[2, "theirs"]]);
+  assert.deepEqual(endpoints.strangers(2 + FOREIGN_MS), [], "somebody may have put it right");
+  assert.equal(endpoints.onCluster(2, "ours", 4), "ours");
+  assert.deepEqual([endpoints.isForeign(2, 5), endpoints.pick("any", 0, 5)], [false, 2]);
+});
+
+test("most of the given nodes say which cluster is ours, and the first one only until then", () => {
+  const endpoints = new Endpoints(3, 0);
+  assert.equal(endpoints.onCluster(2, "theirs", 0), "ours", "nobody says otherwise");
+  endpoints.introduce(2, 3, { term: 80n, leaderId: 3 });
+  assert.equal(endpoints.onCluster(0, "ours", 0), "news", "one against one");
+  assert.equal(endpoints.onCluster(1, "ours", 0), "ours", "two against one");
+  assert.deepEqual([endpoints.cluster, endpoints.isForeign(0, 1)], ["ours", false]);
+  endpoints.introduce(0, 1, { term: 5n, leaderId: 1 });
+  assert.equal(endpoints.pick("leader", undefined, 1), 0, "terms of another cluster are none of ours");
+});
+
+test("a client of one node follows it through a restore, once it has heard nothing else for a while", () => {
+  const endpoints = new Endpoints(1, 0);
+  assert.equal(endpoints.onCluster(0, "ours", 0), "ours");
+  endpoints.add(2);
+  assert.equal(
+    endpoints.onCluster(0, "theirs", FORGET_CLUSTER_MS - 1),
+    "news",
+    "nodes of both may be behind it",
+  );
+  assert.equal(endpoints.pick("any", undefined, FORGET_CLUSTER_MS - 1), 1, "there is another one");
+  assert.equal(endpoints.onCluster(1, "ours", FORGET_CLUSTER_MS), "ours", "which has no say");
+  assert.equal(endpoints.onCluster(0, "theirs", FORGET_CLUSTER_MS), "ours");
+  assert.deepEqual([endpoints.cluster, endpoints.pick("any", 0, FORGET_CLUSTER_MS)], ["theirs", 0]);
 });
