@@ -65,21 +65,13 @@ export async function exists(caller: Caller, key: string, options: ReadOptions =
   return (await caller.send({ ...call, method: "HEAD" })).status !== 404;
 }
 
-/** Sends one operation, which a caller made. */
-export async function write<Answer = WriteResult>(
-  caller: Caller,
-  op: Op,
-  options?: RequestOptions,
-): Promise<Answer> {
-  return send<Answer>(caller, checkOp(op), options);
-}
-
 /** Sends one operation. */
-export async function send<Answer = WriteResult>(
+export async function write<Answer = WriteResult>(
   caller: Caller,
   op: Op,
   options: RequestOptions = {},
 ): Promise<Answer> {
+  checkOp(op);
   checkKey(op.key);
   const holdMs = duration("waitMs", op.waitMs) ?? 0;
   return caller.fetch<Answer>(writeCall("POST", "/v1/ops", op, options, { holdMs, about: { key: op.key } }));

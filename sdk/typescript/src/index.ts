@@ -8,7 +8,7 @@
 export { Access, type PageOptions, type TokenOptions } from "./access.js";
 export type { BackupEnd, BackupOptions } from "./backup.js";
 export { Barrier, type BarrierOptions } from "./barrier.js";
-export { randomRequestId } from "./call.js";
+export { keyPath, randomRequestId } from "./call.js";
 export type { TokenSource } from "./caller.js";
 export {
   type BulkAnswer,

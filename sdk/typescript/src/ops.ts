@@ -66,7 +66,23 @@ function conditions(options: ConditionOptions) {
 }
 
 function writing(options: WriteOptions) {
-  return { ...conditions(options), ttlMs: timeToLive(options.ttlMs), session: sessionOf(options.session) };
+  const { ttl, ttlMs, session } = options;
+  return {
+    ...conditions(options),
+    ttlMs: timeToLive(ttlMs),
+    ttl: kept(ttl, ttlMs),
+    session: sessionOf(session),
+  };
+}
+
+/** Refuses a time in the place of `keep`. */
+function kept(ttl: "keep" | undefined, ttlMs: number | undefined): "keep" | undefined {
+  if (ttl !== undefined && (ttl !== "keep" || ttlMs !== undefined)) {
+    throw new InvalidArgumentError(
+      `\`ttl\` is "keep", and stands alone: a time is \`ttlMs\`, in milliseconds`,
+    );
+  }
+  return ttl;
 }
 
 function stored(value: unknown): JsonValue | Uint8Array {
@@ -85,7 +101,7 @@ const CONDITION_NAMES: NamesOf<ConditionOptions> = {
   prev: true,
   dryRun: true,
 };
-const WRITE_NAMES: NamesOf<WriteOptions> = { ...CONDITION_NAMES, ttlMs: true, session: true };
+const WRITE_NAMES: NamesOf<WriteOptions> = { ...CONDITION_NAMES, ttlMs: true, ttl: true, session: true };
 const PUT_NAMES: NamesOf<PutOptions> = { ...WRITE_NAMES, ifAbsent: true, ifPresent: true };
 
 /** Refuses options of a write that are none: a condition that is not seen is a write without it. */
@@ -97,7 +113,8 @@ function checkWrite<Options extends object>(options: Options, names: NamesOf<Opt
 /** Refuses an operation made by hand that says what {@link op} would refuse. */
 export function checkOp<Step extends { readonly op: string }>(step: Step): Step {
   if (WRITING.includes(step.op)) {
-    timeToLive((step as { ttlMs?: number }).ttlMs);
+    const { ttl, ttlMs } = step as Pick<Op, "ttl" | "ttlMs">;
+    kept(ttl, timeToLive(ttlMs));
   }
   return step;
 }

@@ -163,6 +163,8 @@ export interface ConditionOptions extends RequestOptions {
 export interface WriteOptions extends ConditionOptions {
   /** Time to live; without it, for ever. */
   readonly ttlMs?: number | undefined;
+  /** The entry expires when it would have without this write. Not beside `ttlMs`, and not where an entry is created only. */
+  readonly ttl?: "keep" | undefined;
   /** The entry goes with this session: it is removed when that ends. */
   readonly session?: SessionSource | undefined;
 }

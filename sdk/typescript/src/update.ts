@@ -5,7 +5,7 @@
  */
 
 import type { Caller } from "./caller.js";
-import { get, send, write } from "./entries.js";
+import { get, write } from "./entries.js";
 import { ContendedError, type Problem, type QuorateError, RejectedError, refusal } from "./errors.js";
 import type { JsonValue } from "./json.js";
 import { op } from "./ops.js";
@@ -76,14 +76,14 @@ function writeOf<T>(
   if (current.cas === null) {
     throw locked(current);
   }
-  const kept = op.replace(key, value as JsonValue, {
+  const put = op.replace(key, value as JsonValue, {
     cas: current.cas,
+    // The time that was left when it was read would be given anew by each update, and the entry would never expire.
+    ...(ttlMs === undefined ? { ttl: "keep" as const } : { ttlMs }),
     session: session ?? current.session,
     guard,
   });
-  // The time that was left when it was read would be given anew by each update, and the entry would never expire.
-  const lives = ttlMs === undefined ? { ttl: "keep" as const } : { ttlMs: timeToLive(ttlMs) };
-  return send<WriteResult<T>>(caller, { ...kept, ...lives }, options);
+  return write<WriteResult<T>>(caller, put, options);
 }
 
 function locked(current: Entry): QuorateError {

@@ -129,7 +129,15 @@ test("what is shorter than a millisecond is one, and a time to live of 0 is refu
     stream: [() => client.stream([{ op: "insert", key: "k", value: 1, ttlMs: 0 }]).next(), zero],
     updateWhere: [() => client.updateWhere({ prefix: "", patch: {}, ttlMs: 0 }), zero],
   });
+  const keep = /`ttl` is "keep", and stands alone/;
+  await refuses({
+    time: [() => client.put("k", 1, { ttl: 5_000 as unknown as "keep" }), keep],
+    both: [() => client.replace("k", 1, { ttl: "keep", ttlMs: 5 }), keep],
+    byHand: [() => client.bulk([{ op: "upsert", key: "k", value: 1, ttl: "keep", ttlMs: 5 }]), keep],
+  });
   assert.equal(sent.length, 0);
+  await client.put("k", 1, { ttl: "keep" });
+  assert.deepEqual(sent[0]?.body, { op: "upsert", key: "k", value: 1, ttl: "keep" });
 });
 
 test("what is no object of options is refused, and so are names that would not be seen", async () => {
