@@ -3,7 +3,6 @@
 import {
   bytesOfKey,
   type Counted,
-  type Criterion,
   type FindPage,
   keyOfBytes,
   keyOfShown,
@@ -298,7 +297,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
       client
         .find<Stored>({
           ...(prefix !== "" && { prefix }),
-          where: where as readonly Criterion[],
+          where,
           orderBy,
           limit,
           keysOnly,

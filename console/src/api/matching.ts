@@ -1,6 +1,6 @@
 /** Requests about all entries of which something holds: counted, changed, deleted; and the collections that there are. */
 
-import type { CollectionPage, Counted, Criterion, Patch, WhereAnswer } from "quorate";
+import type { CollectionPage, Counted, WhereAnswer } from "quorate";
 import { shownName } from "../text/named.js";
 import type { JsonText } from "./json-text.js";
 import { type Clause, clausesCli, clausesJson } from "./keys.js";
@@ -50,8 +50,7 @@ export function countMatching({ prefix, where }: Matching): Request<Counted> {
     cli: ["count", ...(prefix === "" ? [] : [keyWord(prefix)]), ...clausesCli(where)],
     python: `print(client.count(${text(prefix)}, ${pythonValue(json)}))`,
     typescript: `console.log(await client.count(${typescriptOptions(options)}));`,
-    run: (client, signal) =>
-      client.count({ ...(prefix !== "" && { prefix }), where: where as readonly Criterion[], signal }),
+    run: (client, signal) => client.count({ ...(prefix !== "" && { prefix }), where, signal }),
   };
 }
 
@@ -69,9 +68,8 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
     run: (client, signal) =>
       client.updateWhere({
         prefix,
-        where: where as readonly Criterion[],
-        // Its text goes as it is.
-        patch: patch as unknown as Patch,
+        where,
+        patch,
         ...part,
         signal,
       }),
@@ -88,8 +86,7 @@ export function deleteMatching(matching: Matching, part: Part): Request<WhereAns
     cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(part)],
     python: `print(client.delete_where(${text(prefix)}, ${pythonValue(clausesJson(where))}${pythonOf(part)}))`,
     typescript: `for await (const part of client.deleteAllWhere(${typescriptOf(matching, part)})) console.log(part);`,
-    run: (client, signal) =>
-      client.deleteWhere({ prefix, where: where as readonly Criterion[], ...part, signal }),
+    run: (client, signal) => client.deleteWhere({ prefix, where, ...part, signal }),
   };
 }
 

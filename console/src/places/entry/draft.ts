@@ -1,8 +1,8 @@
 /**
  * An entry while it is edited.
  *
- * Owns what the text began as, whether it is JSON, and the write that saves it: on the cas that was read, with the session and the time
- * to live that the entry has.
+ * Owns what the text began as, whether it is JSON, and the write that saves it: on the cas that was read, with the session and the expiry
+ * that the entry has.
  */
 
 import type { WriteResult } from "quorate";
@@ -17,8 +17,6 @@ import { type Json, JsonFault, scanJson } from "../../json/scan.js";
 export interface Draft {
   /** The version that was read; `undefined` where there was no entry. */
   readonly base: StoredEntry | undefined;
-  /** When it was read, by the clock of the page. */
-  readonly readAt: number;
   /** The text of that version. */
   readonly before: string;
   readonly text: string;
@@ -28,9 +26,9 @@ export interface Draft {
 const NEW_TEXT = "{\n  \n}";
 
 /** The draft of an entry as it was read just now. */
-export function draftOf(entry: StoredEntry | undefined, now: number): Draft {
+export function draftOf(entry: StoredEntry | undefined): Draft {
   const before = entry?.value instanceof JsonText ? entry.value.pretty : "";
-  return { base: entry, readAt: now, before, text: entry === undefined ? NEW_TEXT : before };
+  return { base: entry, before, text: entry === undefined ? NEW_TEXT : before };
 }
 
 /** Whether something would be lost with the draft. */
@@ -51,23 +49,15 @@ export function checked(text: string): Json | JsonFault {
 }
 
 /** The write that puts this document in the place of the version that was read. */
-export function saveOf(
-  key: string,
-  { base, readAt }: Draft,
-  value: Json,
-  now: number,
-): Request<WriteResult<Stored>> {
-  return writeEntry(key, new JsonText(storedJson(value)), kept(base, now - readAt));
+export function saveOf(key: string, { base }: Draft, value: Json): Request<WriteResult<Stored>> {
+  return writeEntry(key, new JsonText(storedJson(value)), kept(base));
 }
 
-/** What a write has to say so that the entry keeps its session and the time it has left. */
-export function kept(entry: StoredEntry | undefined, ageMs: number): WriteConditions {
-  if (entry === undefined) {
-    return { cas: undefined };
-  }
-  // Without a time of its own it would get that of its collection.
-  const left = entry.ttlMs === undefined ? 0 : Math.max(1, Math.round(entry.ttlMs - ageMs));
-  return { cas: entry.cas ?? "", ttlMs: left, session: entry.session };
+/** What a write has to say so that the entry keeps its session and its expiry. */
+export function kept(entry: StoredEntry | undefined): WriteConditions {
+  return entry === undefined
+    ? { cas: undefined }
+    : { cas: entry.cas ?? "", keepsTtl: true, ttlMs: entry.ttlMs, session: entry.session };
 }
 
 /** What is being done with the entry. What is only asked for is not being done. */

@@ -82,7 +82,7 @@ interface Overtaken {
 }
 
 function Editing({ name, entry, reload }: EditingProps) {
-  const [draft, setDraft] = useState<Draft>(() => draftOf(entry, performance.now()));
+  const [draft, setDraft] = useState<Draft>(() => draftOf(entry));
   const [fault, setFault] = useState<JsonFault | undefined>(undefined);
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const [overtaken, setOvertaken] = useState<Overtaken | undefined>(undefined);
@@ -100,7 +100,7 @@ function Editing({ name, entry, reload }: EditingProps) {
   }, [draft.text, changed]);
   useEffect(() => {
     if (newer !== undefined && !changed) {
-      setDraft(draftOf(newer ?? undefined, performance.now()));
+      setDraft(draftOf(newer ?? undefined));
     }
   }, [newer, changed]);
 
@@ -142,7 +142,7 @@ function Editing({ name, entry, reload }: EditingProps) {
       setDraft({ ...draft, text: editable(value) });
     }
   };
-  const discard = () => setDraft({ ...draft, text: draftOf(draft.base, 0).text });
+  const discard = () => setDraft({ ...draft, text: draftOf(draft.base).text });
   // A mistake is shown a moment after it was made, or mended. To save looks at the text as it is.
   const canTry = changed && doing === undefined && !isReadOnly.value && draft.base?.cas !== null;
   useShortcuts([
@@ -158,11 +158,11 @@ function Editing({ name, entry, reload }: EditingProps) {
         mine={overtaken.mine}
         theirs={overtaken.theirs}
         onResolve={(text) => {
-          setDraft({ ...draftOf(overtaken.theirs, performance.now()), text });
+          setDraft({ ...draftOf(overtaken.theirs), text });
           setOvertaken(undefined);
         }}
         onDiscard={() => {
-          setDraft(draftOf(overtaken.theirs, performance.now()));
+          setDraft(draftOf(overtaken.theirs));
           setOvertaken(undefined);
         }}
       />
@@ -288,7 +288,7 @@ function askToLeave(): Promise<boolean> {
 /** Saves. What is there instead, where somebody else was faster. */
 async function saved(name: string, draft: Draft, value: Json): Promise<Overtaken | undefined> {
   try {
-    const result = await perform(saveOf(name, draft, value, performance.now()));
+    const result = await perform(saveOf(name, draft, value));
     notify(`Saved: ${shownName(name)}, version ${result.version ?? "?"}, revision ${result.revision}`);
     return undefined;
   } catch (error) {
