@@ -130,14 +130,14 @@ function typescriptOf(
 }
 
 /** A page of the collections, by name. */
-export function listCollections(limit: number): Request<CollectionPage> {
+export function listCollections(limit: number, cursor?: string): Request<CollectionPage> {
   return {
     title: "List the collections",
     writes: false,
-    http: { method: "GET", target: target("/v1/collections", { limit }) },
+    http: { method: "GET", target: target("/v1/collections", { limit, cursor }) },
     cli: ["collection", "list"],
-    python: `print(client.collections(limit=${limit}))`,
-    typescript: `console.log(await client.collections({ limit: ${limit} }).page());`,
-    run: (client, signal) => client.collections({ limit, signal }).page(),
+    python: `print(client.collections(limit=${limit}${pythonOptions({ cursor: cursor && text(cursor) })}))`,
+    typescript: `console.log(await client.collections({ limit: ${limit} }).page(${cursor === undefined ? "" : text(cursor)}));`,
+    run: (client, signal) => client.collections({ limit, signal }).page(cursor),
   };
 }

@@ -101,6 +101,14 @@ export const PLACES: readonly Place[] = [
     load: () => import("./find/index.js"),
   },
   {
+    id: "collections",
+    title: "Collections",
+    what: "Rules of documents, and indexes",
+    icon: "collection",
+    key: "o",
+    load: () => import("./collections/index.js"),
+  },
+  {
     id: "access",
     title: "Access and audit",
     what: "Users, roles, tokens; who may do what, and who did",
