@@ -1,6 +1,6 @@
 /** Requests about one entry: read, written by the cas that was read, deleted, and what it was. */
 
-import { type AuditPage, type Entry, keyPath, type WriteResult } from "quorate";
+import { type AuditLine, type AuditPage, type Entry, keyPath, type WriteResult } from "quorate";
 import { shownName } from "../text/named.js";
 import { JsonText } from "./json-text.js";
 import {
@@ -142,6 +142,42 @@ export function removeEntry(key: string, cas: string): Request<WriteResult<Store
     python: `client.remove(${text(key)}, cas=${text(cas)})`,
     typescript: `await client.remove(${text(key)}, { cas: ${text(cas)} });`,
     run: (client, signal) => client.remove<Stored>(key, { cas, signal }),
+  };
+}
+
+/** Sets how long an entry lives from now on, 0 for ever, and changes nothing else. */
+export function touchEntry(key: string, ttlMs: number): Request<WriteResult> {
+  return {
+    title:
+      ttlMs === 0
+        ? `Let \`${shownName(key)}\` live for ever`
+        : `Let \`${shownName(key)}\` live for ${ttlMs} ms from now on`,
+    writes: true,
+    http: {
+      method: "POST",
+      target: "/v1/ops",
+      body: `{"op":"touch",${keyMember("key", key)},"ttl_ms":${ttlMs}}`,
+    },
+    cli: ["touch", keyWord(key), "--ttl", `${ttlMs}ms`],
+    python: `client.touch(${text(key)}, ${ttlMs / 1000})`,
+    typescript: `await client.touch(${text(key)}, ${ttlMs});`,
+    run: (client, signal) => client.touch(key, ttlMs, { signal }),
+  };
+}
+
+/** The decision that made the entry what it is since this revision; `undefined` where it is not remembered any more. */
+export function readChange(key: string, revision: string): Request<AuditLine | undefined> {
+  return {
+    title: `Look up who changed \`${shownName(key)}\` at revision ${revision}, and when`,
+    writes: false,
+    http: { method: "GET", target: target("/v1/audit", { key, from: revision }) },
+    cli: ["audit", keyWord(key), "--from", revision],
+    python: `print(client.access.audit(${text(key)}, from_revision=${revision}))`,
+    typescript: `console.log(await client.audit(${text(key)}, { from: ${text(revision)} }).page());`,
+    run: async (client, signal) => {
+      const { lines } = await client.audit(key, { from: revision, signal }).page();
+      return lines.find((line) => line.revision === revision && line.effect === "changed");
+    },
   };
 }
 

@@ -14,7 +14,7 @@ import {
 } from "./access.js";
 import { changeMember, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
 import { copyAs, LANGUAGES } from "./copy-as.js";
-import { readAudit, readEntry, removeEntry, writeEntry } from "./entries.js";
+import { readAudit, readChange, readEntry, removeEntry, touchEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer } from "./json-text.js";
 import { countKeys, findEntries, listKeys, parseCondition, shownCondition, shownWords } from "./keys.js";
 import { listElections, listLocks, readBarrier, readElection, readLatch, readLock } from "./locks.js";
@@ -56,6 +56,9 @@ const REQUESTS: readonly Request<unknown>[] = [
   readEntry("orders/o 1/ä?#"),
   readEntry("a/../b", "17"),
   readEntry("a//b"),
+  touchEntry("orders/\u202eo1", 2_500),
+  touchEntry("a\udcff", 0),
+  readChange("orders/o1", "17"),
   readEntry("a\udcff"),
   writeEntry("orders/o1", new JsonText('{"n":12345678901234567890,"x":1.10}'), {
     cas: "7",
@@ -96,6 +99,7 @@ const REQUESTS: readonly Request<unknown>[] = [
   }),
   deleteMatching({ prefix: "orders/", where: [{ any: WHERE }] }, { dryRun: true, limit: 500 }),
   deleteMatching({ prefix: "orders/", where: WHERE }, { dryRun: false, limit: 500, cursor: "c0ffee" }),
+  listCollections(20, "c0ffee"),
   listCollections(20),
   listUsers(200),
   listRoles(200, "c0ffee"),
@@ -174,7 +178,7 @@ async function sentBy(request: Request<unknown>): Promise<Sent> {
       const body = typeof init.body === "string" ? init.body : undefined;
       sent = { method: init.method ?? "", target: url.slice("http://node:1".length), body };
       const type = request.http.target.startsWith("/v1/watch") ? "text/event-stream" : "application/json";
-      return new Response('{"entries":[]}', { headers: { "content-type": type } });
+      return new Response('{"entries":[],"lines":[]}', { headers: { "content-type": type } });
     },
   });
   await request.run(client, abort.signal);
@@ -207,6 +211,9 @@ test("the titles of requests about different names differ, and are of what can b
     (name) => writeEntry(name, new JsonText("1"), { cas: "7" }),
     (name) => removeEntry(name, "7"),
     readAudit,
+    (name) => readChange(name, "7"),
+    (name) => touchEntry(name, 0),
+    (name) => touchEntry(name, 5),
     (name) => listKeys({ prefix: name, limit: 1 }),
     countKeys,
     (name) => findEntries({ prefix: name, where: [], limit: 1 }),

@@ -12,6 +12,7 @@ import { JsonText } from "../../api/json-text.js";
 import type { Request } from "../../api/request.js";
 import { formatJson, storedJson } from "../../json/format.js";
 import { type Json, JsonFault, scanJson } from "../../json/scan.js";
+import { parseDuration } from "../../text/duration.js";
 
 /** A text and what it began as. */
 export interface Draft {
@@ -20,6 +21,8 @@ export interface Draft {
   /** The text of that version. */
   readonly before: string;
   readonly text: string;
+  /** How long an entry that is created shall live, as somebody types it. */
+  readonly life: string;
 }
 
 /** What an entry begins as that is not there yet. */
@@ -28,7 +31,7 @@ const NEW_TEXT = "{\n  \n}";
 /** The draft of an entry as it was read just now. */
 export function draftOf(entry: StoredEntry | undefined): Draft {
   const before = entry?.value instanceof JsonText ? entry.value.pretty : "";
-  return { base: entry, before, text: entry === undefined ? NEW_TEXT : before };
+  return { base: entry, before, text: entry === undefined ? NEW_TEXT : before, life: "" };
 }
 
 /** Whether something would be lost with the draft. */
@@ -49,8 +52,22 @@ export function checked(text: string): Json | JsonFault {
 }
 
 /** The write that puts this document in the place of the version that was read. */
-export function saveOf(key: string, { base }: Draft, value: Json): Request<WriteResult<Stored>> {
-  return writeEntry(key, new JsonText(storedJson(value)), kept(base));
+export function saveOf(key: string, draft: Draft, value: Json): Request<WriteResult<Stored>> {
+  return storeOf(key, draft, new JsonText(storedJson(value)));
+}
+
+/** The write that puts this value there, whatever it is. */
+export function storeOf(key: string, { base, life }: Draft, value: Stored): Request<WriteResult<Stored>> {
+  return writeEntry(
+    key,
+    value,
+    base === undefined ? { cas: undefined, ttlMs: parseDuration(life) } : kept(base),
+  );
+}
+
+/** What is wrong with a span of time that somebody types; `undefined` for one, and for none. */
+export function faultOfLife(life: string): string | undefined {
+  return life.trim() === "" || (parseDuration(life) ?? 0) > 0 ? undefined : "Say for how long: 90s, 2h, 7d.";
 }
 
 /** What a write has to say so that the entry keeps its session and its expiry. */
