@@ -47,7 +47,7 @@ test("the cluster shows its members, and hands leadership over once that is conf
   await page.getByText(/3 of 3 voters heard of, one more may fail/).waitFor();
   expect(await page.locator("tbody tr").count()).toBe(3);
   const { leaderId } = await cluster.client.cluster.status();
-  const button = page.getByRole("button", { name: "Let it lead" }).first();
+  const button = page.getByRole("button", { name: "Make leader" }).first();
   await button.click();
   await page
     .getByRole("dialog")
@@ -56,7 +56,7 @@ test("the cluster shows its members, and hands leadership over once that is conf
   await page.keyboard.press("Escape");
   expect((await cluster.client.cluster.status()).leaderId).toBe(leaderId);
   await button.click();
-  await page.getByRole("button", { name: /^Let node \d lead$/ }).click();
+  await page.getByRole("button", { name: /^Make node \d the leader$/ }).click();
   await page.locator(".notice").getByText(/leads/).first().waitFor();
   expect((await cluster.client.cluster.members()).leaderId).not.toBe(leaderId);
 });
@@ -357,8 +357,8 @@ test("reading only switches off all that writes, until the tab is closed", async
   await page.reload();
   await page.getByText("The console is switched to reading only.").waitFor();
   await open("cluster");
-  await page.getByRole("button", { name: "Let it lead" }).first().waitFor();
-  expect(await page.getByRole("button", { name: "Let it lead" }).first().isDisabled()).toBe(true);
+  await page.getByRole("button", { name: "Make leader" }).first().waitFor();
+  expect(await page.getByRole("button", { name: "Make leader" }).first().isDisabled()).toBe(true);
   await page.getByRole("switch", { name: "Read only" }).uncheck();
 });
 

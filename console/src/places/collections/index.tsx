@@ -27,14 +27,14 @@ export default function CollectionsPlace() {
     everyMs: LOOK_EVERY_MS,
   });
   const { items, isThere, error, hasMore, isReading, readOn, reload } = source;
-  useShortcuts([{ keys: "r", what: "Look again", group: "Collections", run: reload }]);
+  useShortcuts([{ keys: "r", what: "Refresh", group: "Collections", run: reload }]);
   return (
     <Page
       title="Collections"
       actions={
         <button type="button" class="button" onClick={reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       }
     >

@@ -261,7 +261,7 @@ function Beside({ draft, isFree, onLife, onFile }: BesideProps) {
     const isOff = !isFree || isChanged(draft) || faultOfLife(life) !== undefined;
     return (
       <>
-        <LifeField life={life} onLife={onLife} />
+        <LifeField life={life} onLife={onLife} otherwise="for ever, or what its collection says" />
         <Upload label="Or create it of the bytes of a file" isOff={isOff} onFile={onFile} />
       </>
     );

@@ -82,9 +82,12 @@ export function Lifetime({ entry, onClose, onChanged }: LifetimeProps) {
 export function LifeField({
   life,
   onLife,
+  otherwise = "for ever",
 }: {
   readonly life: string;
   readonly onLife: (life: string) => void;
+  /** What none means. */
+  readonly otherwise?: string;
 }) {
   const fault = faultOfLife(life);
   return (
@@ -94,7 +97,7 @@ export function LifeField({
         type="text"
         autocomplete="off"
         spellcheck={false}
-        placeholder="for ever, or 90s, 2h, 7d"
+        placeholder={`${otherwise}; or 90s, 2h, 7d`}
         aria-invalid={fault !== undefined}
         value={life}
         onInput={(event) => onLife(event.currentTarget.value)}

@@ -138,7 +138,7 @@ function Queues<Page extends { readonly cursor?: string }>({ kind, source, lines
   const show = (change: { name?: string | undefined; text?: string; cursor?: string | undefined }) =>
     setQuery({ show: kind === "lock" ? "" : "elections", name: open, text, cursor, ...change });
   useShortcuts([
-    { keys: "r", what: "Look again", group: "Locks", run: source.reload },
+    { keys: "r", what: "Refresh", group: "Locks", run: source.reload },
     { keys: "Escape", what: "Close what is open", group: "Locks", run: () => show({ name: undefined }) },
   ]);
   return (
@@ -152,7 +152,7 @@ function Queues<Page extends { readonly cursor?: string }>({ kind, source, lines
         />
         <button type="button" class="button" onClick={source.reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       </div>
       <Shown what={`the ${kind}s`} source={source}>

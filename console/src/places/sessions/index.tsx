@@ -47,7 +47,7 @@ export default function SessionsPlace() {
   const show = (change: { session?: string | undefined; text?: string; cursor?: string | undefined }) =>
     setQuery({ session: open, text, cursor, ...change });
   useShortcuts([
-    { keys: "r", what: "Look again", group: "Sessions", run: source.reload },
+    { keys: "r", what: "Refresh", group: "Sessions", run: source.reload },
     { keys: "Escape", what: "Close the session", group: "Sessions", run: () => show({ session: undefined }) },
   ]);
   return (
@@ -57,7 +57,7 @@ export default function SessionsPlace() {
       actions={
         <button type="button" class="button" onClick={source.reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       }
     >
