@@ -8,7 +8,7 @@ import { requestIdOf, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { write } from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
-import type { JsonValue } from "./json.js";
+import type { JsonInput } from "./json.js";
 import type { Camel } from "./names.js";
 import { checkOp, type Op, op } from "./ops.js";
 import { checkNarrowing, type NamesOf, REQUEST_NAMES, shownValue, timeToLive } from "./options.js";
@@ -375,7 +375,7 @@ export class Claimed<T = unknown> {
 
   /** Overwrites it, which ends the lock. */
   async replace(value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
-    const replace = op.replace(this.key, value as JsonValue, { ...options, cas: this.cas });
+    const replace = op.replace(this.key, value as JsonInput, { ...options, cas: this.cas });
     return write(this.#caller, replace, options);
   }
 

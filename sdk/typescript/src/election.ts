@@ -7,7 +7,7 @@
 import { namePath, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import type { Loss } from "./errors.js";
-import type { JsonValue, Storable } from "./json.js";
+import type { JsonInput, Storable } from "./json.js";
 import { Observation } from "./observe.js";
 import { checkOptions } from "./options.js";
 import { type Held, leaveCall, type PlaceOptions, releaseCall } from "./queue-place.js";
@@ -29,7 +29,7 @@ import { sessionOf } from "./types.js";
 /** How we stand. */
 export interface CampaignOptions extends PlaceOptions {
   /** What we say of ourselves once we lead, such as an address. */
-  readonly value?: JsonValue | undefined;
+  readonly value?: JsonInput | undefined;
   /** How long nobody leads after our session was not renewed in time, at most a minute. */
   readonly delayMs?: number | undefined;
 }

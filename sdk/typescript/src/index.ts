@@ -37,7 +37,7 @@ export { Collection, type RulesOptions, Sequence } from "./collections.js";
 export { type CampaignOptions, Election, Leadership } from "./election.js";
 export type { EntryLockOptions } from "./entries.js";
 export * from "./errors.js";
-export { type JsonValue, RawJson, type Storable } from "./json.js";
+export { type JsonInput, type JsonValue, RawJson, type Storable } from "./json.js";
 export { bytesOfKey, encodedKey, keyOfBytes, keyOfShown, shownKey } from "./keys.js";
 export { Latch } from "./latch.js";
 export type { SessionState } from "./lease.js";

@@ -28,9 +28,8 @@ export class RawJson {
 }
 
 /**
- * A value of JSON. A whole number that no float holds is a `bigint`; any other number goes through a double, unless it is {@link RawJson}. A
- * `Map`, a `Set`, a `Date` or an object of another class is none, nor is one with `undefined`, `NaN` or `Infinity` in it: those are refused,
- * with the path to them.
+ * A value of JSON. A whole number that no float holds is a `bigint`; any other number goes through a double. A `Map`, a `Set`, a `Date` or an
+ * object of a class is none, nor is one with `undefined`, `NaN` or `Infinity` in it.
  */
 export type JsonValue =
   | null
@@ -38,9 +37,11 @@ export type JsonValue =
   | number
   | bigint
   | string
-  | RawJson
   | readonly JsonValue[]
   | { readonly [name: string]: JsonValue };
+
+/** What is written as JSON: a value, in which any part may be {@link RawJson}. All else is refused, with the path to it. */
+export type JsonInput = JsonValue | RawJson | readonly JsonInput[] | { readonly [name: string]: JsonInput };
 
 /**
  * A type all of whose values are stored as they are: JSON, or a `Uint8Array` as a whole. An interface is one where its fields are. For any
@@ -48,14 +49,16 @@ export type JsonValue =
  */
 export type Storable<T> = T extends Uint8Array ? T : AsJson<T>;
 
-type AsJson<T> = T extends JsonValue
+type AsJson<T> = T extends JsonInput
   ? T
-  : // An interface has no index signature, so it is looked into.
-    T extends object
-    ? T extends { [Symbol.iterator](): unknown } | ((...args: never[]) => unknown) | { toJSON(): unknown }
-      ? never
-      : { readonly [Name in keyof T]: AsJson<T[Name]> }
-    : never;
+  : // An interface has no index signature, so it is looked into, and so is a list of them.
+    T extends readonly unknown[]
+    ? { readonly [At in keyof T]: AsJson<T[At]> }
+    : T extends object
+      ? T extends { [Symbol.iterator](): unknown } | ((...args: never[]) => unknown) | { toJSON(): unknown }
+        ? never
+        : { readonly [Name in keyof T]: AsJson<T[Name]> }
+      : never;
 
 /** Whole numbers with fewer digits are floats without loss. */
 const LONG_DIGITS = 16;

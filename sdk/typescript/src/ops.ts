@@ -5,7 +5,7 @@
  */
 
 import { InvalidArgumentError } from "./errors.js";
-import type { JsonValue, Storable } from "./json.js";
+import type { JsonInput, Storable } from "./json.js";
 import { checkNarrowing, type NamesOf, REQUEST_NAMES, timeToLive } from "./options.js";
 import {
   type Cas,
@@ -28,7 +28,7 @@ export interface Op {
   /** To which key. */
   readonly key: string;
   /** The value to write: JSON or a `Uint8Array`. */
-  readonly value?: JsonValue | Uint8Array | undefined;
+  readonly value?: JsonInput | Uint8Array | undefined;
   /** What an update changes. */
   readonly patch?: Patch | undefined;
   /** Only while the entry has this token. */
@@ -85,12 +85,12 @@ function kept(ttl: "keep" | undefined, ttlMs: number | undefined): "keep" | unde
   return ttl;
 }
 
-function stored(value: unknown): JsonValue | Uint8Array {
+function stored(value: unknown): JsonInput | Uint8Array {
   if (value === undefined) {
     throw new InvalidArgumentError("a value is JSON or a Uint8Array, and undefined is neither");
   }
   // What is in it is looked at when it becomes text.
-  return value as JsonValue | Uint8Array;
+  return value as JsonInput | Uint8Array;
 }
 
 const CONDITION_NAMES: NamesOf<ConditionOptions> = {

@@ -7,7 +7,7 @@
 import { namePath, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { InvalidArgumentError } from "./errors.js";
-import type { JsonValue, Storable } from "./json.js";
+import type { JsonInput, Storable } from "./json.js";
 import type { Camel } from "./names.js";
 import { checkOptions, duration } from "./options.js";
 import { Pages } from "./pages.js";
@@ -43,7 +43,7 @@ export interface TaskOptions {
 /** A task to be scheduled: what it is about, JSON or bytes, and when. */
 export interface TaskSpec extends TaskOptions {
   /** What it is about: JSON or a `Uint8Array`. */
-  readonly payload?: JsonValue | Uint8Array | undefined;
+  readonly payload?: JsonInput | Uint8Array | undefined;
 }
 
 /** A task that was scheduled, or was there. */

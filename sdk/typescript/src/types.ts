@@ -4,7 +4,7 @@
  * Owns their shape. What stands in answers is taken from the types of the wire, so that a change of the API shows up here.
  */
 
-import type { JsonValue, RawJson } from "./json.js";
+import type { JsonInput, RawJson } from "./json.js";
 import type { Camel } from "./names.js";
 import type { Wire } from "./wire.js";
 
@@ -107,7 +107,7 @@ export type SessionSource = string | { readonly id: string };
  * A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch; or one of
  * them as its text.
  */
-export type Patch = Readonly<Record<string, JsonValue>> | readonly PatchStep[] | RawJson;
+export type Patch = Readonly<Record<string, JsonInput>> | readonly PatchStep[] | RawJson;
 
 /** A step of a patch. */
 export interface PatchStep {
@@ -116,7 +116,7 @@ export interface PatchStep {
   /** To which field: a dotted path, or a JSON pointer. */
   readonly path: string;
   /** With what. */
-  readonly value?: JsonValue;
+  readonly value?: JsonInput;
   /** From which field, for a move or a copy. */
   readonly from?: string;
 }

@@ -7,7 +7,7 @@
 import type { Caller } from "./caller.js";
 import { get, write } from "./entries.js";
 import { ContendedError, type Problem, type QuorateError, RejectedError, refusal } from "./errors.js";
-import type { JsonValue } from "./json.js";
+import type { JsonInput } from "./json.js";
 import { op } from "./ops.js";
 import { checkOptions, timeToLive } from "./options.js";
 import { sleep } from "./timing.js";
@@ -70,13 +70,13 @@ function writeOf<T>(
 ) {
   const { ttlMs, session, guard } = options;
   if (current === undefined) {
-    const put = op.insert(key, value as JsonValue, { ttlMs, session, guard });
+    const put = op.insert(key, value as JsonInput, { ttlMs, session, guard });
     return write<WriteResult<T>>(caller, put, options);
   }
   if (current.cas === null) {
     throw locked(current);
   }
-  const put = op.replace(key, value as JsonValue, {
+  const put = op.replace(key, value as JsonInput, {
     cas: current.cas,
     // The time that was left when it was read would be given anew by each update, and the entry would never expire.
     ...(ttlMs === undefined ? { ttl: "keep" as const } : { ttlMs }),

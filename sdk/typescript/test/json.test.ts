@@ -177,10 +177,23 @@ interface Order {
   readonly lines: readonly { readonly n: number; readonly note?: string }[];
 }
 
+interface Basket {
+  readonly orders: readonly Order[];
+  readonly first: readonly [Order, string];
+}
+
+interface Dated {
+  readonly days: readonly { readonly at: Date }[];
+}
+
 /** Compiles; is never called. */
-export function typesOf(client: Client, order: Order, any: unknown): unknown[] {
+export function typesOf(client: Client, order: Order, basket: Basket, dated: Dated, any: unknown): unknown[] {
   return [
     client.put("k", order),
+    client.put("k", basket),
+    client.put("k", [order, order]),
+    // @ts-expect-error: a Date in a list of an interface
+    client.put("k", dated),
     client.put("k", { a: [1, "b", null, true, 2n, { c: {} }] }),
     client.put("k", new Uint8Array(1)),
     client.put<Order>("k", { status: "new", lines: [] }),
