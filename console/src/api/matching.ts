@@ -40,7 +40,7 @@ export function countMatching({ prefix, where }: Matching): Request<Counted> {
   const json = clausesJson(where);
   const options = { prefix: prefix === "" ? undefined : text(prefix), where: typescriptValue(json) };
   return {
-    title: `Count the entries${below(prefix)} of which it holds`,
+    title: `Count the matching entries${below(prefix)}`,
     writes: false,
     http: {
       method: "POST",
@@ -59,7 +59,7 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
   const { prefix, where } = matching;
   const conditions = clausesJson(where);
   return {
-    title: `${part.dryRun ? "Ask what it would come to: update" : "Update"} all entries${below(prefix)} of which it holds`,
+    title: `${part.dryRun ? "Dry run: update" : "Update"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/update_where", body: bodyOf(matching, part, patch) },
     cli: ["update-where", keyWord(prefix), patch.text, ...clausesCli(where), ...cliOf(part)],
@@ -80,7 +80,7 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
 export function deleteMatching(matching: Matching, part: Part): Request<WhereAnswer> {
   const { prefix, where } = matching;
   return {
-    title: `${part.dryRun ? "Ask what it would come to: delete" : "Delete"} all entries${below(prefix)} of which it holds`,
+    title: `${part.dryRun ? "Dry run: delete" : "Delete"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/delete_where", body: bodyOf(matching, part) },
     cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(part)],

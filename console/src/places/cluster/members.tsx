@@ -200,7 +200,7 @@ const DOING: Record<MemberVerb, (id: number) => string> = {
 /** The leader says what the change would come to; only then it is made. */
 async function changeAfterDryRun(verb: MemberVerb, id: number, say: Say): Promise<void> {
   const request = (dryRun: boolean): Request<MembersChanged> => changeMember(verb, id, dryRun);
-  say("Asking what it would come to");
+  say("Trying it without a change");
   const outcome = await perform(request(true));
   say(undefined);
   const isSure = await confirm({
