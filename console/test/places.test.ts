@@ -23,7 +23,7 @@ beforeAll(async () => {
   for (const key of ["orders/o2", "orders/old/a", "orders/old/b", "stock/pears", "top"]) {
     await client.put(key, { status: "new" });
   }
-  await client.collection("orders").put({
+  await client.collection("stock").put({
     fields: { status: { type: "varchar", max: 20 } },
     indexes: [{ fields: ["status"] }],
   });
@@ -317,7 +317,7 @@ test("a save keeps when the entry expires, however often it is saved", async () 
 
 test("collections say their rules and indexes", async () => {
   await open("collections");
-  const line = page.locator("tbody tr").filter({ hasText: "orders" });
+  const line = page.locator("tbody tr").filter({ hasText: "stock" });
   await line.getByText("varchar, at most 20").waitFor();
   await line.getByRole("link", { name: "Find" }).click();
   await page.getByRole("heading", { name: "Find", exact: true }).waitFor();

@@ -262,7 +262,7 @@ function Beside({ draft, isFree, onLife, onFile }: BesideProps) {
     return (
       <>
         <LifeField life={life} onLife={onLife} otherwise="for ever, or what its collection says" />
-        <Upload label="Or create it of the bytes of a file" isOff={isOff} onFile={onFile} />
+        <Upload label="Or take the bytes of a file" isOff={isOff} onFile={onFile} />
       </>
     );
   }
