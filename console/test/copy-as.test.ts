@@ -20,7 +20,7 @@ import {
 } from "../src/api/access.js";
 import { readMembers, readSelf, readStatus } from "../src/api/cluster.js";
 import { copyAs, type Language } from "../src/api/copy-as.js";
-import { readAudit, readEntry, removeEntry, writeEntry } from "../src/api/entries.js";
+import { readAudit, readChange, readEntry, removeEntry, touchEntry, writeEntry } from "../src/api/entries.js";
 import { JsonText } from "../src/api/json-text.js";
 import { type Condition, countKeys, findEntries, listKeys } from "../src/api/keys.js";
 import {
@@ -83,6 +83,7 @@ const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [readEntry("orders/o1"), /it's paid/],
   [readEntry("orders/o1", cas), /it's paid/],
   [readAudit("orders/o1"), /upsert/],
+  [readChange("orders/o1", cas), /upsert/],
   [countKeys("orders/"), /1/],
   [listKeys({ prefix: "orders/", limit: 5 }), /orders\/o1/],
   [listKeys({ prefix: "orders/", from: "orders/a", limit: 5 }), /orders\/o1/],
@@ -225,7 +226,10 @@ for (const [language, program, isHere] of LANGUAGES) {
     run(program, code(next, language));
     const replaced = await cluster.client.get(KEY);
     expect([replaced?.value, (replaced?.ttlMs ?? 0) > 30_000]).toEqual([[1], true]);
-    run(program, code(removeEntry(KEY, replaced?.cas ?? ""), language));
+    run(program, code(touchEntry(KEY, 0), language));
+    const touched = await cluster.client.get(KEY);
+    expect([touched?.value, touched?.ttlMs]).toEqual([[1], undefined]);
+    run(program, code(removeEntry(KEY, touched?.cas ?? ""), language));
     expect(await cluster.client.get(KEY)).toBeUndefined();
     await changesAll((request) => run(program, code(request, language)));
     await changesAccess((request) => run(program, code(request, language)));
@@ -300,6 +304,8 @@ test("TypeScript has the types of the client", () => {
   try {
     const writes = [
       writeEntry(KEY, new JsonText(VALUE), { cas: "7", ttlMs: 5 }),
+      writeEntry(KEY, new JsonText(VALUE), { cas: "7", keepsTtl: true, ttlMs: 5 }),
+      touchEntry(KEY, 5),
       removeEntry(KEY, "7"),
       updateMatching(ORDERS, new JsonText(VALUE), { dryRun: false, limit: 500, cursor: "c0ffee" }),
       deleteMatching(ORDERS, { dryRun: false, limit: 500, cursor: "c0ffee" }),

@@ -18,7 +18,11 @@ beforeAll(async () => {
   const states = ["new", "paid", "sent"];
   await client.bulk(
     Array.from({ length: 30 }, (_, n) =>
-      op.put(`orders/o${String(n).padStart(2, "0")}`, { status: states[n % 3], total: n, id: String(n) }),
+      op.put(`orders/o${String(n).padStart(2, "0")}`, {
+        status: states[n % 3] ?? "",
+        total: n,
+        id: String(n),
+      }),
     ),
   );
   await client.put("top", { status: "new" });

@@ -50,7 +50,7 @@ test("two windows change one entry: the second sees both versions, and merges th
     .getByRole("group", { name: /\/owner/ })
     .getByText("Yours")
     .click();
-  await other.page.getByRole("button", { name: "Go on with what was merged" }).click();
+  await other.page.getByRole("button", { name: "Use merged" }).click();
   await other.page.getByRole("button", { name: "Save" }).click();
   await other.page
     .locator(".notice")

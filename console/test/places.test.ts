@@ -1,6 +1,7 @@
 /** Each place as somebody uses it, on three nodes. Owns that nothing breaks the policy of the page or its errors on the way. */
 
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { findingsOf } from "./axe.js";
@@ -22,6 +23,10 @@ beforeAll(async () => {
   for (const key of ["orders/o2", "orders/old/a", "orders/old/b", "stock/pears", "top"]) {
     await client.put(key, { status: "new" });
   }
+  await client.collection("stock").put({
+    fields: { status: { type: "varchar", max: 20 } },
+    indexes: [{ fields: ["status"] }],
+  });
   ann = await coordinate(client);
   ({ page, faults } = await openWindow(browser));
 });
@@ -42,7 +47,7 @@ test("the cluster shows its members, and hands leadership over once that is conf
   await page.getByText(/3 of 3 voters heard of, one more may fail/).waitFor();
   expect(await page.locator("tbody tr").count()).toBe(3);
   const { leaderId } = await cluster.client.cluster.status();
-  const button = page.getByRole("button", { name: "Let it lead" }).first();
+  const button = page.getByRole("button", { name: "Make leader" }).first();
   await button.click();
   await page
     .getByRole("dialog")
@@ -51,7 +56,7 @@ test("the cluster shows its members, and hands leadership over once that is conf
   await page.keyboard.press("Escape");
   expect((await cluster.client.cluster.status()).leaderId).toBe(leaderId);
   await button.click();
-  await page.getByRole("button", { name: /^Let node \d lead$/ }).click();
+  await page.getByRole("button", { name: /^Make node \d the leader$/ }).click();
   await page.locator(".notice").getByText(/leads/).first().waitFor();
   expect((await cluster.client.cluster.members()).leaderId).not.toBe(leaderId);
 });
@@ -253,6 +258,80 @@ test("the request behind a page can be copied, and does the same in a shell", as
   await drawer.waitFor({ state: "detached" });
 });
 
+test("an entry is created to live for a while, and told to live for ever; it says who changed it", async () => {
+  await open("entry?key=lives");
+  await editor().fill("[1]");
+  await page.getByLabel("Time to live").fill("soon");
+  expect(await page.getByRole("button", { name: "Create" }).isDisabled()).toBe(true);
+  await page.getByLabel("Time to live").fill("2h");
+  await page.getByRole("button", { name: "Create" }).click();
+  const facts = page.locator(".entry-facts");
+  await facts.getByText(/[12] h left/).waitFor();
+  await facts.getByText(/(just now|ago).*at revision/).waitFor();
+  await facts.getByRole("button", { name: "Set" }).click();
+  await page.getByRole("button", { name: "Let it live for ever" }).click();
+  await page
+    .locator(".notice")
+    .getByText(/lives lives for ever/)
+    .waitFor();
+  await facts.getByText("for ever").waitFor();
+  expect((await cluster.client.get("lives"))?.ttlMs).toBeUndefined();
+});
+
+test("bytes are taken from a file, replaced by one, and saved as one", async () => {
+  await open("entry?key=files%2Fhi.bin");
+  const upload = page.locator("input[type=file]");
+  const file = (...bytes: number[]) => ({
+    name: "hi",
+    mimeType: "application/octet-stream",
+    buffer: Buffer.from(bytes),
+  });
+  await upload.setInputFiles(file(0, 255));
+  await page.locator("pre.bytes").getByText("00 ff").waitFor();
+  await upload.setInputFiles(file(1, 2, 3));
+  await page.getByRole("button", { name: "Replace the entry" }).click();
+  await page.locator("pre.bytes").getByText("01 02 03").waitFor();
+  expect((await cluster.client.get("files/hi.bin"))?.value).toEqual(Uint8Array.of(1, 2, 3));
+  const coming = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download" }).click();
+  const saved = await coming;
+  expect(saved.suggestedFilename()).toBe("hi.bin");
+  expect(readFileSync(await saved.path())).toEqual(Buffer.from([1, 2, 3]));
+});
+
+test("a save keeps when the entry expires, however often it is saved", async () => {
+  await cluster.client.put("expires", { n: 1 }, { ttlMs: 600_000 });
+  await open("entry?key=expires");
+  await page.waitForFunction(() => document.querySelector("textarea")?.value.includes('"n": 1'));
+  await editor().fill('{"n": 1.50}');
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page
+    .locator(".notice")
+    .getByText(/Saved: expires/)
+    .waitFor();
+  const { ttlMs = 0 } = (await cluster.client.get("expires")) ?? {};
+  expect([ttlMs > 500_000, ttlMs < 600_000]).toEqual([true, true]);
+  const raw = await fetch(`${cluster.endpoints[0]}/v1/kv/expires?raw`);
+  expect(await raw.text()).toBe('{"n":1.50}');
+});
+
+test("collections say their rules and indexes", async () => {
+  await open("collections");
+  const line = page.locator("tbody tr").filter({ hasText: "stock" });
+  await line.getByText("varchar, at most 20").waitFor();
+  await line.getByRole("link", { name: "Find" }).click();
+  await page.getByRole("heading", { name: "Find", exact: true }).waitFor();
+});
+
+test("the palette offers keys that there are", async () => {
+  await open("cluster");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("orders/ol");
+  await page.getByRole("option", { name: "Open the entry orders/old/b" }).click();
+  await editor().waitFor();
+  expect(page.url()).toMatch(/entry\?key=orders\/old\/b|entry\?key=orders%2Fold%2Fb/);
+});
+
 test("the palette and the list of keys open by keyboard", async () => {
   await open("cluster");
   await page.keyboard.press("Control+k");
@@ -278,8 +357,8 @@ test("reading only switches off all that writes, until the tab is closed", async
   await page.reload();
   await page.getByText("The console is switched to reading only.").waitFor();
   await open("cluster");
-  await page.getByRole("button", { name: "Let it lead" }).first().waitFor();
-  expect(await page.getByRole("button", { name: "Let it lead" }).first().isDisabled()).toBe(true);
+  await page.getByRole("button", { name: "Make leader" }).first().waitFor();
+  expect(await page.getByRole("button", { name: "Make leader" }).first().isDisabled()).toBe(true);
   await page.getByRole("switch", { name: "Read only" }).uncheck();
 });
 
@@ -302,6 +381,7 @@ test.each(["light", "dark"] as const)("axe finds nothing serious in %s", async (
       "locks?show=elections&name=primary",
       "locks?show=meetings&name=start",
       `sessions?session=${ann}`,
+      "collections",
     ]) {
       await page.goto(cluster.console + address);
       await page.locator("h1").waitFor();
@@ -331,6 +411,7 @@ test("nothing scrolls sideways at 390 pixels", async () => {
     "locks?show=elections&name=primary",
     "locks?show=meetings&name=start",
     `sessions?session=${ann}`,
+    "collections",
   ]) {
     await page.goto(cluster.console + address);
     await page.locator("h1").waitFor();

@@ -42,6 +42,7 @@ const pictures = ({ session, since }: Shop): readonly Picture[] => [
     (page) => page.locator(".row").first().waitFor(),
   ],
   ["find-update", "find?match=all&prefix=orders/&where=status%20eq%20%22new%22", tryUpdate],
+  ["collections", "collections"],
   ["access", "access?view=rights&user=shop&permission=write&name=orders/2026-0147"],
   ["access-users", "access?view=users"],
   ["access-roles", "access?view=roles"],

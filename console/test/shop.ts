@@ -13,7 +13,7 @@ const CUSTOMERS = [
   { name: "Inès Laurent", city: "Lyon" },
   { name: "Jonas Berg", city: "Bergen" },
   { name: "Sofia Rossi", city: "Parma" },
-];
+] as const;
 const STATES = ["sent", "sent", "sent", "paid", "new", "paid", "sent", "returned"];
 const ARTICLES = [
   { article: "pears", price: 3.2 },

@@ -174,10 +174,10 @@ test("one is scheduled, with what is missing said before", async () => {
   await page.keyboard.press("n");
   const form = page.getByRole("dialog");
   await form.getByLabel("Queue").fill("new/queue é");
-  await form.getByLabel(/What it is about/).fill('{"n": 12345678901234567890');
+  await form.getByLabel(/Payload/).fill('{"n": 12345678901234567890');
   await form.getByRole("button", { name: "Schedule" }).click();
   await form.getByText(/is no JSON/).waitFor();
-  await form.getByLabel(/What it is about/).fill('{"n": 12345678901234567890}');
+  await form.getByLabel(/Payload/).fill('{"n": 12345678901234567890}');
   await form.getByLabel("Due").selectOption("In a while");
   await form.getByLabel(/^In/).fill("10m");
   await form.getByLabel(/^Id/).fill("t1");

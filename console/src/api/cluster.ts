@@ -62,14 +62,14 @@ export type MemberVerb = "promote" | "demote" | "remove";
 const MEMBER_TITLES: Record<MemberVerb, (id: number) => string> = {
   promote: (id) => `Give node ${id} a vote`,
   demote: (id) => `Take the vote of node ${id}`,
-  remove: (id) => `Let node ${id} go`,
+  remove: (id) => `Remove node ${id}`,
 };
 
 /** Changes the members, or only asks what that would come to. */
 export function changeMember(verb: MemberVerb, id: number, dryRun: boolean): Request<MembersChanged> {
   const path = verb === "remove" ? `/v1/cluster/members/${id}` : `/v1/cluster/members/${id}/${verb}`;
   return {
-    title: dryRun ? `Ask what it would come to: ${MEMBER_TITLES[verb](id)}` : MEMBER_TITLES[verb](id),
+    title: dryRun ? `Dry run: ${MEMBER_TITLES[verb](id)}` : MEMBER_TITLES[verb](id),
     writes: !dryRun,
     http: {
       method: verb === "remove" ? "DELETE" : "POST",

@@ -8,7 +8,7 @@
 
 import { signal } from "@preact/signals";
 import { Client } from "quorate";
-import { parseAnswer, unmarked, unmarkedTarget } from "./json-text.js";
+import { parseAnswer } from "./json-text.js";
 
 /** A call that was made, for people. */
 export interface Made {
@@ -65,12 +65,10 @@ export const client = new Client({
   fetch: send,
 });
 
-async function send(marked: string, init: RequestInit): Promise<Response> {
+async function send(url: string, init: RequestInit): Promise<Response> {
   const started = performance.now();
-  const url = origin + unmarkedTarget(marked.slice(origin.length));
-  const body = typeof init.body === "string" ? unmarked(init.body) : init.body;
   try {
-    const response = await fetch(url, { ...init, ...(body === undefined ? {} : { body }) });
+    const response = await fetch(url, init);
     note(url, init, started, response.status);
     return response;
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Requests about one entry: read, written by the cas that was read, deleted, and what it was. */
 
-import type { AuditPage, Entry, WriteResult } from "quorate";
+import { type AuditLine, type AuditPage, type Entry, keyPath, type WriteResult } from "quorate";
 import { shownName } from "../text/named.js";
 import { JsonText } from "./json-text.js";
 import {
@@ -12,7 +12,7 @@ import {
   typescriptOptions,
   typescriptValue,
 } from "./literals.js";
-import { keyTarget, type Request, target } from "./request.js";
+import { type Http, type Request, target } from "./request.js";
 
 /** What is stored: JSON as its text, or bytes. */
 export type Stored = JsonText | Uint8Array;
@@ -26,7 +26,7 @@ export function readEntry(key: string, revision?: string): Request<StoredEntry |
   return {
     title: `Read \`${shownName(key)}\`${then}`,
     writes: false,
-    http: { method: "GET", target: keyTarget(key, { revision }) },
+    http: readOf(key, revision),
     cli: ["get", keyWord(key), ...(revision === undefined ? [] : ["--revision", revision])],
     python: `print(client.get(${text(key)}${pythonOptions({ revision })}))`,
     typescript: `console.log(await client.get(${text(key)}${options && `, ${options}`}));`,
@@ -34,12 +34,25 @@ export function readEntry(key: string, revision?: string): Request<StoredEntry |
   };
 }
 
+/** A key that no path holds is asked for in a body, or as the only one of a range. */
+function readOf(key: string, revision: string | undefined): Http {
+  const path = keyPath(key);
+  if (path !== undefined) {
+    return { method: "GET", target: target(path, { revision }) };
+  }
+  return revision === undefined
+    ? { method: "POST", target: "/v1/ops", body: `{"op":"get",${keyMember("key", key)}}` }
+    : { method: "GET", target: target("/v1/kv", { start: key, end: `${key}\0`, revision }) };
+}
+
 /** What a write expects to find, and what it keeps. */
 export interface WriteConditions {
   /** The version that was read; `undefined` where there was no entry. */
   readonly cas: string | undefined;
-  /** The time it has left to live; 0 for ever. */
+  /** How long it lives from the write on; without it for ever, or what its collection says. */
   readonly ttlMs?: number | undefined;
+  /** It expires when it would have without the write. `ttlMs` is what it had left then, for languages that have no word for that. */
+  readonly keepsTtl?: boolean | undefined;
   /** The session that it goes with. */
   readonly session?: string | undefined;
 }
@@ -50,8 +63,9 @@ export function writeEntry(
   value: JsonText | Uint8Array,
   conditions: WriteConditions,
 ): Request<WriteResult<Stored>> {
-  const { cas, ttlMs, session } = conditions;
+  const { cas, ttlMs, keepsTtl, session } = conditions;
   const isNew = cas === undefined;
+  const lives = keepsTtl ? ({ ttl: "keep" } as const) : { ttlMs };
   return {
     title: isNew
       ? `Create \`${shownName(key)}\``
@@ -68,19 +82,22 @@ export function writeEntry(
     typescript: `await client.put(${text(key)}, ${typescriptOf(value)}, ${typescriptOptions({
       cas: cas && text(cas),
       ifAbsent: isNew ? "true" : undefined,
-      ttlMs: ttlMs === undefined ? undefined : String(ttlMs),
+      ttlMs: keepsTtl || ttlMs === undefined ? undefined : String(ttlMs),
+      ttl: keepsTtl ? text("keep") : undefined,
       session: session && text(session),
     })});`,
-    run: (client, signal) => client.put<Stored>(key, value, { cas, ifAbsent: isNew, ttlMs, session, signal }),
+    run: (client, signal) =>
+      client.put<Stored>(key, value, { cas, ifAbsent: isNew, ...lives, session, signal }),
   };
 }
 
-function bodyOf(key: string, value: Stored, { cas, ttlMs, session }: WriteConditions): string {
+function bodyOf(key: string, value: Stored, { cas, ttlMs, keepsTtl, session }: WriteConditions): string {
   const members = [
     ["op", cas === undefined ? '"insert"' : '"replace"'],
     value instanceof JsonText ? ["value", value.text] : ["value_base64", JSON.stringify(base64(value))],
     ["cas", cas && JSON.stringify(cas)],
-    ["ttl_ms", ttlMs === undefined ? undefined : String(ttlMs)],
+    ["ttl_ms", keepsTtl || ttlMs === undefined ? undefined : String(ttlMs)],
+    ["ttl", keepsTtl ? '"keep"' : undefined],
     ["session", session && JSON.stringify(session)],
   ];
   const said = members.filter(([, json]) => json !== undefined);
@@ -91,7 +108,7 @@ function bodyOf(key: string, value: Stored, { cas, ttlMs, session }: WriteCondit
 function cliOf(key: string, value: JsonText, { cas, ttlMs, session }: WriteConditions): string[] {
   const begin =
     cas === undefined ? ["insert", keyWord(key), value.text] : ["cas", keyWord(key), cas, value.text];
-  const ttl = ttlMs === undefined || ttlMs === 0 ? [] : ["--ttl", `${ttlMs}ms`];
+  const ttl = ttlMs === undefined ? [] : ["--ttl", `${ttlMs}ms`];
   return [...begin, ...ttl, ...(session === undefined ? [] : ["--session", session])];
 }
 
@@ -125,6 +142,42 @@ export function removeEntry(key: string, cas: string): Request<WriteResult<Store
     python: `client.remove(${text(key)}, cas=${text(cas)})`,
     typescript: `await client.remove(${text(key)}, { cas: ${text(cas)} });`,
     run: (client, signal) => client.remove<Stored>(key, { cas, signal }),
+  };
+}
+
+/** Sets how long an entry lives from now on, 0 for ever, and changes nothing else. */
+export function touchEntry(key: string, ttlMs: number): Request<WriteResult> {
+  return {
+    title:
+      ttlMs === 0
+        ? `Let \`${shownName(key)}\` live for ever`
+        : `Let \`${shownName(key)}\` live for ${ttlMs} ms from now on`,
+    writes: true,
+    http: {
+      method: "POST",
+      target: "/v1/ops",
+      body: `{"op":"touch",${keyMember("key", key)},"ttl_ms":${ttlMs}}`,
+    },
+    cli: ["touch", keyWord(key), "--ttl", `${ttlMs}ms`],
+    python: `client.touch(${text(key)}, ${ttlMs / 1000})`,
+    typescript: `await client.touch(${text(key)}, ${ttlMs});`,
+    run: (client, signal) => client.touch(key, ttlMs, { signal }),
+  };
+}
+
+/** The decision that made the entry what it is since this revision; `undefined` where it is not remembered any more. */
+export function readChange(key: string, revision: string): Request<AuditLine | undefined> {
+  return {
+    title: `Look up who changed \`${shownName(key)}\` at revision ${revision}, and when`,
+    writes: false,
+    http: { method: "GET", target: target("/v1/audit", { key, from: revision }) },
+    cli: ["audit", keyWord(key), "--from", revision],
+    python: `print(client.access.audit(${text(key)}, from_revision=${revision}))`,
+    typescript: `console.log(await client.audit(${text(key)}, { from: ${text(revision)} }).page());`,
+    run: async (client, signal) => {
+      const { lines } = await client.audit(key, { from: revision, signal }).page();
+      return lines.find((line) => line.revision === revision && line.effect === "changed");
+    },
   };
 }
 

@@ -3,7 +3,6 @@
 import {
   bytesOfKey,
   type Counted,
-  type Criterion,
   type FindPage,
   keyOfBytes,
   keyOfShown,
@@ -274,7 +273,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
   const orderText = orderBy && `[${orderBy.map(text).join(", ")}]`;
   const python = { order_by: orderText, limit: String(limit), keys_only: keysOnly && "True" };
   return {
-    title: `Find entries${prefix === "" ? "" : ` below \`${shownName(prefix)}\``} by what holds of them`,
+    title: `Search entries${prefix === "" ? "" : ` below \`${shownName(prefix)}\``} by field conditions`,
     writes: false,
     http: { method: "POST", target: "/v1/find", body: findBody({ ...search, orderBy }) },
     cli: [
@@ -298,7 +297,7 @@ export function findEntries(search: Search): Request<FindPage<Stored>> {
       client
         .find<Stored>({
           ...(prefix !== "" && { prefix }),
-          where: where as readonly Criterion[],
+          where,
           orderBy,
           limit,
           keysOnly,

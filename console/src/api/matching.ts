@@ -1,6 +1,6 @@
 /** Requests about all entries of which something holds: counted, changed, deleted; and the collections that there are. */
 
-import type { CollectionPage, Counted, Criterion, Patch, WhereAnswer } from "quorate";
+import type { CollectionPage, Counted, WhereAnswer } from "quorate";
 import { shownName } from "../text/named.js";
 import type { JsonText } from "./json-text.js";
 import { type Clause, clausesCli, clausesJson } from "./keys.js";
@@ -40,7 +40,7 @@ export function countMatching({ prefix, where }: Matching): Request<Counted> {
   const json = clausesJson(where);
   const options = { prefix: prefix === "" ? undefined : text(prefix), where: typescriptValue(json) };
   return {
-    title: `Count the entries${below(prefix)} of which it holds`,
+    title: `Count the matching entries${below(prefix)}`,
     writes: false,
     http: {
       method: "POST",
@@ -50,8 +50,7 @@ export function countMatching({ prefix, where }: Matching): Request<Counted> {
     cli: ["count", ...(prefix === "" ? [] : [keyWord(prefix)]), ...clausesCli(where)],
     python: `print(client.count(${text(prefix)}, ${pythonValue(json)}))`,
     typescript: `console.log(await client.count(${typescriptOptions(options)}));`,
-    run: (client, signal) =>
-      client.count({ ...(prefix !== "" && { prefix }), where: where as readonly Criterion[], signal }),
+    run: (client, signal) => client.count({ ...(prefix !== "" && { prefix }), where, signal }),
   };
 }
 
@@ -60,7 +59,7 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
   const { prefix, where } = matching;
   const conditions = clausesJson(where);
   return {
-    title: `${part.dryRun ? "Ask what it would come to: update" : "Update"} all entries${below(prefix)} of which it holds`,
+    title: `${part.dryRun ? "Dry run: update" : "Update"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/update_where", body: bodyOf(matching, part, patch) },
     cli: ["update-where", keyWord(prefix), patch.text, ...clausesCli(where), ...cliOf(part)],
@@ -69,9 +68,8 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
     run: (client, signal) =>
       client.updateWhere({
         prefix,
-        where: where as readonly Criterion[],
-        // Its text goes as it is.
-        patch: patch as unknown as Patch,
+        where,
+        patch,
         ...part,
         signal,
       }),
@@ -82,14 +80,13 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
 export function deleteMatching(matching: Matching, part: Part): Request<WhereAnswer> {
   const { prefix, where } = matching;
   return {
-    title: `${part.dryRun ? "Ask what it would come to: delete" : "Delete"} all entries${below(prefix)} of which it holds`,
+    title: `${part.dryRun ? "Dry run: delete" : "Delete"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/delete_where", body: bodyOf(matching, part) },
     cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(part)],
     python: `print(client.delete_where(${text(prefix)}, ${pythonValue(clausesJson(where))}${pythonOf(part)}))`,
     typescript: `for await (const part of client.deleteAllWhere(${typescriptOf(matching, part)})) console.log(part);`,
-    run: (client, signal) =>
-      client.deleteWhere({ prefix, where: where as readonly Criterion[], ...part, signal }),
+    run: (client, signal) => client.deleteWhere({ prefix, where, ...part, signal }),
   };
 }
 
@@ -133,14 +130,14 @@ function typescriptOf(
 }
 
 /** A page of the collections, by name. */
-export function listCollections(limit: number): Request<CollectionPage> {
+export function listCollections(limit: number, cursor?: string): Request<CollectionPage> {
   return {
     title: "List the collections",
     writes: false,
-    http: { method: "GET", target: target("/v1/collections", { limit }) },
+    http: { method: "GET", target: target("/v1/collections", { limit, cursor }) },
     cli: ["collection", "list"],
-    python: `print(client.collections(limit=${limit}))`,
-    typescript: `console.log(await client.collections({ limit: ${limit} }).page());`,
-    run: (client, signal) => client.collections({ limit, signal }).page(),
+    python: `print(client.collections(limit=${limit}${pythonOptions({ cursor: cursor && text(cursor) })}))`,
+    typescript: `console.log(await client.collections({ limit: ${limit} }).page(${cursor === undefined ? "" : text(cursor)}));`,
+    run: (client, signal) => client.collections({ limit, signal }).page(cursor),
   };
 }

@@ -51,10 +51,3 @@ export function target(
     );
   return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
 }
-
-/** The path of a key, its slashes kept for people; as the client escapes it. */
-export function keyTarget(key: string, query: Readonly<Record<string, string | undefined>> = {}): string {
-  const segments = key.split("/");
-  const isPlain = segments.every((segment) => segment !== "." && segment !== "..");
-  return target(`/v1/kv/${segments.map(encodedKey).join(isPlain ? "/" : "%2F")}`, query);
-}

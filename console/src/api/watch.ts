@@ -1,6 +1,6 @@
 /** The request for changes of keys as they happen. */
 
-import type { ChangeEvent, Criterion, Part, Watch } from "quorate";
+import type { ChangeEvent, Part, Watch } from "quorate";
 import { shownName } from "../text/named.js";
 import type { Stored } from "./entries.js";
 import { type Condition, clausesCli, clausesJson } from "./keys.js";
@@ -62,7 +62,7 @@ export function watchKeys(watched: Watched): Request<Watch<Stored, ChangeEvent<S
         prefix,
         events,
         from,
-        where: where.length === 0 ? undefined : (where as readonly Criterion[]),
+        where: where.length === 0 ? undefined : where,
         part,
         prev: true,
         heartbeatMs: HEARTBEAT_MS,

@@ -1,4 +1,7 @@
-/** The palette: everything that can be done, by typing a few letters of it. A key that is typed can be opened. Owns the search. */
+/**
+ * The palette: everything that can be done, by typing a few letters of it. A key that is typed can be opened, and so can those that begin so.
+ * Owns the search.
+ */
 
 import { useState } from "preact/hooks";
 import { keyOfShown } from "quorate";
@@ -7,6 +10,7 @@ import { shownName } from "../text/named.js";
 import { Dialog } from "../ui/dialog.js";
 import { type Action, actions, overlay } from "./actions.js";
 import { shownKeys } from "./keys.js";
+import { useKnownKeys } from "./known-keys.js";
 
 /** Whether all letters of `typed` are in the text, in order. */
 export function matches(typed: string, text: string): boolean {
@@ -18,13 +22,16 @@ export function matches(typed: string, text: string): boolean {
   });
 }
 
-function ofKey(typed: string): Action[] {
+/** What can be done with the key that is typed, and with those that begin so. */
+function ofKey(typed: string, known: readonly string[]): Action[] {
   const key = keyOfShown(typed.trim());
   const shown = shownName(key);
+  const others = known.filter((other) => other !== key);
   return key === ""
     ? []
     : [
-        { id: "entry", title: `Open the entry ${shown}`, run: () => void go(addressOf("entry", { key })) },
+        openOf(key),
+        ...others.map(openOf),
         {
           id: "below",
           title: `Keys that begin with ${shown}`,
@@ -34,12 +41,20 @@ function ofKey(typed: string): Action[] {
       ];
 }
 
+function openOf(key: string): Action {
+  return {
+    id: `entry ${key}`,
+    title: `Open the entry ${shownName(key)}`,
+    run: () => void go(addressOf("entry", { key })),
+  };
+}
+
 /** The palette. */
 export function Palette() {
   const [typed, setTyped] = useState("");
   const [chosen, setChosen] = useState(0);
   const found = actions().filter(({ title, words }) => matches(typed, `${title} ${words ?? ""}`));
-  const all = [...found, ...ofKey(typed)];
+  const all = [...found, ...ofKey(typed, useKnownKeys(typed))];
   const at = Math.min(chosen, all.length - 1);
   const close = () => {
     overlay.value = undefined;

@@ -71,7 +71,7 @@ export const PLACES: readonly Place[] = [
   {
     id: "locks",
     title: "Locks & elections",
-    what: "Who holds, who leads, who waits; break a lock",
+    what: "Holders, leaders, waiters; break a lock",
     icon: "lock",
     key: "l",
     load: () => import("./locks/index.js"),
@@ -95,10 +95,18 @@ export const PLACES: readonly Place[] = [
   {
     id: "find",
     title: "Find",
-    what: "Entries by what holds of them; all of them updated or deleted",
+    what: "Search entries by field conditions; update or delete all that match",
     icon: "find",
     key: "f",
     load: () => import("./find/index.js"),
+  },
+  {
+    id: "collections",
+    title: "Collections",
+    what: "Rules of documents, and indexes",
+    icon: "collection",
+    key: "o",
+    load: () => import("./collections/index.js"),
   },
   {
     id: "access",

@@ -7,6 +7,8 @@
 
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { QuorateError } from "quorate";
+import { strangerOf } from "../api/errors.js";
 import { actions, overlay, toggleOverlay } from "../keyboard/actions.js";
 import { Help } from "../keyboard/help.js";
 import { type Shortcut, useShortcuts } from "../keyboard/keys.js";
@@ -42,12 +44,7 @@ export function App() {
       <Sidebar />
       <div class="main">
         <Bar />
-        {trouble.value !== undefined && (
-          <p class="banner" role="status">
-            No answer from the cluster: {trouble.value.detail}. What you see may be old. It is tried again by
-            itself.
-          </p>
-        )}
+        {trouble.value !== undefined && <Trouble error={trouble.value} />}
         <main id="content" tabIndex={-1}>
           <Content />
         </main>
@@ -56,6 +53,18 @@ export function App() {
       <Confirming />
       <Notices />
     </div>
+  );
+}
+
+/** Why what is shown may be old. */
+function Trouble({ error }: { readonly error: QuorateError }) {
+  const stranger = strangerOf(error);
+  return (
+    <p class="banner" role="status">
+      {stranger === undefined
+        ? `No answer from the cluster: ${error.detail}. What you see may be old. It is tried again by itself.`
+        : `${stranger.detail} ${stranger.advice}`}
+    </p>
   );
 }
 

@@ -89,7 +89,7 @@ function shortened(code: string): string {
 function Calls() {
   return (
     <details class="calls">
-      <summary>Calls that were made</summary>
+      <summary>Request log</summary>
       <table>
         <thead>
           <tr>

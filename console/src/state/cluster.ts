@@ -58,7 +58,7 @@ async function look(): Promise<boolean> {
   }
   try {
     const now = await client.cluster.status({ timeoutMs: LOOK_TIMEOUT_MS });
-    tellOfNewLeader(status.peek(), now);
+    tellOfNews(status.peek(), now);
     status.value = now;
     trouble.value = undefined;
     return true;
@@ -72,8 +72,18 @@ async function look(): Promise<boolean> {
   }
 }
 
-function tellOfNewLeader(before: Status | undefined, now: Status): void {
-  if (before?.leaderId !== undefined && now.leaderId !== undefined && before.leaderId !== now.leaderId) {
+function tellOfNews(before: Status | undefined, now: Status): void {
+  const isOther = before !== undefined && before.clusterId !== now.clusterId;
+  // A node that is in no cluster yet has none to name.
+  if (isOther && before.clusterId !== "" && now.clusterId !== "") {
+    notify(
+      `Another cluster answers here now, ${now.clusterId}; before that it was ${before.clusterId}. Read again what you had open`,
+    );
+  } else if (
+    before?.leaderId !== undefined &&
+    now.leaderId !== undefined &&
+    before.leaderId !== now.leaderId
+  ) {
     notify(`Node ${now.leaderId} leads now, in term ${now.term}; before that it was node ${before.leaderId}`);
   }
 }

@@ -68,6 +68,12 @@ export function userName(): string | undefined {
   return identity.value.kind === "known" ? identity.value.self.user : undefined;
 }
 
+/** Whether all keys that begin so may be read. */
+export function mayRead(prefix: string): boolean {
+  const isAsked = userName() !== undefined;
+  return !isAsked || readablePrefixes().some((root) => behindPrefix(prefix, root) !== undefined);
+}
+
 /** The prefixes whose keys may be read, the shortest first; those within another are left out. */
 export function readablePrefixes(): string[] {
   const self = identity.value;

@@ -5,6 +5,7 @@
  */
 
 import type { QuorateError } from "quorate";
+import { strangerOf } from "../api/errors.js";
 import { userName } from "../state/identity.js";
 import { shownName } from "../text/named.js";
 import { Icon } from "./icon.js";
@@ -66,20 +67,26 @@ function isRefusal(error: QuorateError): boolean {
   return error.code === "permission_denied" || error.code === "unauthenticated";
 }
 
+function titleOf(error: QuorateError): string {
+  if (error.code === "permission_denied") {
+    const user = userName();
+    return `${user === undefined ? "You" : `The user ${shownName(user)}`} may not do this`;
+  }
+  return strangerOf(error) === undefined
+    ? (error.problem?.title ?? "That did not work")
+    : "A node of another cluster answered";
+}
+
 /** An error. */
 export function Problem({ error, detail, advice, onRetry }: ProblemProps) {
-  const user = userName();
+  const stranger = strangerOf(error);
   return (
     <section class={`problem ${isRefusal(error) ? "refused" : ""}`} role="alert">
       <Icon name={isRefusal(error) ? "lock" : "warning"} />
       <div class="problem-text">
-        <p class="problem-title">
-          {error.code === "permission_denied"
-            ? `${user === undefined ? "You" : `The user ${shownName(user)}`} may not do this`
-            : (error.problem?.title ?? "That did not work")}
-        </p>
+        <p class="problem-title">{titleOf(error)}</p>
         <p>
-          <Said text={detail ?? error.detail} />
+          <Said text={detail ?? stranger?.detail ?? error.detail} />
         </p>
         <ul class="problem-list">
           {error.errors.map((fault) => (
@@ -89,7 +96,7 @@ export function Problem({ error, detail, advice, onRetry }: ProblemProps) {
           ))}
         </ul>
         <p class="problem-next">
-          {APPLIED[error.applied]} {advice ?? ADVICE[error.code]}
+          {APPLIED[error.applied]} {advice ?? stranger?.advice ?? ADVICE[error.code]}
         </p>
         <dl class="problem-facts">
           <div>

@@ -3,6 +3,7 @@
 import { namePath, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import type { Camel } from "./names.js";
+import { checkOptions } from "./options.js";
 import { Pages } from "./pages.js";
 import type {
   CallOptions,
@@ -50,12 +51,16 @@ export class Access {
 
   /** Makes a user, or gives one other roles, which must all exist. */
   setUser(name: string, roles: readonly string[], options?: RequestOptions): Promise<UserInfo> {
-    return this.#caller.fetch(writeCall("PUT", namePath(`${USERS}/`, name), { roles }, options));
+    return this.#caller.fetch(
+      writeCall("PUT", namePath(`${USERS}/`, name), { roles }, options, { about: { user: name } }),
+    );
   }
 
   /** A user, or `undefined`. */
   user(name: string, options?: CallOptions): Promise<UserInfo | undefined> {
-    return this.#caller.find(readCall(namePath(`${USERS}/`, name), undefined, options));
+    return this.#caller.find(
+      readCall(namePath(`${USERS}/`, name), undefined, options, { about: { user: name } }),
+    );
   }
 
   /** All users, by name. */
@@ -65,17 +70,23 @@ export class Access {
 
   /** Removes a user, and its tokens with it. Rejects with `not_found`. */
   removeUser(name: string, options?: RequestOptions): Promise<Camel<Wire["UserRemoved"]>> {
-    return this.#caller.fetch(writeCall("DELETE", namePath(`${USERS}/`, name), undefined, options));
+    return this.#caller.fetch(
+      writeCall("DELETE", namePath(`${USERS}/`, name), undefined, options, { about: { user: name } }),
+    );
   }
 
   /** Makes a role, or gives one other grants: they hold at once for all who have it. */
   setRole(name: string, grants: readonly Grant[], options?: RequestOptions): Promise<RoleInfo> {
-    return this.#caller.fetch(writeCall("PUT", namePath(`${ROLES}/`, name), { grants }, options));
+    return this.#caller.fetch(
+      writeCall("PUT", namePath(`${ROLES}/`, name), { grants }, options, { about: { role: name } }),
+    );
   }
 
   /** A role, or `undefined`. */
   role(name: string, options?: CallOptions): Promise<RoleInfo | undefined> {
-    return this.#caller.find(readCall(namePath(`${ROLES}/`, name), undefined, options));
+    return this.#caller.find(
+      readCall(namePath(`${ROLES}/`, name), undefined, options, { about: { role: name } }),
+    );
   }
 
   /** All roles, by name. */
@@ -85,7 +96,9 @@ export class Access {
 
   /** Removes a role. Rejects with `not_found`, and with `in_use` while a user has it. */
   removeRole(name: string, options?: RequestOptions): Promise<Camel<Wire["RoleRemoved"]>> {
-    return this.#caller.fetch(writeCall("DELETE", namePath(`${ROLES}/`, name), undefined, options));
+    return this.#caller.fetch(
+      writeCall("DELETE", namePath(`${ROLES}/`, name), undefined, options, { about: { role: name } }),
+    );
   }
 
   /**
@@ -104,7 +117,9 @@ export class Access {
 
   /** Removes a token by its public id. Rejects with `not_found`. */
   removeToken(id: string, options?: RequestOptions): Promise<Camel<Wire["TokenRemoved"]>> {
-    return this.#caller.fetch(writeCall("DELETE", namePath(`${TOKENS}/`, id), undefined, options));
+    return this.#caller.fetch(
+      writeCall("DELETE", namePath(`${TOKENS}/`, id), undefined, options, { about: { id } }),
+    );
   }
 
   #pages<Item, Page extends { cursor?: string }>(
@@ -112,6 +127,7 @@ export class Access {
     options: PageOptions,
     items: (page: Page) => Item[],
   ): Pages<Item, Page> {
+    checkOptions(options);
     const { limit } = options;
     return new Pages(
       (cursor) => this.#caller.fetch<Page>(readCall(route, { limit, cursor }, options)),

@@ -8,6 +8,7 @@
 import { readCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { ProtocolError } from "./errors.js";
+import { checkOptions } from "./options.js";
 import { after, anySignal } from "./timing.js";
 import type { Revision } from "./types.js";
 import type { Wire } from "./wire.js";
@@ -46,6 +47,7 @@ export async function* backup(
   caller: Caller,
   options: BackupOptions,
 ): AsyncGenerator<Uint8Array, BackupEnd, undefined> {
+  checkOptions(options);
   const { signal, release } = anySignal(options.signal, caller.closed);
   const call = readCall("/v1/cluster/backup", { consistency: options.consistency }, { signal });
   const stream = await caller.open(call, BACKUP, caller.settings.timeoutMs);

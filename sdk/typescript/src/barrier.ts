@@ -1,12 +1,12 @@
 /** Barriers: they open once so many sessions have entered, and close once all have left. Owns the waiting for the others. */
 
-import { type Call, namePath, randomRequestId, writeCall } from "./call.js";
+import { type Call, LastingId, namePath, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
-import { OutcomeUnknownError, RejectedError, UnavailableError } from "./errors.js";
-import { leavesNothing } from "./queue-place.js";
+import { OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { decided, leavesNothing } from "./queue-place.js";
 import { WAIT_PAUSE_MS } from "./retry.js";
 import type { Session } from "./session.js";
-import { anySignal, now, sleep } from "./timing.js";
+import { anySignal, atMost, now, sleep } from "./timing.js";
 import type { BarrierInfo } from "./types.js";
 
 /** A node holds a question back for at most this long: if it has died silently, another is asked soon. */
@@ -30,7 +30,7 @@ export class Barrier {
   readonly #caller: Caller;
   readonly #options: BarrierOptions;
   /** The id of the question that is on its way: to repeat it is to learn its outcome. */
-  #asked: string | undefined;
+  #asked: LastingId | undefined;
 
   /** Made by the client. */
   constructor(session: Session, caller: Caller, name: string, parties: number, options: BarrierOptions) {
@@ -46,11 +46,12 @@ export class Barrier {
    * `locked` while those who opened it have not all left.
    */
   async enter(): Promise<BarrierInfo> {
-    await this.#session.left(this.#path());
+    await this.#session.left(this.#path(), this.name, this.#options);
     try {
       const entered = await this.#rounds("/enter");
       if (entered.state !== "open") {
-        await this.#giveUp();
+        // It goes on for longer in the background where no node can be reached.
+        await atMost(this.#giveUp(), this.#caller.settings.timeoutMs);
       }
       return entered;
     } catch (error) {
@@ -90,7 +91,7 @@ export class Barrier {
     const left = () => Math.max(0, (this.#options.waitMs ?? Number.POSITIVE_INFINITY) - (now() - started));
     let opened: string | undefined;
     for (;;) {
-      const answer = await this.#ask(verb, Math.floor(Math.min(left(), POLL_MAX_MS)), signal, left);
+      const answer = await this.#ask(verb, Math.ceil(Math.min(left(), POLL_MAX_MS)), signal, left);
       if (answer !== undefined) {
         if (isDone(verb, answer, opened) || left() === 0) {
           return answer;
@@ -107,10 +108,10 @@ export class Barrier {
     signal: AbortSignal,
     left: () => number,
   ): Promise<BarrierInfo | undefined> {
-    this.#asked ??= randomRequestId();
+    this.#asked ??= new LastingId();
     try {
       const answer = await this.#caller.fetch<BarrierInfo>({
-        ...this.#call(verb, waitMs, this.#asked),
+        ...this.#call(verb, waitMs, this.#asked.current),
         signal,
       });
       this.#asked = undefined;
@@ -126,34 +127,24 @@ export class Barrier {
   }
 
   #giveUp(): Promise<void> {
-    return this.#session.giveUp(this.#path(), () => this.#takeBack());
-  }
-
-  async #takeBack(): Promise<void> {
     const asked = this.#asked;
     this.#asked = undefined;
+    const leaveId = new LastingId();
+    return this.#session.giveUp(this.#path(), () => this.#takeBack(asked, leaveId));
+  }
+
+  async #takeBack(asked: LastingId | undefined, leaveId: LastingId): Promise<void> {
     if (asked !== undefined) {
-      try {
-        await this.#caller.send(this.#call("/enter", 0, asked));
-      } catch (error) {
-        if (!(error instanceof RejectedError)) {
-          throw error;
-        }
-      }
+      await decided(this.#caller.send(this.#call("/enter", 0, asked.current)));
     }
-    await this.#caller.send(this.#call("/leave", 0, randomRequestId()));
+    await decided(this.#caller.send(this.#call("/leave", 0, leaveId.current)));
   }
 
   #call(verb: string, waitMs: number, requestId: string): Call {
     const parties = verb === "/enter" ? this.parties : undefined;
     const body = { session: this.#session.id, parties, waitMs };
-    return writeCall(
-      "POST",
-      this.#path(verb),
-      body,
-      { requestId },
-      { holdMs: waitMs, attemptMs: ATTEMPT_MS },
-    );
+    const extras = { holdMs: waitMs, attemptMs: ATTEMPT_MS, about: { barrier: this.name } };
+    return writeCall("POST", this.#path(verb), body, { requestId }, extras);
   }
 }
 

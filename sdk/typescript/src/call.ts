@@ -7,9 +7,10 @@
 import type { Preference } from "./endpoints.js";
 import { InvalidArgumentError } from "./errors.js";
 import { stringifyJson } from "./json.js";
-import { encodedKey } from "./keys.js";
+import { encodedKey, isText } from "./keys.js";
 import { toWire } from "./names.js";
-import type { Intent } from "./retry.js";
+import { checkOptions, duration, patienceOf, shownValue } from "./options.js";
+import { type Intent, patienceLeft } from "./retry.js";
 import type { CallOptions, RequestOptions } from "./types.js";
 
 /** A call, ready to be attempted. */
@@ -27,10 +28,14 @@ export interface Call {
   /** How long the server is asked to hold its answer back, on top of the deadline. */
   readonly holdMs?: number;
   readonly signal?: AbortSignal | undefined;
+  /** What the answer is about, by the fields of it that say so. An answer that names something else is none to this call. */
+  readonly about?: Readonly<Record<string, string>>;
 }
 
 /** What is said of a call on top of method, target and body. */
-export type CallExtras = Pick<Call, "headers" | "attemptMs" | "holdMs"> & { preference?: Preference };
+export type CallExtras = Pick<Call, "headers" | "attemptMs" | "holdMs" | "about"> & {
+  preference?: Preference;
+};
 
 /** Characters of request ids: no two look alike in a log. */
 const ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -41,6 +46,23 @@ const ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 export function randomRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(ID_LENGTH));
   return Array.from(bytes, (byte) => ID_CHARACTERS[byte % ID_CHARACTERS.length]).join("");
+}
+
+/**
+ * The id of what is asked for as long as it takes: the same one while all nodes certainly remember it, so that it is decided once, then
+ * another.
+ */
+export class LastingId {
+  #id = randomRequestId();
+  #left = patienceLeft();
+
+  /** The id for the next call. */
+  get current(): string {
+    if (this.#left() <= 0) {
+      [this.#id, this.#left] = [randomRequestId(), patienceLeft()];
+    }
+    return this.#id;
+  }
 }
 
 /** The id given, if it is one, else a new one. */
@@ -66,18 +88,30 @@ const NAMES = new Set(["key", "prefix", "start", "end"]);
 function withQuery(path: string, query: Query | undefined): string {
   const parts = Object.entries(query ?? {})
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${NAMES.has(name) ? encodedKey(String(value)) : encode(String(value))}`);
+    .map(([name, value]) => `${name}=${parameter(name, value)}`);
   return parts.length === 0 ? path : `${path}?${parts.join("&")}`;
+}
+
+function parameter(name: string, value: unknown): string {
+  if (NAMES.has(name)) {
+    if (typeof value !== "string") {
+      throw new InvalidArgumentError(`\`${name}\` is ${shownValue(value)}: expected a string`);
+    }
+    return encodedKey(value);
+  }
+  const isSpan = name.endsWith("_ms");
+  return encode(String(isSpan ? duration(`${name.slice(0, -"_ms".length)}Ms`, value as number) : value));
 }
 
 /** A call that reads. */
 export function readCall(path: string, query?: Query, options?: CallOptions, extras: CallExtras = {}): Call {
+  checkOptions(options);
   return {
     method: "GET",
     target: withQuery(path, query),
     intent: { kind: "read" },
     preference: "any",
-    timeoutMs: options?.timeoutMs,
+    timeoutMs: patienceOf("timeoutMs", options?.timeoutMs),
     signal: options?.signal,
     ...extras,
   };
@@ -96,6 +130,7 @@ export function writeCall(
   options?: RequestOptions,
   extras: CallExtras & { query?: Query } = {},
 ): Call {
+  checkOptions(options);
   const { query, ...more } = extras;
   const content = body === undefined ? undefined : json(body);
   return {
@@ -103,7 +138,7 @@ export function writeCall(
     target: withQuery(path, query),
     intent: { kind: "write", id: requestIdOf(options) },
     preference: "leader",
-    timeoutMs: options?.timeoutMs,
+    timeoutMs: patienceOf("timeoutMs", options?.timeoutMs),
     signal: options?.signal,
     ...content,
     ...more,
@@ -146,26 +181,34 @@ function isDots(segment: string): boolean {
   return segment === "." || segment === "..";
 }
 
+/** Characters that servers on the way refuse, or take for slashes. */
+const NOT_FOR_PATHS = /[\p{Control}\\]/u;
+
+/** Refuses what is no key: also what JavaScript would make one of, such as a variable that is not set. */
+export function checkKey(key: unknown): void {
+  if (typeof key !== "string" || key === "") {
+    throw new InvalidArgumentError(`a key is a string of at least one character, not ${shownValue(key)}`);
+  }
+}
+
 /**
- * `/v1/kv/` and the key, escaped. A key with a segment of dots has its slashes escaped too, since those segments would be resolved;
- * `undefined` for one that is nothing else.
+ * `/v1/kv/` and the key, escaped; `undefined` for one that no path holds, or that proxies like to clean: with segments that are empty or
+ * dots, say. Such a key is asked for in a body.
  */
 export function keyPath(key: string): string | undefined {
-  if (key === "") {
-    throw new InvalidArgumentError("a key has at least one character");
-  }
-  if (isDots(key)) {
-    return undefined;
-  }
+  checkKey(key);
   const segments = key.split("/");
-  return `/v1/kv/${segments.map(encodedKey).join(segments.some(isDots) ? "%2F" : "/")}`;
+  const isPlain = !segments.some((segment) => segment === "" || isDots(segment));
+  return isPlain && isText(key) && !NOT_FOR_PATHS.test(key)
+    ? `/v1/kv/${segments.map(encodedKey).join("/")}`
+    : undefined;
 }
 
 /** A route that ends with a slash, a name that is one segment, escaped, and what comes after it. */
 export function namePath(route: string, name: string, rest = ""): string {
-  if (name === "" || isDots(name)) {
+  if (typeof name !== "string" || name === "" || isDots(name)) {
     throw new InvalidArgumentError(
-      `a name has at least one character, and is not dots alone: ${JSON.stringify(name)}`,
+      `a name is a string of at least one character, and not dots alone: ${shownValue(name)}`,
     );
   }
   return `${route}${encode(name)}${rest}`;

@@ -11,6 +11,7 @@ import { readCall } from "./call.js";
 import { Endpoints, type LeaderHint, NO_HINT, type Preference } from "./endpoints.js";
 import {
   InvalidArgumentError,
+  OtherClusterError,
   OutcomeUnknownError,
   type Problem,
   ProtocolError,
@@ -18,24 +19,22 @@ import {
   RejectedError,
   UnavailableError,
 } from "./errors.js";
+import { canonicalKey, shownKey } from "./keys.js";
 import { fromWire } from "./names.js";
-import { Attempts, type Failure, isFinal, type RetryPolicy } from "./retry.js";
+import { Attempts, type Failure, isFinal, patienceLeft, type RetryPolicy } from "./retry.js";
 import { now, sleep } from "./timing.js";
 import {
   type Attempted,
   attempt,
   type Endpoint,
   type Fetch,
+  type OpenedStream,
   openStream,
   parseEndpoint,
 } from "./transport.js";
+import type { Troubles } from "./trouble.js";
 import type { Status } from "./types.js";
 
-/**
- * Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
- * second time after that; what is still on its way, and clocks that differ, have the rest.
- */
-const WRITE_PATIENCE_MAX_MS = 5 * 60_000;
 /** How long a node may take to say who it is. */
 const INTRODUCTION_TIMEOUT_MS = 1_000;
 
@@ -55,6 +54,7 @@ export interface CallerSettings {
   readonly reads: Preference;
   readonly discovers: boolean;
   readonly parse: (text: string) => unknown;
+  readonly troubles: Troubles;
 }
 
 /** A successful answer. */
@@ -92,6 +92,8 @@ interface Way {
   token: string | undefined;
   /** Whether it was refused for an old token once. */
   isRefreshed: boolean;
+  /** Whether a node of our cluster answered. */
+  isHeard: boolean;
 }
 
 /** Makes calls to the nodes of one cluster. */
@@ -144,41 +146,37 @@ export class Caller {
     }
   }
 
-  /** The JSON of an answer. */
+  /** The JSON of an answer, which is about what was asked for. */
   decode<T>(call: Call, reply: Reply): T {
+    // Where it is not: the status says it worked, the body does not say what.
+    const applied = call.intent.kind === "read" ? "no" : "unknown";
+    const known = { applied, requestId: requestIdOf(call) } as const;
+    let answer: unknown;
     try {
-      return fromWire(this.settings.parse(reply.text)) as T;
+      answer = fromWire(this.settings.parse(reply.text));
     } catch (cause) {
       const what = `the body of status ${reply.status} is not what ${call.method} ${call.target} answers`;
-      // The status says it worked, the body does not say what.
-      const applied = call.intent.kind === "read" ? "no" : "unknown";
-      throw new ProtocolError(reply.endpoint, what, { applied, requestId: requestIdOf(call), cause });
+      throw new ProtocolError(reply.endpoint, what, { ...known, cause });
     }
+    const other = otherOf(call, answer);
+    if (other !== undefined) {
+      throw new ProtocolError(reply.endpoint, other.words, { ...known, about: other.about });
+    }
+    return answer as T;
   }
 
   /** Makes the call: attempts it until it is decided or its time is up. */
   async send(call: Call): Promise<Reply> {
-    const startedWall = Date.now();
     const way = begin(call);
     const timeoutMs = call.timeoutMs ?? this.settings.timeoutMs;
-    const limit = (call.intent.kind === "write" ? this.patience(timeoutMs) : timeoutMs) + (call.holdMs ?? 0);
-    const left = () => {
-      const left = limit - (now() - way.started);
-      // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
-      const wall = WRITE_PATIENCE_MAX_MS + (call.holdMs ?? 0) - (Date.now() - startedWall);
-      return call.intent.kind === "write" ? Math.min(left, wall) : left;
-    };
+    const left =
+      call.intent.kind === "write"
+        ? patienceLeft(timeoutMs, call.holdMs)
+        : () => timeoutMs + (call.holdMs ?? 0) - (now() - way.started);
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), (call.attemptMs ?? this.settings.attemptMs) + (call.holdMs ?? 0));
-      const attempted = await attempt(
-        this.settings.fetch,
-        this.#node(node),
-        call,
-        budget,
-        way.token,
-        this.closed,
-      );
+      const attempted = await this.#attempt(node, call, budget, way.token);
       const judged = this.#judge(node, call, attempted);
       if (judged.kind === "good") {
         const { status, text } = attempted as Extract<Attempted, { kind: "answer" }>;
@@ -188,22 +186,20 @@ export class Caller {
     }
   }
 
-  /** Opens an answer that is taken as it comes: tries one node after the other until one has it, refuses for good, or the time is up. */
-  async open(call: Call, accept: string, patienceMs: number | undefined): Promise<Stream> {
+  /**
+   * Opens an answer that is taken as it comes: tries one node after the other until one has it, refuses for good, or the time is up: so
+   * much, what `patience` says is left, or none where there is none.
+   */
+  async open(call: Call, accept: string, patience: number | (() => number) | undefined): Promise<Stream> {
     const way = begin(call);
-    const left = () =>
-      patienceMs === undefined ? Number.POSITIVE_INFINITY : patienceMs - (now() - way.started);
+    const limit = patience ?? Number.POSITIVE_INFINITY;
+    const left = typeof limit === "function" ? limit : () => limit - (now() - way.started);
     for (;;) {
       const node = await this.#next(way);
       const budget = Math.min(left(), this.settings.attemptMs);
-      const opened = await openStream(
-        this.settings.fetch,
-        this.#node(node),
-        call,
-        accept,
-        budget,
-        way.token,
-        this.closed,
+      const opened = this.#believed(
+        node,
+        await openStream(this.settings.fetch, this.#node(node), call, accept, budget, way.token, this.closed),
       );
       if (opened.kind === "stream") {
         this.#learn(node, opened.hint);
@@ -213,7 +209,7 @@ export class Caller {
       if (judged.kind === "good") {
         throw this.strange(node, `no ${accept}; is this a Quorate node?`);
       }
-      await this.#goOn(way, node, judged, left, patienceMs === undefined);
+      await this.#goOn(way, node, judged, left, patience === undefined);
     }
   }
 
@@ -227,14 +223,7 @@ export class Caller {
   async textFrom(node: number, call: Call, budgetMs: number): Promise<string> {
     const started = now();
     const token = await this.settings.token?.();
-    const attempted = await attempt(
-      this.settings.fetch,
-      this.#node(node),
-      call,
-      budgetMs,
-      token,
-      this.closed,
-    );
+    const attempted = await this.#attempt(node, call, budgetMs, token);
     if (attempted.kind === "failure") {
       throw this.#gaveUp({ ...begin(call), started }, node, attempted.failure);
     }
@@ -297,23 +286,25 @@ export class Caller {
       }
       throw this.#refused(way, node, judged.problem);
     }
-    this.#endpoints.onFailure(node, now());
+    const { failure } = judged;
+    if (failure.kind !== "foreign") {
+      this.#endpoints.onFailure(node, now());
+    }
+    way.isHeard ||= failure.kind === "problem";
     way.failed = node;
     const { retry } = this.settings;
-    const pause = way.attempts.onFailure(
-      judged.failure,
-      way.call.intent,
-      retry,
-      this.#nodes.length,
-      Math.random(),
-    );
+    const pause = way.attempts.onFailure(failure, way.call.intent, retry, this.#nodes.length, Math.random());
     // Tries are bounded for calls. A watch goes on as long as its time does.
     const wait = pause ?? (goesOn ? retry.backoffMaxMs : undefined);
     if (wait === undefined || wait >= left()) {
-      throw this.#gaveUp(way, node, judged.failure);
+      throw this.#gaveUp(way, node, failure);
     }
     if (wait > 0) {
       await sleep(wait, way.call.signal);
+    }
+    // The machine may have slept for longer.
+    if (left() <= 0) {
+      throw this.#gaveUp(way, node, failure);
     }
   }
 
@@ -339,22 +330,58 @@ export class Caller {
     });
   }
 
+  /** The nodes that are left alone since they are of another cluster, in words. */
+  #strangers(): string[] {
+    const ours = this.#endpoints.cluster;
+    return this.#endpoints
+      .strangers(now())
+      .map(([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${ours}`);
+  }
+
   #gaveUp(way: Way, node: number, failure: Failure): QuorateError {
     const gaveUp = {
       attempts: Math.max(1, way.attempts.failures),
       elapsedMs: now() - way.started,
       requestId: requestIdOf(way.call),
       endpoint: this.#node(node).address,
-      reason: failure.reason,
+      reason: [failure.reason, ...(way.isHeard || failure.kind === "foreign" ? [] : this.#strangers())].join(
+        "; ",
+      ),
       problem: failure.problem,
       cause: failure.cause,
     };
     return way.attempts.fateOpen ? new OutcomeUnknownError(gaveUp) : new UnavailableError(gaveUp);
   }
 
-  /** How long a write is tried, whose caller wants it for so long. */
-  patience(wantedMs: number | undefined): number {
-    return Math.min(wantedMs ?? this.settings.timeoutMs, WRITE_PATIENCE_MAX_MS);
+  async #attempt(node: number, call: Call, budgetMs: number, token: string | undefined): Promise<Attempted> {
+    const { fetch } = this.settings;
+    return this.#believed(node, await attempt(fetch, this.#node(node), call, budgetMs, token, this.closed));
+  }
+
+  /** What an attempt came to, unless it is the answer of a node of another cluster. */
+  #believed<Came extends OpenedStream>(node: number, came: Came): Came | Attempted {
+    const stranger = came.kind === "failure" ? undefined : this.#strangerOf(node, came.hint.cluster);
+    if (stranger === undefined) {
+      return came;
+    }
+    if (came.kind === "stream") {
+      came.close();
+    }
+    return { kind: "failure", failure: stranger };
+  }
+
+  /** What it comes to that a node says of which cluster it is; `undefined` where that is ours, or nothing was said. Trouble is told once. */
+  #strangerOf(node: number, cluster: string | undefined): Failure | undefined {
+    const known = cluster ? this.#endpoints.onCluster(node, cluster, now()) : "ours";
+    const ours = this.#endpoints.cluster;
+    if (known === "ours" || cluster === undefined || ours === undefined) {
+      return undefined;
+    }
+    const cause = new OtherClusterError(this.#node(node).address, cluster, ours);
+    if (known === "news") {
+      this.settings.troubles.tell(cause);
+    }
+    return { kind: "foreign", reason: `the node is of cluster ${cluster}, not of ${ours}`, cause };
   }
 
   /** What an answer means for the call; learns from its headers on the way. */
@@ -407,9 +434,14 @@ export class Caller {
 
   /** Asks every node who it is, and from what they say finds members that are not among them. Never rejects. */
   async #introduceAll(): Promise<void> {
-    const asked = await Promise.all(this.#nodes.map((_, node) => this.#introduce(node)));
+    const at = now();
+    const ours = [...this.#nodes.keys()].filter((node) => !this.#endpoints.isForeign(node, at));
+    const asked = await Promise.all(ours.map((node) => this.#introduce(node)));
     const answered = asked.filter((status) => status !== undefined);
-    const latest = answered.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
+    // One may have been believed before others outvoted it.
+    const { cluster } = this.#endpoints;
+    const believed = answered.filter(({ clusterId }) => cluster === undefined || clusterId === cluster);
+    const latest = believed.sort((one, other) => other.appliedIndex - one.appliedIndex)[0];
     if (latest !== undefined && latest.clusterId !== "" && this.#endpoints.discovers) {
       await this.#discover(latest);
     }
@@ -419,6 +451,9 @@ export class Caller {
   async #introduce(node: number): Promise<Status | undefined> {
     try {
       const status = await this.fetchFrom<Status>(node, this.#statusCall(), INTRODUCTION_TIMEOUT_MS);
+      if (this.#strangerOf(node, status.clusterId) !== undefined) {
+        return undefined;
+      }
       this.#endpoints.introduce(node, status.nodeId, {
         term: BigInt(status.term),
         leaderId: status.leaderId,
@@ -482,11 +517,32 @@ function begin(call: Call): Way {
     failed: undefined,
     token: undefined,
     isRefreshed: false,
+    isHeard: false,
   };
 }
 
 function requestIdOf(call: Call): string | undefined {
   return call.intent.kind === "write" ? call.intent.id : undefined;
+}
+
+/** What an answer is about, where that is not what the call asks for. */
+export function otherOf(
+  { about: asked = {} }: Pick<Call, "about">,
+  answer: unknown,
+): { readonly about: string; readonly words: string } | undefined {
+  for (const [field, name] of Object.entries(asked)) {
+    const about = (answer as Record<string, unknown> | null)?.[field];
+    if (typeof about === "string" && about !== canonicalKey(name)) {
+      return { about, words: elsewhere(about, name) };
+    }
+  }
+  return undefined;
+}
+
+/** What is wrong with an answer that is about something else. */
+function elsewhere(about: string, asked: string): string {
+  const [here, there] = [shownKey(about), shownKey(asked)];
+  return `the answer is about \`${here}\`, not \`${there}\`: a proxy may have changed the path`;
 }
 
 function strange(status: number): string {

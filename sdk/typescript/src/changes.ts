@@ -8,8 +8,10 @@ import { requestIdOf, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { write } from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
+import type { JsonInput } from "./json.js";
 import type { Camel } from "./names.js";
-import { type Op, op } from "./ops.js";
+import { checkOp, type Op, op } from "./ops.js";
+import { checkNarrowing, type NamesOf, REQUEST_NAMES, shownValue, timeToLive } from "./options.js";
 import { fieldsOf } from "./queries.js";
 import {
   type Cas,
@@ -56,7 +58,7 @@ export async function bulk(caller: Caller, ops: readonly Op[], options: BulkOpti
   if (ops.length === 0 || ops.length > BULK_OPS_MAX) {
     throw new InvalidArgumentError(`a bulk has 1 to ${BULK_OPS_MAX} operations, not ${ops.length}`);
   }
-  const body = { ops, dryRun: options.dryRun || undefined };
+  const body = { ops: ops.map(checkOp), dryRun: options.dryRun || undefined };
   const headers: Record<string, string> = options.failuresOnly ? { prefer: "return=minimal" } : {};
   return caller.fetch(writeCall("POST", "/v1/bulk", body, options, { headers }));
 }
@@ -141,9 +143,22 @@ export interface TxnOptions extends RequestOptions {
   readonly dryRun?: boolean | undefined;
 }
 
+/** Refuses steps that say what `op` would refuse, at any depth. */
+function checkTxn(txn: Txn): Txn {
+  for (const step of [...(txn.then ?? []), ...(txn.else ?? [])]) {
+    if (step.op === "txn") {
+      checkTxn(step);
+    } else {
+      checkOp(step);
+    }
+  }
+  return txn;
+}
+
 /** Does one thing or another, all or nothing. */
 export async function txn(caller: Caller, txn: Txn, options: TxnOptions): Promise<TxnAnswer> {
-  const body = { if: txn.if, then: txn.then, else: txn.else, dryRun: options.dryRun || undefined };
+  const { if: checks, then, else: otherwise } = checkTxn(txn);
+  const body = { if: checks, then, else: otherwise, dryRun: options.dryRun || undefined };
   return caller.fetch(writeCall("POST", "/v1/txn", body, options));
 }
 
@@ -169,7 +184,7 @@ export interface WhereOptions extends RequestOptions {
 export interface UpdateWhereOptions extends WhereOptions {
   /** What is changed of each entry. */
   readonly patch: Patch;
-  /** Time to live from the change on; 0 for ever. */
+  /** Time to live from the change on. */
   readonly ttlMs?: number | undefined;
 }
 
@@ -179,12 +194,38 @@ export interface WhereAnswer extends Omit<Camel<Wire["WhereAnswer"]>, "results">
   readonly results: BulkResult[];
 }
 
+const WHERE_NAMES: NamesOf<UpdateWhereOptions> = {
+  ...REQUEST_NAMES,
+  prefix: true,
+  where: true,
+  if: true,
+  guard: true,
+  limit: true,
+  cursor: true,
+  dryRun: true,
+  patch: true,
+  ttlMs: true,
+};
+
+/** Refuses what is not seen, or says nothing of the keys: it would be all of them. */
+function checkWhere(options: WhereOptions | undefined): void {
+  checkNarrowing(options ?? ({} as WhereOptions), WHERE_NAMES);
+  checkPrefix(options?.prefix);
+}
+
+function checkPrefix(prefix: unknown): void {
+  if (typeof prefix !== "string") {
+    throw new InvalidArgumentError(`\`prefix\` is ${shownValue(prefix)}, and "" for all keys is to be said`);
+  }
+}
+
 /** Patches, or without a patch deletes, the entries that match: one part, which is one step in the cluster. */
 export async function changeWhere(
   caller: Caller,
   options: WhereOptions & Partial<UpdateWhereOptions>,
 ): Promise<WhereAnswer> {
-  const { prefix, limit, cursor, patch, ttlMs } = options;
+  checkWhere(options);
+  const { prefix, limit, cursor, patch } = options;
   const body = {
     prefix,
     where: criteriaOf(options.where) ?? [],
@@ -193,7 +234,7 @@ export async function changeWhere(
     limit,
     cursor,
     patch,
-    ttlMs,
+    ttlMs: timeToLive(options.ttlMs),
     dryRun: options.dryRun || undefined,
   };
   return caller.fetch(
@@ -209,6 +250,7 @@ export async function* changeAllWhere(
   caller: Caller,
   options: WhereOptions & Partial<UpdateWhereOptions>,
 ): AsyncGenerator<WhereAnswer, void, undefined> {
+  checkWhere(options);
   const id = requestIdOf(options);
   let cursor = options.cursor;
   for (let number = 0; ; number += 1) {
@@ -250,8 +292,22 @@ export interface ClaimAnswer<T = unknown> extends Omit<Camel<Wire["ClaimAnswer"]
   readonly failed?: BulkResult[];
 }
 
+const CLAIM_NAMES: NamesOf<ClaimOptions> = {
+  ...REQUEST_NAMES,
+  prefix: true,
+  where: true,
+  orderBy: true,
+  limit: true,
+  lockMs: true,
+  patch: true,
+  guard: true,
+  dryRun: true,
+};
+
 /** Finds entries that nobody has locked, and locks them, in one step. No two claims get the same entry while its lock holds. */
 export async function claim<T>(caller: Caller, options: ClaimOptions): Promise<ClaimAnswer<T>> {
+  checkNarrowing(options ?? ({} as ClaimOptions), CLAIM_NAMES);
+  checkPrefix(options?.prefix);
   const { prefix, limit, lockMs, patch } = options;
   const body = {
     prefix,
@@ -319,7 +375,8 @@ export class Claimed<T = unknown> {
 
   /** Overwrites it, which ends the lock. */
   async replace(value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
-    return write(this.#caller, op.replace(this.key, value, { ...options, cas: this.cas }), options);
+    const replace = op.replace(this.key, value as JsonInput, { ...options, cas: this.cas });
+    return write(this.#caller, replace, options);
   }
 
   /** Changes parts of it, which ends the lock. */

@@ -24,14 +24,15 @@ import * as changes from "./changes.js";
 import { Cluster, requestOutcome } from "./cluster.js";
 import { Collection, Sequence } from "./collections.js";
 import { Election } from "./election.js";
-import type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
+import type { EntryLockOptions } from "./entries.js";
 import * as entries from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
-import { parseJson } from "./json.js";
+import { parseJson, type Storable } from "./json.js";
 import { Latch } from "./latch.js";
 import { NamedLock } from "./lock.js";
 import { Mirror, type MirrorOptions } from "./mirror.js";
 import { type Op, op } from "./ops.js";
+import { checkNarrowing, checkOptions, duration, type NamesOf, patienceOf, shownValue } from "./options.js";
 import { type PageOf, Pages } from "./pages.js";
 import type {
   Counted,
@@ -52,6 +53,7 @@ import { type Streamed, stream } from "./stream.js";
 import { type QueueStats, TaskQueue } from "./tasks.js";
 import { asyncDispose } from "./timing.js";
 import { type Fetch, othersTls, parseEndpoints } from "./transport.js";
+import { type TroubleListener, Troubles } from "./trouble.js";
 import type {
   AuditLine,
   AuditPage,
@@ -79,6 +81,7 @@ import type {
   WriteResult,
 } from "./types.js";
 import { type ChangeOf, type Updated, type UpdateOptions, update } from "./update.js";
+import { type Change, type WaitOptions, waitForChange } from "./wait-for-change.js";
 import { type ChangeEvent, Watch, type WatchEvent, type WatchOptions, WatchStream } from "./watch.js";
 
 /** The nodes of the local cluster that `scripts/cluster up` starts. */
@@ -117,7 +120,26 @@ export interface ClientOptions {
   readonly fetch?: Fetch | undefined;
   /** How JSON is read. The default makes a `bigint` of a whole number that no float holds, and is `JSON.parse` else. */
   readonly parseJson?: ((text: string) => unknown) | undefined;
+  /**
+   * Is told of what the client lives with and no call hears of: a node of another cluster among the endpoints, a lock that is given up
+   * in the background, a listener that threw. Without it, it is written to the console as a warning.
+   */
+  readonly onTrouble?: TroubleListener | undefined;
 }
+
+const NAMES: NamesOf<ClientOptions> = {
+  endpoints: true,
+  tls: true,
+  token: true,
+  timeoutMs: true,
+  attemptTimeoutMs: true,
+  retry: true,
+  reads: true,
+  discoverMembers: true,
+  fetch: true,
+  parseJson: true,
+  onTrouble: true,
+};
 
 /** The token as what gives it. */
 function tokenSource(token: ClientOptions["token"]): TokenSource | undefined {
@@ -130,7 +152,23 @@ function tokenSource(token: ClientOptions["token"]): TokenSource | undefined {
   return () => token;
 }
 
+/** The policy that this makes of the usual one. */
+function retryOf(given: Partial<RetryPolicy> = {}): RetryPolicy {
+  checkOptions(given);
+  const { backoffMinMs, backoffMaxMs, attemptsMax = RETRY_DEFAULT.attemptsMax } = given;
+  if (!(attemptsMax >= 1)) {
+    throw new InvalidArgumentError(`\`attemptsMax\` is ${shownValue(attemptsMax)}: expected 1 or more`);
+  }
+  return {
+    backoffMinMs: duration("backoffMinMs", backoffMinMs) ?? RETRY_DEFAULT.backoffMinMs,
+    backoffMaxMs: duration("backoffMaxMs", backoffMaxMs) ?? RETRY_DEFAULT.backoffMaxMs,
+    attemptsMax,
+  };
+}
+
 function callerOf(options: ClientOptions): Caller {
+  // Endpoints that are not seen would be those of the local cluster.
+  checkNarrowing(options, NAMES);
   const prefersTls = options.tls ?? false;
   const endpoints = parseEndpoints(options.endpoints ?? DEFAULT_ENDPOINTS, prefersTls);
   const socket = endpoints.find(({ isSocket }) => isSocket);
@@ -144,12 +182,13 @@ function callerOf(options: ClientOptions): Caller {
     othersTls: othersTls(endpoints, prefersTls),
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     token: tokenSource(options.token),
-    timeoutMs: options.timeoutMs ?? TIMEOUT_DEFAULT_MS,
-    attemptMs: options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS,
-    retry: { ...RETRY_DEFAULT, ...options.retry },
+    timeoutMs: patienceOf("timeoutMs", options.timeoutMs) ?? TIMEOUT_DEFAULT_MS,
+    attemptMs: patienceOf("attemptTimeoutMs", options.attemptTimeoutMs) ?? ATTEMPT_TIMEOUT_DEFAULT_MS,
+    retry: retryOf(options.retry),
     reads: options.reads ?? "any",
     discovers: options.discoverMembers ?? true,
     parse: options.parseJson ?? parseJson,
+    troubles: new Troubles(options.onTrouble),
   });
 }
 
@@ -212,22 +251,22 @@ export class Client {
 
   /** Waits until the entry is something else than the version of this `cas`, or until there is one. */
   waitForChange<T = unknown>(key: string, options?: WaitOptions): Promise<Change<T>> {
-    return entries.waitForChange<T>(this.#caller, key, options);
+    return waitForChange<T>(this.#caller, key, options);
   }
 
   /** Creates or overwrites; with `cas`, `ifAbsent`, `ifPresent` or `if` only then. A `Uint8Array` is stored as bytes, all else as JSON. */
-  put<T = unknown>(key: string, value: T, options: PutOptions = {}): Promise<WriteResult<T>> {
-    return entries.write<WriteResult<T>>(this.#caller, op.put(key, value, options), options);
+  async put<T>(key: string, value: T & Storable<T>, options: PutOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.put<T>(key, value, options), options);
   }
 
   /** Creates; rejects with `already_exists`. */
-  insert<T = unknown>(key: string, value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
-    return entries.write<WriteResult<T>>(this.#caller, op.insert(key, value, options), options);
+  async insert<T>(key: string, value: T & Storable<T>, options: WriteOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.insert<T>(key, value, options), options);
   }
 
   /** Overwrites; rejects with `not_found`. */
-  replace<T = unknown>(key: string, value: T, options: WriteOptions = {}): Promise<WriteResult<T>> {
-    return entries.write<WriteResult<T>>(this.#caller, op.replace(key, value, options), options);
+  async replace<T>(key: string, value: T & Storable<T>, options: WriteOptions = {}): Promise<WriteResult<T>> {
+    return entries.write<WriteResult<T>>(this.#caller, op.replace<T>(key, value, options), options);
   }
 
   /** Changes parts of a document in one step: by a merge patch, a list of operators, or a JSON Patch. */
@@ -451,7 +490,9 @@ export class Client {
 
   /** The barrier of this name as it is. `session.barrier(name, parties)` enters it. One that nobody is in is empty. */
   barrier(name: string, options?: CallOptions): Promise<BarrierInfo> {
-    return this.#caller.fetch(readCall(namePath("/v1/barriers/", name), undefined, options));
+    return this.#caller.fetch(
+      readCall(namePath("/v1/barriers/", name), undefined, options, { about: { barrier: name } }),
+    );
   }
 
   /** The latch of this name. */
@@ -499,6 +540,7 @@ export class Client {
     options: PageOptions,
     items: (page: Page) => readonly Item[],
   ): Pages<Item, Page> {
+    checkOptions(options);
     const { limit } = options;
     return new Pages(
       (cursor) => this.#caller.fetch<Page>(readCall(route, { limit, cursor }, options)),

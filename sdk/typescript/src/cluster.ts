@@ -8,6 +8,7 @@ import { namePath, onceCall, readCall, writeCall } from "./call.js";
 import { Caller } from "./caller.js";
 import { ProtocolError, QuorateError } from "./errors.js";
 import type { Camel } from "./names.js";
+import { checkOptions, patienceOf } from "./options.js";
 import { now, sleep } from "./timing.js";
 import { parseEndpoint } from "./transport.js";
 import type {
@@ -101,11 +102,13 @@ export class Cluster {
     timeoutMs: number;
     signal?: AbortSignal;
   }): Promise<NodeSays<Status>[]> {
+    checkOptions(options);
+    const timeoutMs = patienceOf("timeoutMs", options.timeoutMs) ?? 0;
     const started = now();
     for (;;) {
       const nodes = await this.statusOfAll();
       const ready = nodes.filter((node) => node.says?.ready).length;
-      if (ready === nodes.length || (options.any && ready > 0) || now() - started >= options.timeoutMs) {
+      if (ready === nodes.length || (options.any && ready > 0) || now() - started >= timeoutMs) {
         return nodes;
       }
       await sleep(READY_PAUSE_MS, options.signal);
@@ -191,6 +194,7 @@ export class Cluster {
     body: object | undefined,
     options: ChangeMembersOptions,
   ): Promise<MembersChanged> {
+    checkOptions(options);
     const query = { dry_run: options.dryRun ?? false, force: options.force ?? false };
     return this.#caller.fetch(
       writeCall(method, MEMBERS + verb, body, options, { query, attemptMs: CHANGE_ATTEMPT_MS }),
@@ -235,5 +239,7 @@ export function requestOutcome(
   id: string,
   options?: CallOptions,
 ): Promise<Camel<Wire["RequestAnswer"]> | undefined> {
-  return caller.find(readCall(namePath("/v1/requests/", id), undefined, options));
+  return caller.find(
+    readCall(namePath("/v1/requests/", id), undefined, options, { about: { requestId: id } }),
+  );
 }

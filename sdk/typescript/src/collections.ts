@@ -21,11 +21,11 @@ export interface RulesOptions extends RequestOptions {
   readonly ifAbsent?: boolean | undefined;
 }
 
-function conditions(options: RulesOptions): { headers: Record<string, string> } {
+function conditions(options: RulesOptions): Record<string, string> {
   if (options.ifAbsent) {
-    return { headers: { "if-none-match": "*" } };
+    return { "if-none-match": "*" };
   }
-  return { headers: options.cas === undefined ? {} : { "if-match": etag(options.cas) } };
+  return options.cas === undefined ? {} : { "if-match": etag(options.cas) };
 }
 
 /** A collection by its name, from `client.collection(name)`. */
@@ -41,17 +41,26 @@ export class Collection {
 
   /** Its rules, or `undefined`. */
   get(options?: CallOptions): Promise<CollectionInfo | undefined> {
-    return this.#caller.find(readCall(this.#path(), undefined, options));
+    return this.#caller.find(readCall(this.#path(), undefined, options, { about: { name: this.name } }));
   }
 
   /** Declares its rules, or other ones. */
   put(rules: CollectionRules, options: RulesOptions = {}): Promise<CollectionInfo> {
-    return this.#caller.fetch(writeCall("PUT", this.#path(), rules, options, conditions(options)));
+    return this.#change("PUT", rules, options);
   }
 
   /** Removes its rules; the entries stay. Rejects with `not_found`. */
   remove(options: Omit<RulesOptions, "ifAbsent"> = {}): Promise<CollectionRemoved> {
-    return this.#caller.fetch(writeCall("DELETE", this.#path(), undefined, options, conditions(options)));
+    return this.#change("DELETE", undefined, options);
+  }
+
+  #change<Answer>(
+    method: "PUT" | "DELETE",
+    rules: CollectionRules | undefined,
+    options: RulesOptions,
+  ): Promise<Answer> {
+    const extras = { headers: conditions(options), about: { name: this.name } };
+    return this.#caller.fetch(writeCall(method, this.#path(), rules, options, extras));
   }
 
   #path(): string {
@@ -72,12 +81,14 @@ export class Sequence {
 
   /** The last number given, 0 before the first. Takes none. */
   get(options?: CallOptions): Promise<SequenceInfo> {
-    return this.#caller.fetch(readCall(this.#path(), undefined, options));
+    return this.#caller.fetch(readCall(this.#path(), undefined, options, { about: { name: this.name } }));
   }
 
   /** Takes the next numbers, which follow one another. */
   next(count = 1, options?: RequestOptions): Promise<SequenceNext> {
-    return this.#caller.fetch(writeCall("POST", this.#path(), { count }, options));
+    return this.#caller.fetch(
+      writeCall("POST", this.#path(), { count }, options, { about: { name: this.name } }),
+    );
   }
 
   #path(): string {

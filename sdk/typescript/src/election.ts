@@ -7,7 +7,9 @@
 import { namePath, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import type { Loss } from "./errors.js";
+import type { JsonInput, Storable } from "./json.js";
 import { Observation } from "./observe.js";
+import { checkOptions } from "./options.js";
 import { type Held, leaveCall, type PlaceOptions, releaseCall } from "./queue-place.js";
 import type { Session } from "./session.js";
 import { asyncDispose } from "./timing.js";
@@ -26,8 +28,8 @@ import { sessionOf } from "./types.js";
 
 /** How we stand. */
 export interface CampaignOptions extends PlaceOptions {
-  /** What we say of ourselves once we lead, such as an address: JSON. */
-  readonly value?: unknown;
+  /** What we say of ourselves once we lead, such as an address. */
+  readonly value?: JsonInput | undefined;
   /** How long nobody leads after our session was not renewed in time, at most a minute. */
   readonly delayMs?: number | undefined;
 }
@@ -53,7 +55,10 @@ export class Leadership {
     return this.#held.session;
   }
 
-  /** The term: a fencing token, greater than that of every leader before. Throws a `SessionError` unless we certainly lead. */
+  /**
+   * The term: a fencing token, greater than that of every leader before. Throws unless we certainly lead: a `SessionError` where our session
+   * may be lost, and `not_lock_holder` from when it is resigned on, whatever came of that.
+   */
   get term(): Token {
     return this.#held.token;
   }
@@ -74,16 +79,19 @@ export class Leadership {
   }
 
   /** Says something else of ourselves. Rejects with `not_lock_holder` if we do not lead any more. */
-  proclaim(value: unknown, options?: RequestOptions): Promise<Proclaimed> {
-    return new Election(this.#caller, this.name).proclaim(this.#held.uncheckedToken, value, options);
+  async proclaim<T>(value: T & Storable<T>, options?: RequestOptions): Promise<Proclaimed> {
+    return new Election(this.#caller, this.name).proclaim<T>(this.#held.uncheckedToken, value, options);
   }
 
-  /** Gives it up; the next candidate leads at once. Rejects with `not_lock_holder` if it was lost before. */
+  /**
+   * Gives it up; the next candidate leads at once. Rejects with `not_lock_holder` if it was lost before. Where the outcome is unknown it can
+   * be called again, which asks again.
+   */
   async resign(): Promise<void> {
     await this.#held.giveUp();
   }
 
-  /** Gives it up, if we still lead. */
+  /** Gives it up, if we still lead; in the background where that could not be confirmed. Rejects only where a node refused it. */
   async [asyncDispose](): Promise<void> {
     await this.#held.dispose();
   }
@@ -102,7 +110,7 @@ export class Election {
 
   /** Who leads, and who stands. */
   get(options?: CallOptions): Promise<ElectionInfo> {
-    return this.#caller.fetch(readCall(this.#path(), undefined, options));
+    return this.#caller.fetch(readCall(this.#path(), undefined, options, { about: { election: this.name } }));
   }
 
   /** Who leads, if anybody does. */
@@ -112,12 +120,17 @@ export class Election {
 
   /** Observes it: first who leads now, then each change. */
   async observe(options: { signal?: AbortSignal | undefined } = {}): Promise<Observation> {
-    return Observation.begin(this.#caller, this.#path("/observe"), options.signal);
+    checkOptions(options);
+    return Observation.begin(this.#caller, this.name, options.signal);
   }
 
   /** Lets the leader of this term say something else of itself. Rejects with `not_lock_holder`. */
-  proclaim(term: Token, value: unknown, options?: RequestOptions): Promise<Proclaimed> {
-    return this.#caller.fetch(writeCall("POST", this.#path("/proclaim"), { term, value }, options));
+  async proclaim<T>(term: Token, value: T & Storable<T>, options?: RequestOptions): Promise<Proclaimed> {
+    return this.#caller.fetch(
+      writeCall("POST", this.#path("/proclaim"), { term, value }, options, {
+        about: { election: this.name },
+      }),
+    );
   }
 
   /** Takes leadership from the leader of this term, who is not asked and not told. Rejects with `not_lock_holder`. */

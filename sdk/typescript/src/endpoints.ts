@@ -1,7 +1,8 @@
 /**
  * Which node to ask next.
  *
- * Owns what is known of the nodes: who leads, who failed lately. Pure: time comes in as an argument, nothing is sent.
+ * Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Pure: time comes in as an argument,
+ * nothing is sent.
  */
 
 /** How long a node is left alone after its first failure; doubles with each further one. */
@@ -15,6 +16,14 @@ export const DISCOVERY_PAUSE_MS = 30_000;
 /** The first look comes once a client has lived a little; what is over by then needs none. */
 export const DISCOVERY_FIRST_MS = 1_000;
 
+/** How long a node of another cluster is not asked: it is somebody's mistake, which takes its time to be mended. */
+export const FOREIGN_MS = 30_000;
+/**
+ * A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
+ * stand behind the one address, and an outage of a restore takes longer.
+ */
+export const FORGET_CLUSTER_MS = 10_000;
+
 /** The leader, which saves forwarding, or any node in turn. */
 export type Preference = "leader" | "any";
 
@@ -24,6 +33,8 @@ export interface LeaderHint {
   readonly term: bigint;
   /** The leader it knows. */
   readonly leaderId: number | undefined;
+  /** The id of its cluster, where it says that. */
+  readonly cluster?: string | undefined;
 }
 
 /** An answer that says nothing of the cluster. */
@@ -35,10 +46,14 @@ interface Known {
   avoidUntil: number;
   /** No member any more. Never of a node that was given. */
   isGone: boolean;
+  /** The id of its cluster, as it said last. */
+  cluster: string | undefined;
+  /** Until when it is left alone, where that is another cluster than ours. */
+  foreignUntil: number;
 }
 
 function unknown(id?: number): Known {
-  return { id, failures: 0, avoidUntil: 0, isGone: false };
+  return { id, failures: 0, avoidUntil: 0, isGone: false, cluster: undefined, foreignUntil: 0 };
 }
 
 /**
@@ -54,6 +69,13 @@ export class Endpoints {
   /** The leader's place, where it is in the list. */
   #leader: number | undefined;
   #next: number;
+  /**
+   * The id of the cluster that most of the given nodes say, each by its last word, so that a client follows them through a restore. One that
+   * was believed stays where as many speak for it as for another. Members that were discovered have no say.
+   */
+  #cluster: string | undefined;
+  /** When a given node last spoke for it. */
+  #clusterHeardAt = 0;
   #introducedAt: number | undefined;
   /** When to look for members; `undefined`: never. */
   #discoverAt: number | undefined;
@@ -94,9 +116,14 @@ export class Endpoints {
       return leader;
     }
     const turn = Array.from({ length: reach }, (_, step) => (this.#next + step) % reach);
-    const others = turn.filter((node) => node !== not && !this.#at(node).isGone);
+    // The only one that was given is asked whatever it said: it may be an address of several.
+    const asked = turn.filter(
+      (node) => !this.#at(node).isGone && (this.#given === 1 || !this.isForeign(node, now)),
+    );
+    const others = asked.filter((node) => node !== not);
     const well = others.find((node) => this.#isWell(node, now));
-    const pick = well ?? this.#mostRested(others) ?? not ?? 0;
+    // The one that failed, where no other is asked: a given node that speaks for our cluster is neither gone nor left alone.
+    const pick = well ?? this.#mostRested(others) ?? asked[0] ?? 0;
     this.#next = (pick + 1) % reach;
     return pick;
   }
@@ -114,14 +141,78 @@ export class Endpoints {
     const known = this.#at(node);
     known.avoidUntil = now + Math.min(AVOID_MIN_MS * 2 ** Math.min(known.failures, 8), AVOID_MAX_MS);
     known.failures += 1;
-    // It may have been replaced.
-    if (this.#discoverAt !== undefined) {
-      this.#discoverAt = Math.min(this.#discoverAt, now + DISCOVERY_FIRST_MS);
-    }
+    this.#discoverSoon(now);
     if (this.#leader === node) {
       this.#leader = undefined;
       this.#leaderId = undefined;
     }
+  }
+
+  /** The cluster that the nodes are believed to be of. */
+  get cluster(): string | undefined {
+    return this.#cluster;
+  }
+
+  /** A node said of which cluster it is: ours, or another one, which was not known of it, or was. */
+  onCluster(node: number, told: string, now: number): "ours" | "news" | "known" {
+    const known = this.#at(node);
+    const wasOther = this.#saysOther(known);
+    known.cluster = told;
+    if (node < this.#given) {
+      this.#countVote(told, now);
+    }
+    if (!this.#saysOther(known)) {
+      return "ours";
+    }
+    known.id = undefined;
+    known.foreignUntil = now + FOREIGN_MS;
+    this.#discoverSoon(now);
+    this.#findLeader();
+    return wasOther ? "known" : "news";
+  }
+
+  /** Goes over to another cluster where more of the given nodes are of it: terms and leaders of the former say nothing any more. */
+  #countVote(told: string, now: number): void {
+    const ours = this.#cluster;
+    const isOver =
+      ours === undefined ||
+      (this.#given === 1
+        ? now - this.#clusterHeardAt >= FORGET_CLUSTER_MS
+        : this.#votes(told) > this.#votes(ours));
+    if (told !== ours && isOver) {
+      this.#cluster = told;
+      this.#term = 0n;
+      this.#leaderId = undefined;
+      for (const node of this.#nodes.filter((node) => this.#saysOther(node))) {
+        node.id = undefined;
+      }
+      this.#findLeader();
+    }
+    if (told === this.#cluster) {
+      this.#clusterHeardAt = now;
+    }
+  }
+
+  #votes(cluster: string): number {
+    return this.#nodes.slice(0, this.#given).filter((node) => node.cluster === cluster).length;
+  }
+
+  /** Whether its last word was another cluster than ours. */
+  #saysOther({ cluster }: Known): boolean {
+    return cluster !== undefined && cluster !== this.#cluster;
+  }
+
+  /** Whether a node told lately that it is of another cluster. */
+  isForeign(node: number, now: number): boolean {
+    const known = this.#at(node);
+    return this.#saysOther(known) && known.foreignUntil > now;
+  }
+
+  /** The nodes that told so, with their clusters. */
+  strangers(now: number): [node: number, cluster: string][] {
+    return this.#nodes.flatMap(({ cluster }, node) =>
+      cluster !== undefined && this.isForeign(node, now) ? [[node, cluster] as [number, string]] : [],
+    );
   }
 
   /** A node said who it is. */
@@ -188,11 +279,18 @@ export class Endpoints {
   /** How many nodes, from the first, may be asked. */
   #reach(now: number): number {
     const given = this.#nodes.slice(0, this.#given);
-    return given.every((node) => node.avoidUntil <= now) ? this.#given : this.#nodes.length;
+    return given.every((_, node) => this.#isWell(node, now)) ? this.#given : this.#nodes.length;
   }
 
   #isWell(node: number, now: number): boolean {
-    return this.#at(node).avoidUntil <= now;
+    return this.#at(node).avoidUntil <= now && !this.isForeign(node, now);
+  }
+
+  /** One that is not well may have been replaced. */
+  #discoverSoon(now: number): void {
+    if (this.#discoverAt !== undefined) {
+      this.#discoverAt = Math.min(this.#discoverAt, now + DISCOVERY_FIRST_MS);
+    }
   }
 
   #mostRested(nodes: readonly number[]): number | undefined {

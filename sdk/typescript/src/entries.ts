@@ -1,31 +1,14 @@
 /**
- * Single entries: read, written, locked, waited for.
+ * Single entries: read, written, locked. Waiting for one is `wait-for-change`'s.
  *
  * Owns the calls for one key; `ops` owns what an operation is.
  */
 
-import { etag, keyPath, readCall, writeCall } from "./call.js";
+import { checkKey, keyPath, queryCall, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
-import { InvalidArgumentError, RejectedError } from "./errors.js";
-import type { Op } from "./ops.js";
-import type { Cas, Entry, ReadOptions, RequestOptions, WriteResult } from "./types.js";
-
-/** The token that no entry has. */
-const NO_ENTRY: Cas = "0";
-
-/** How a change is waited for. */
-export interface WaitOptions extends ReadOptions {
-  /** The token that is known; a change is anything else. Without it: until there is an entry. */
-  readonly cas?: Cas | undefined;
-  /** How long to wait, at most a minute. Default 30 s. */
-  readonly waitMs?: number | undefined;
-}
-
-/** What became of an entry that was waited for. */
-export type Change<T> =
-  | { readonly type: "none" }
-  | { readonly type: "entry"; readonly entry: Entry<T> }
-  | { readonly type: "gone" };
+import { checkOp, type Op } from "./ops.js";
+import { duration } from "./options.js";
+import type { Entry, ReadOptions, RequestOptions, WriteResult } from "./types.js";
 
 /** How a lock of an entry is asked for. */
 export interface EntryLockOptions extends RequestOptions {
@@ -35,7 +18,8 @@ export interface EntryLockOptions extends RequestOptions {
   readonly waitMs?: number | undefined;
 }
 
-function readQuery(options: ReadOptions) {
+/** The parameters of a read. */
+export function readQuery(options: ReadOptions) {
   const { consistency, minRevision, revision } = options;
   return { consistency, min_revision: minRevision, revision };
 }
@@ -47,57 +31,38 @@ export async function get<T>(
   options: ReadOptions = {},
 ): Promise<Entry<T> | undefined> {
   const path = keyPath(key);
-  if (path === undefined) {
-    return getDots<T>(caller, key, options);
+  const extras = { preference: caller.settings.reads, about: { key } };
+  if (path !== undefined) {
+    return caller.find<Entry<T>>(readCall(path, readQuery(options), options, extras));
   }
-  const call = readCall(path, readQuery(options), options, { preference: caller.settings.reads });
-  return caller.find<Entry<T>>(call);
+  // An operation is always linearizable, and of now.
+  return Object.values(readQuery(options)).every((said) => said === undefined)
+    ? caller.find<Entry<T>>({ ...queryCall("/v1/ops", { op: "get", key }, options), ...extras })
+    : listed<T>(caller, key, options, false);
 }
 
-/** A key of dots alone has no path: it is listed. */
-async function getDots<T>(caller: Caller, key: string, options: ReadOptions): Promise<Entry<T> | undefined> {
-  const query = { start: key, end: `${key}\0`, ...readQuery(options) };
-  const page = await caller.fetch<{ entries: Entry<T>[] }>(readCall("/v1/kv", query, options));
-  return page.entries[0];
+/** An entry whose key is not for paths, as the only one of a range. */
+async function listed<T>(
+  caller: Caller,
+  key: string,
+  options: ReadOptions,
+  keysOnly: boolean,
+): Promise<Entry<T> | undefined> {
+  const range = { start: key, end: `${key}\0`, keys_only: keysOnly || undefined };
+  const call = readCall("/v1/kv", { ...range, ...readQuery(options) }, options, {
+    preference: caller.settings.reads,
+  });
+  return (await caller.fetch<{ entries: Entry<T>[] }>(call)).entries[0];
 }
 
 /** Whether there is an entry; its value is not read. */
 export async function exists(caller: Caller, key: string, options: ReadOptions = {}): Promise<boolean> {
   const path = keyPath(key);
   if (path === undefined) {
-    return (await getDots(caller, key, options)) !== undefined;
+    return (await listed(caller, key, options, true)) !== undefined;
   }
   const call = readCall(path, readQuery(options), options, { preference: caller.settings.reads });
   return (await caller.send({ ...call, method: "HEAD" })).status !== 404;
-}
-
-/** Waits until the entry is something else than is known. */
-export async function waitForChange<T>(
-  caller: Caller,
-  key: string,
-  options: WaitOptions = {},
-): Promise<Change<T>> {
-  const path = keyPath(key);
-  if (path === undefined) {
-    throw new InvalidArgumentError(`a key of dots alone cannot be waited for: ${JSON.stringify(key)}`);
-  }
-  const waitMs = options.waitMs ?? 30_000;
-  const call = readCall(path, { ...readQuery(options), wait_ms: waitMs }, options, {
-    headers: { "if-none-match": etag(options.cas ?? NO_ENTRY) },
-    holdMs: waitMs,
-    preference: caller.settings.reads,
-  });
-  try {
-    const reply = await caller.send(call);
-    return reply.status === 304
-      ? { type: "none" }
-      : { type: "entry", entry: caller.decode<Entry<T>>(call, reply) };
-  } catch (error) {
-    if (error instanceof RejectedError && error.code === "not_found") {
-      return { type: "gone" };
-    }
-    throw error;
-  }
 }
 
 /** Sends one operation. */
@@ -106,9 +71,8 @@ export async function write<Answer = WriteResult>(
   op: Op,
   options: RequestOptions = {},
 ): Promise<Answer> {
-  if (op.key === "") {
-    throw new InvalidArgumentError("a key has at least one character");
-  }
-  const extras = op.waitMs === undefined ? {} : { holdMs: op.waitMs };
-  return caller.fetch<Answer>(writeCall("POST", "/v1/ops", op, options, extras));
+  checkOp(op);
+  checkKey(op.key);
+  const holdMs = duration("waitMs", op.waitMs) ?? 0;
+  return caller.fetch<Answer>(writeCall("POST", "/v1/ops", op, options, { holdMs, about: { key: op.key } }));
 }

@@ -163,6 +163,21 @@ export class RejectedError extends QuorateError {
   }
 }
 
+/** A refusal that is found out here, as the cluster would put it. */
+export function refusal(code: "locked" | "not_lock_holder", detail: string, current?: Entry): RejectedError {
+  const [status, title] = code === "locked" ? [423, "Locked by somebody else"] : [409, "Not the lock holder"];
+  return new RejectedError({
+    code,
+    status,
+    title,
+    detail,
+    applied: "no",
+    retry: "after_reading",
+    requestId: "",
+    ...(current && { current }),
+  });
+}
+
 /** What all attempts of a call came to. */
 export interface GaveUp {
   /** How often it was sent, or tried to be. */
@@ -224,11 +239,13 @@ export class OutcomeUnknownError extends QuorateError {
 /** A server answered something that is not Quorate's API. */
 export class ProtocolError extends QuorateError {
   override name = "ProtocolError";
+  /** What the answer is about, where that is something else than was asked for. */
+  readonly about: string | undefined;
 
   constructor(
     endpoint: string,
     what: string,
-    more: { applied?: Applied; requestId?: string | undefined; cause?: unknown } = {},
+    more: { applied?: Applied; requestId?: string | undefined; about?: string; cause?: unknown } = {},
   ) {
     const detail = `unexpected answer from ${endpoint}: ${what}`;
     super({
@@ -239,6 +256,28 @@ export class ProtocolError extends QuorateError {
       requestId: more.requestId,
       cause: more.cause,
     });
+    this.about = more.about;
+  }
+}
+
+/**
+ * A node is of another cluster than ours, which is the one that most of the endpoints are of. `onTrouble` is told of it, and it is the `cause`
+ * of the error of a call that no other node could serve.
+ */
+export class OtherClusterError extends ProtocolError {
+  override name = "OtherClusterError";
+  /** The id of its cluster. */
+  readonly cluster: string;
+  /** The id of ours. */
+  readonly expected: string;
+
+  constructor(endpoint: string, cluster: string, expected: string) {
+    super(
+      endpoint,
+      `the node is of cluster ${cluster}, not of ${expected}: nothing that it says is believed`,
+    );
+    this.cluster = cluster;
+    this.expected = expected;
   }
 }
 

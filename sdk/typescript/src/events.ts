@@ -6,7 +6,7 @@
  */
 
 import type { Call } from "./call.js";
-import type { Caller } from "./caller.js";
+import { type Caller, otherOf } from "./caller.js";
 import { type Problem, RejectedError } from "./errors.js";
 import { fromWire } from "./names.js";
 import { type Message, Messages } from "./sse.js";
@@ -24,6 +24,7 @@ export class EventStream {
   /** The revision at which the node was when it began. */
   readonly revision: string | undefined;
   readonly #caller: Caller;
+  readonly #call: Call;
   readonly #reader: ReadableStreamDefaultReader<string>;
   readonly #close: () => void;
   readonly #silentMaxMs: number;
@@ -32,6 +33,7 @@ export class EventStream {
 
   private constructor(
     caller: Caller,
+    call: Call,
     node: number,
     revision: string | undefined,
     text: ReadableStream<string>,
@@ -39,6 +41,7 @@ export class EventStream {
     heartbeatMs: number,
   ) {
     this.#caller = caller;
+    this.#call = call;
     this.node = node;
     this.revision = revision;
     this.#reader = text.getReader();
@@ -57,7 +60,7 @@ export class EventStream {
     const text = stream.body.pipeThrough(
       new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>,
     );
-    return new EventStream(caller, stream.node, stream.revision, text, stream.close, heartbeatMs);
+    return new EventStream(caller, call, stream.node, stream.revision, text, stream.close, heartbeatMs);
   }
 
   /** The next message; `undefined` where the stream broke, or was silent for too long. */
@@ -75,14 +78,21 @@ export class EventStream {
     }
   }
 
-  /** The JSON of a message. What cannot be read ends the stream. */
+  /** The JSON of a message, which is about what was asked for. What cannot be read, or is not, ends the stream. */
   read<T>(message: Message): T {
+    let event: unknown;
     try {
-      return fromWire(this.#caller.settings.parse(message.data)) as T;
+      event = fromWire(this.#caller.settings.parse(message.data));
     } catch (cause) {
       this.fail();
       throw this.#caller.strange(this.node, `the event \`${message.name}\` is not what it should be`, cause);
     }
+    const other = otherOf(this.#call, event);
+    if (other !== undefined) {
+      this.fail();
+      throw this.#caller.strange(this.node, other.words);
+    }
+    return event as T;
   }
 
   /** Ends it, since its node is not well. */

@@ -8,7 +8,7 @@
 export { Access, type PageOptions, type TokenOptions } from "./access.js";
 export type { BackupEnd, BackupOptions } from "./backup.js";
 export { Barrier, type BarrierOptions } from "./barrier.js";
-export { randomRequestId } from "./call.js";
+export { keyPath, randomRequestId } from "./call.js";
 export type { TokenSource } from "./caller.js";
 export {
   type BulkAnswer,
@@ -35,8 +35,9 @@ export { Client, type ClientOptions, DEFAULT_ENDPOINTS } from "./client.js";
 export { type ChangeMembersOptions, Cluster, type NodeSays } from "./cluster.js";
 export { Collection, type RulesOptions, Sequence } from "./collections.js";
 export { type CampaignOptions, Election, Leadership } from "./election.js";
-export type { Change, EntryLockOptions, WaitOptions } from "./entries.js";
+export type { EntryLockOptions } from "./entries.js";
 export * from "./errors.js";
+export { type JsonInput, type JsonValue, RawJson, type Storable } from "./json.js";
 export { bytesOfKey, encodedKey, keyOfBytes, keyOfShown, shownKey } from "./keys.js";
 export { Latch } from "./latch.js";
 export type { SessionState } from "./lease.js";
@@ -80,8 +81,10 @@ export {
   type TasksScheduled,
 } from "./tasks.js";
 export type { Fetch } from "./transport.js";
+export type { TroubleListener } from "./trouble.js";
 export * from "./types.js";
 export type { ChangeOf, Updated, UpdateOptions } from "./update.js";
+export type { Change, WaitOptions } from "./wait-for-change.js";
 export {
   type ChangeEvent,
   type DeleteEvent,

@@ -57,6 +57,20 @@ export function bytesOfKey(key: string): Uint8Array {
   return bytes;
 }
 
+/** A key in its one form: bytes that somebody put together may make a character. */
+export function canonicalKey(key: string): string {
+  return isText(key) ? key : keyOfBytes(bytesOfKey(key));
+}
+
+/** Whether a key begins so. Byte by byte, as nodes compare: a prefix may end within a character. */
+export function beginsWith(key: string, prefix: string): boolean {
+  if (isText(prefix)) {
+    return key.startsWith(prefix);
+  }
+  const bytes = bytesOfKey(key);
+  return bytesOfKey(prefix).every((byte, at) => byte === bytes[at]);
+}
+
 /** Whether a string is a text; else it is at most a key. */
 export function isText(text: string): boolean {
   return !LONE.test(text);

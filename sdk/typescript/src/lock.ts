@@ -58,7 +58,10 @@ export class Lock {
     return this.#held.session;
   }
 
-  /** The fencing token. Throws a `SessionError` unless the lock is certainly held at this moment. */
+  /**
+   * The fencing token. Throws unless the lock is certainly held at this moment: a `SessionError` where its session may be lost, and
+   * `not_lock_holder` from when it is given up on, whatever came of that.
+   */
   get token(): Token {
     return this.#held.token;
   }
@@ -78,12 +81,18 @@ export class Lock {
     return this.session.signal;
   }
 
-  /** Gives it up; the next in the queue has it at once. Rejects with `not_lock_holder` if it was lost before. */
+  /**
+   * Gives it up; the next in the queue has it at once. Rejects with `not_lock_holder` if it was lost before. Where the outcome is unknown it
+   * can be called again, which asks again: that it is not ours any more is as good as given up then.
+   */
   async release(): Promise<void> {
     await this.#held.giveUp();
   }
 
-  /** Gives it up, if it is still held. */
+  /**
+   * Gives it up, if it is still held. What could not be confirmed goes on in the background, until it is decided or the session is over;
+   * rejects only where a node refused it.
+   */
   async [asyncDispose](): Promise<void> {
     await this.#held.dispose();
   }
@@ -102,12 +111,18 @@ export class NamedLock {
 
   /** Who holds it, and who waits for it. */
   get(options?: CallOptions): Promise<LockInfo> {
-    return this.#caller.fetch(readCall(namePath("/v1/locks/", this.name), undefined, options));
+    return this.#caller.fetch(readCall(namePath("/v1/locks/", this.name), undefined, options, this.#about));
   }
 
   /** Whether this token holds it: rejects with `guard_failed` if not. */
   check(token: Token, options?: CallOptions): Promise<LockCheck> {
-    return this.#caller.fetch(readCall(namePath("/v1/locks/", this.name, "/check"), { token }, options));
+    return this.#caller.fetch(
+      readCall(namePath("/v1/locks/", this.name, "/check"), { token }, options, this.#about),
+    );
+  }
+
+  get #about() {
+    return { about: { lock: this.name } };
   }
 
   /** Takes it from the holder of this token, who is not asked and not told. Rejects with `not_lock_holder`. */

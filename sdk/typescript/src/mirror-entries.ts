@@ -4,7 +4,7 @@
  * Pure: is told what changed, and knows neither where that comes from nor how fresh it is.
  */
 
-import { bytesOfKey, compareBytes, isText } from "./keys.js";
+import { beginsWith, bytesOfKey, canonicalKey, compareBytes, isText } from "./keys.js";
 import type { Entry } from "./types.js";
 
 /** Keys by the text of the value of one field. */
@@ -66,7 +66,7 @@ export class MirrorEntries<T> {
   }
 
   get(key: string): Entry<T> | undefined {
-    return this.#entries.get(key);
+    return this.#entries.get(canonicalKey(key));
   }
 
   /** The entry is so now, or gone; returns it as it was. */
@@ -90,7 +90,7 @@ export class MirrorEntries<T> {
   /** Those whose keys begin so, by key. */
   list(prefix: string): Entry<T>[] {
     this.#sorted ??= [...this.#entries.keys()].sort(compareKeys);
-    return this.#of(this.#sorted.filter((key) => key.startsWith(prefix)));
+    return this.#of(this.#sorted.filter((key) => beginsWith(key, prefix)));
   }
 
   /** Those whose field has this value, by key; `undefined` where the field has no index. */

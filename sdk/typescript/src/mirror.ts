@@ -7,6 +7,7 @@
 import type { Caller } from "./caller.js";
 import { BehindError, InvalidArgumentError } from "./errors.js";
 import { MirrorEntries } from "./mirror-entries.js";
+import { checkNarrowing, checkOptions, type NamesOf, patienceOf } from "./options.js";
 import { list, type Part } from "./queries.js";
 import { after, asyncDispose, deferred, now, onAbort, orAborted, sleep } from "./timing.js";
 import { type CallOptions, compareRevisions, type Entry, type Revision } from "./types.js";
@@ -34,6 +35,14 @@ export interface MirrorOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+const NAMES: NamesOf<MirrorOptions> = {
+  prefix: true,
+  part: true,
+  indexBy: true,
+  heartbeatMs: true,
+  signal: true,
+};
+
 /** What happened to a mirror: an entry changed, or anything may have, since it was filled anew or the listener was too slow. */
 export type MirrorChange<T = unknown> =
   | {
@@ -47,6 +56,23 @@ export type MirrorChange<T = unknown> =
     }
   | { readonly type: "resynced"; readonly revision: Revision };
 
+/** Changes for one loop over them. */
+class Inbox<T> {
+  readonly pending: MirrorChange<T>[] = [];
+  wake = () => {};
+
+  /** Takes a change; too many become one of `resynced`. */
+  put(change: MirrorChange<T>, revision: Revision): void {
+    if (this.pending.length >= CHANGES_KEPT) {
+      this.pending.length = 0;
+      this.pending.push({ type: "resynced", revision });
+    } else {
+      this.pending.push(change);
+    }
+    this.wake();
+  }
+}
+
 /**
  * All entries below a prefix, in memory, kept as they are in the cluster until it is closed.
  *
@@ -59,6 +85,10 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
   readonly #options: MirrorOptions;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<(change: MirrorChange<T>) => void>();
+  /** Of the loops over {@link changes}. Weak: one that nobody goes on with, or has begun, is nobody's. */
+  readonly #inboxes = new Set<WeakRef<Inbox<T>>>();
+  /** Those of them that are waited at. */
+  readonly #awaited = new Set<Inbox<T>>();
   readonly #waiting = new Set<() => void>();
   #stream: WatchStream<T> | undefined;
   #entries: MirrorEntries<T>;
@@ -75,6 +105,7 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
 
   /** @internal Mirrors come from `client.mirror()`. Resolves once all is there. */
   static async start<T>(caller: Caller, options: MirrorOptions): Promise<Mirror<T>> {
+    checkNarrowing(options, NAMES);
     const mirror = new Mirror<T>(caller, options);
     onAbort(options.signal, () => mirror.close());
     try {
@@ -138,6 +169,7 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
    * read. Resolves with the revision; rejects with a `BehindError` where that takes longer than the deadline.
    */
   async sync(options: CallOptions = {}): Promise<Revision> {
+    checkOptions(options);
     const asked = await list(this.#caller, {
       ...options,
       prefix: this.prefix,
@@ -149,7 +181,8 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
 
   /** Waits until the mirror shows this revision, such as that of a write of one's own; resolves with the one that it shows. */
   async waitFor(revision: Revision, options: CallOptions = {}): Promise<Revision> {
-    const until = now() + (options.timeoutMs ?? this.#caller.settings.timeoutMs);
+    checkOptions(options);
+    const until = now() + (patienceOf("timeoutMs", options.timeoutMs) ?? this.#caller.settings.timeoutMs);
     while (compareRevisions(this.#revision, revision) < 0) {
       if (now() >= until || this.#stop.signal.aborted) {
         throw new BehindError(this.prefix, revision, this.#revision, this.#trouble);
@@ -165,48 +198,47 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
     return () => this.#listeners.delete(listener);
   }
 
-  /** What happens to it from now on. Who is more than some hundred changes behind is told `resynced` instead of them. */
+  /** What happens to it from now on, for one loop. Nothing is kept for one that nobody has any more. Who is more than some hundred changes behind is told `resynced` instead of them. */
   changes(
     options: { signal?: AbortSignal | undefined } = {},
   ): AsyncGenerator<MirrorChange<T>, void, undefined> {
-    const pending: MirrorChange<T>[] = [];
-    let wake = () => {};
-    const unsubscribe = this.onChange((change) => {
-      if (pending.length >= CHANGES_KEPT) {
-        pending.length = 0;
-        pending.push({ type: "resynced", revision: this.#revision });
-      } else {
-        pending.push(change);
-      }
-      wake();
-    });
-    onAbort(this.#stop.signal, () => wake());
-    const wait = () =>
-      new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-    return this.#handOut(pending, wait, unsubscribe, options.signal);
+    checkOptions(options);
+    const inbox = new Inbox<T>();
+    const entry = new WeakRef(inbox);
+    this.#inboxes.add(entry);
+    return this.#handOut(inbox, entry, options.signal);
   }
 
   async *#handOut(
-    pending: MirrorChange<T>[],
-    wait: () => Promise<void>,
-    unsubscribe: () => void,
+    inbox: Inbox<T>,
+    entry: WeakRef<Inbox<T>>,
     signal: AbortSignal | undefined,
   ): AsyncGenerator<MirrorChange<T>, void, undefined> {
     try {
       for (;;) {
-        const change = pending.shift();
+        const change = inbox.pending.shift();
         if (change !== undefined) {
           yield change;
         } else if (this.#stop.signal.aborted) {
           return;
         } else {
-          await orAborted(wait(), signal);
+          await this.#delivered(inbox, signal);
         }
       }
     } finally {
-      unsubscribe();
+      this.#inboxes.delete(entry);
+    }
+  }
+
+  /** Waits until something is in it, or the mirror is closed. Nothing but this mirror may know of who waits. */
+  async #delivered(inbox: Inbox<T>, signal: AbortSignal | undefined): Promise<void> {
+    const woken = deferred<void>();
+    inbox.wake = woken.resolve;
+    this.#awaited.add(inbox);
+    try {
+      await orAborted(woken.promise, signal);
+    } finally {
+      this.#awaited.delete(inbox);
     }
   }
 
@@ -214,6 +246,9 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
   close(): void {
     this.#stop.abort();
     this.#stream?.close();
+    for (const inbox of [...this.#awaited]) {
+      inbox.wake();
+    }
     this.#wake();
   }
 
@@ -309,8 +344,15 @@ export class Mirror<T = unknown> implements Iterable<Entry<T>> {
   }
 
   #tell(change: MirrorChange<T>): void {
+    for (const entry of [...this.#inboxes]) {
+      const inbox = entry.deref();
+      if (inbox === undefined) {
+        this.#inboxes.delete(entry);
+      }
+      inbox?.put(change, this.#revision);
+    }
     for (const listener of [...this.#listeners]) {
-      listener(change);
+      this.#caller.settings.troubles.call(`a listener of the mirror of \`${this.prefix}\``, listener, change);
     }
   }
 

@@ -8,6 +8,7 @@
 import { fromBase64, toBase64 } from "./base64.js";
 import { InvalidArgumentError } from "./errors.js";
 import { bytesOfKey, isText, keyOfBytes } from "./keys.js";
+import { duration, isPlain } from "./options.js";
 
 type CamelName<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelName<Tail>>}`
@@ -53,14 +54,6 @@ function camel(name: string): string {
 
 function snake(name: string): string {
   return remembered(snakes, name, (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) {
-    return false;
-  }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 function translated(
@@ -109,12 +102,12 @@ function addKeys(into: Record<string, unknown>, name: string, content: readonly 
   into[KEY_LIST] = [...((into[KEY_LIST] as string[] | undefined) ?? []), ...keys];
 }
 
-/** An object as it is here as one of the wire. Fields that are `undefined` are left out. */
+/** An object as it is here as one of the wire. Fields that are `undefined` are left out, spans of time are whole milliseconds. */
 export function toWire(value: unknown): unknown {
   if (typeof value === "string" && !isText(value)) {
     throw new InvalidArgumentError(`${JSON.stringify(value)} is not well-formed Unicode`);
   }
-  return translated(value, (into, name, content, of) => {
+  return translated(value instanceof Date ? value.toJSON() : value, (into, name, content, of) => {
     if (content === undefined) {
       return;
     }
@@ -124,6 +117,8 @@ export function toWire(value: unknown): unknown {
       into[name + BASE64] = toBase64(bytesOfKey(content));
     } else if (MAPS.has(name) && isPlain(content)) {
       into[name] = mapped(content, toWire);
+    } else if (name.endsWith("Ms")) {
+      into[snake(name)] = duration(name, content as number);
     } else {
       into[snake(name)] = toWire(content);
     }

@@ -4,7 +4,7 @@
  * Owns where an observation is. Whatever breaks, it goes on at another node right behind the last change that was handed out.
  */
 
-import { type Call, readCall } from "./call.js";
+import { type Call, namePath, readCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { isQuorateError } from "./errors.js";
 import { EventStream, endError } from "./events.js";
@@ -33,15 +33,23 @@ export class Observation implements AsyncIterableIterator<Leads> {
   #position: Revision | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
-  private constructor(caller: Caller, target: string, signal: AbortSignal | undefined) {
+  private constructor(caller: Caller, election: string, signal: AbortSignal | undefined) {
     this.#caller = caller;
     this.#signal = anySignal(signal, this.#stop.signal, caller.closed);
-    this.#call = readCall(target, { heartbeat_ms: HEARTBEAT_MS }, { signal: this.#signal.signal });
+    const [target, query] = [
+      namePath("/v1/elections/", election, "/observe"),
+      { heartbeat_ms: HEARTBEAT_MS },
+    ];
+    this.#call = readCall(target, query, { signal: this.#signal.signal }, { about: { election } });
   }
 
   /** @internal Observations come from `client.election(name).observe()`. */
-  static async begin(caller: Caller, target: string, signal: AbortSignal | undefined): Promise<Observation> {
-    const observation = new Observation(caller, target, signal);
+  static async begin(
+    caller: Caller,
+    election: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Observation> {
+    const observation = new Observation(caller, election, signal);
     try {
       await observation.#connect(caller.settings.timeoutMs);
     } catch (error) {

@@ -5,6 +5,8 @@
  */
 
 import { InvalidArgumentError } from "./errors.js";
+import type { JsonInput, Storable } from "./json.js";
+import { checkNarrowing, type NamesOf, REQUEST_NAMES, timeToLive } from "./options.js";
 import {
   type Cas,
   type ConditionOptions,
@@ -26,7 +28,7 @@ export interface Op {
   /** To which key. */
   readonly key: string;
   /** The value to write: JSON or a `Uint8Array`. */
-  readonly value?: unknown;
+  readonly value?: JsonInput | Uint8Array | undefined;
   /** What an update changes. */
   readonly patch?: Patch | undefined;
   /** Only while the entry has this token. */
@@ -35,7 +37,7 @@ export interface Op {
   readonly if?: readonly Criterion[] | undefined;
   /** Only while this token holds its lock or leads its election. */
   readonly guard?: Guard | undefined;
-  /** Time to live; 0 for ever. */
+  /** Time to live; without it for ever, and 0, for ever, only for `touch`. */
   readonly ttlMs?: number | undefined;
   /** The entry expires when it would have without this write (upsert, replace, update); not beside `ttlMs`. */
   readonly ttl?: "keep" | undefined;
@@ -64,15 +66,60 @@ function conditions(options: ConditionOptions) {
 }
 
 function writing(options: WriteOptions) {
-  return { ...conditions(options), ttlMs: options.ttlMs, session: sessionOf(options.session) };
+  const { ttl, ttlMs, session } = options;
+  return {
+    ...conditions(options),
+    ttlMs: timeToLive(ttlMs),
+    ttl: kept(ttl, ttlMs),
+    session: sessionOf(session),
+  };
 }
 
-function stored(value: unknown): unknown {
+/** Refuses a time in the place of `keep`. */
+function kept(ttl: "keep" | undefined, ttlMs: number | undefined): "keep" | undefined {
+  if (ttl !== undefined && (ttl !== "keep" || ttlMs !== undefined)) {
+    throw new InvalidArgumentError(
+      `\`ttl\` is "keep", and stands alone: a time is \`ttlMs\`, in milliseconds`,
+    );
+  }
+  return ttl;
+}
+
+function stored(value: unknown): JsonInput | Uint8Array {
   if (value === undefined) {
     throw new InvalidArgumentError("a value is JSON or a Uint8Array, and undefined is neither");
   }
-  return value;
+  // What is in it is looked at when it becomes text.
+  return value as JsonInput | Uint8Array;
 }
+
+const CONDITION_NAMES: NamesOf<ConditionOptions> = {
+  ...REQUEST_NAMES,
+  cas: true,
+  if: true,
+  guard: true,
+  prev: true,
+  dryRun: true,
+};
+const WRITE_NAMES: NamesOf<WriteOptions> = { ...CONDITION_NAMES, ttlMs: true, ttl: true, session: true };
+const PUT_NAMES: NamesOf<PutOptions> = { ...WRITE_NAMES, ifAbsent: true, ifPresent: true };
+
+/** Refuses options of a write that are none: a condition that is not seen is a write without it. */
+function checkWrite<Options extends object>(options: Options, names: NamesOf<Options>): Options {
+  checkNarrowing(options, names, (given) => `{ cas: ${JSON.stringify(given)} }`);
+  return options;
+}
+
+/** Refuses an operation made by hand that says what {@link op} would refuse. */
+export function checkOp<Step extends { readonly op: string }>(step: Step): Step {
+  if (WRITING.includes(step.op)) {
+    const { ttl, ttlMs } = step as Pick<Op, "ttl" | "ttlMs">;
+    kept(ttl, timeToLive(ttlMs));
+  }
+  return step;
+}
+
+const WRITING: readonly string[] = ["insert", "upsert", "replace", "update"] satisfies Op["op"][];
 
 /** Which kind of operation a put with these conditions is. */
 function putKind({ cas, ifAbsent, ifPresent }: PutOptions): Op["op"] {
@@ -93,54 +140,54 @@ function putKind({ cas, ifAbsent, ifPresent }: PutOptions): Op["op"] {
  * ```
  */
 export const op = {
-  /** Reads an entry. For transactions only. */
+  /** Reads an entry. For transactions and streams. */
   get: (key: string): Op => ({ op: "get", key }),
   /** Creates or overwrites; with `cas`, `ifAbsent` or `ifPresent` only then. */
-  put: (key: string, value: unknown, options: PutOptions = {}): Op => ({
-    op: putKind(options),
+  put: <T>(key: string, value: T & Storable<T>, options: PutOptions = {}): Op => ({
+    op: putKind(checkWrite(options, PUT_NAMES)),
     key,
     value: stored(value),
     ...writing(options),
   }),
   /** Creates; a bulk skips it where there is an entry, a transaction is refused. */
-  insert: (key: string, value: unknown, options: WriteOptions = {}): Op => ({
+  insert: <T>(key: string, value: T & Storable<T>, options: WriteOptions = {}): Op => ({
     op: "insert",
     key,
     value: stored(value),
-    ...writing(options),
+    ...writing(checkWrite(options, WRITE_NAMES)),
   }),
   /** Overwrites; fails with `not_found`. */
-  replace: (key: string, value: unknown, options: WriteOptions = {}): Op => ({
+  replace: <T>(key: string, value: T & Storable<T>, options: WriteOptions = {}): Op => ({
     op: "replace",
     key,
     value: stored(value),
-    ...writing(options),
+    ...writing(checkWrite(options, WRITE_NAMES)),
   }),
   /** Changes parts of a document. */
   patch: (key: string, patch: Patch, options: WriteOptions = {}): Op => ({
     op: "update",
     key,
     patch,
-    ...writing(options),
+    ...writing(checkWrite(options, WRITE_NAMES)),
   }),
   /** Deletes; fails with `not_found`. */
   remove: (key: string, options: ConditionOptions = {}): Op => ({
     op: "remove",
     key,
-    ...conditions(options),
+    ...conditions(checkWrite(options, CONDITION_NAMES)),
   }),
   /** Sets the time to live from now, 0 for ever, and changes nothing else. */
   touch: (key: string, ttlMs: number, options: ConditionOptions = {}): Op => ({
     op: "touch",
     key,
-    ...conditions(options),
+    ...conditions(checkWrite(options, CONDITION_NAMES)),
     ttlMs,
   }),
   /** Locks an entry. */
   lock: (key: string, lockMs?: number, options: ConditionOptions = {}): Op => ({
     op: "lock",
     key,
-    ...conditions(options),
+    ...conditions(checkWrite(options, CONDITION_NAMES)),
     lockMs,
   }),
   /** Lets a lock hold for so long from now; `cas` is its key. */

@@ -5,6 +5,7 @@ import type { Caller } from "./caller.js";
 import { get } from "./entries.js";
 import { InvalidArgumentError } from "./errors.js";
 import type { Camel } from "./names.js";
+import { CALL_NAMES, checkNarrowing, checkOptions, type NamesOf } from "./options.js";
 import { Pages } from "./pages.js";
 import {
   type AuditLine,
@@ -98,8 +99,34 @@ export function partQuery(part: Part | undefined) {
   return { part: part?.index, of: part?.of };
 }
 
+const READ_NAMES: NamesOf<ReadOptions> = {
+  ...CALL_NAMES,
+  consistency: true,
+  minRevision: true,
+  revision: true,
+};
+const LIST_NAMES: NamesOf<ListOptions> = {
+  ...READ_NAMES,
+  prefix: true,
+  start: true,
+  end: true,
+  limit: true,
+  keysOnly: true,
+  reverse: true,
+  part: true,
+};
+const COUNT_NAMES: NamesOf<CountOptions> = { ...READ_NAMES, prefix: true, where: true };
+const FIND_NAMES: NamesOf<FindOptions> = {
+  ...COUNT_NAMES,
+  orderBy: true,
+  limit: true,
+  fields: true,
+  keysOnly: true,
+};
+
 /** Lists entries by key. */
 export function list<T>(caller: Caller, options: ListOptions): Pages<Entry<T>, ListPage<T>> {
+  checkNarrowing(options, LIST_NAMES);
   const { prefix, start, end, limit, consistency, minRevision, revision } = options;
   if (prefix !== undefined && (start !== undefined || end !== undefined)) {
     throw new InvalidArgumentError("a list is of a `prefix`, or of a range from `start` to `end`");
@@ -119,6 +146,7 @@ export function list<T>(caller: Caller, options: ListOptions): Pages<Entry<T>, L
 
 /** Finds entries of which something holds. */
 export function find<T>(caller: Caller, options: FindOptions): Pages<Entry<T>, FindPage<T>> {
+  checkNarrowing(options, FIND_NAMES);
   const { prefix, limit, fields, consistency, minRevision, revision } = options;
   const keysOnly = options.keysOnly || undefined;
   const where = criteriaOf(options.where);
@@ -132,6 +160,7 @@ export function find<T>(caller: Caller, options: FindOptions): Pages<Entry<T>, F
 
 /** How many entries there are of which something holds: asks again until everything was counted. */
 export async function count(caller: Caller, options: CountOptions): Promise<Counted> {
+  checkNarrowing(options, COUNT_NAMES);
   const { prefix, consistency, minRevision, revision } = options;
   const body = { prefix, where: criteriaOf(options.where), consistency, minRevision, revision };
   const sum = { count: 0, examined: 0 };
@@ -159,6 +188,7 @@ export function audit(
   key: string,
   options: HistoryOptions,
 ): Pages<AuditLine, Camel<Wire["AuditAnswer"]>> {
+  checkOptions(options);
   const { from } = options;
   return new Pages(
     (cursor) =>

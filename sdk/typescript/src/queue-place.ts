@@ -5,9 +5,18 @@
  * for, and what it is called, is the matter of `lock` and `election`.
  */
 
-import { type Call, namePath, randomRequestId, writeCall } from "./call.js";
+import { type Call, LastingId, namePath, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
-import { isQuorateError, OutcomeUnknownError, RejectedError, UnavailableError } from "./errors.js";
+import {
+  isQuorateError,
+  OutcomeUnknownError,
+  ProtocolError,
+  RejectedError,
+  refusal,
+  UnavailableError,
+} from "./errors.js";
+import { toWire } from "./names.js";
+import { patienceOf } from "./options.js";
 import { WAIT_PAUSE_MS } from "./retry.js";
 import type { Session } from "./session.js";
 import { anySignal, now, sleep } from "./timing.js";
@@ -58,6 +67,7 @@ export function releaseCall(
     path(queue, ROUTES[queue.kind].leave),
     { [ROUTES[queue.kind].token]: token },
     options,
+    { about: { [queue.kind]: queue.name } },
   );
 }
 
@@ -67,7 +77,8 @@ export function leaveCall(
   session: string,
   options?: { requestId?: string | undefined; timeoutMs?: number | undefined },
 ): Call {
-  return writeCall("POST", path(queue, ROUTES[queue.kind].leave), { session }, options);
+  const about = { [queue.kind]: queue.name };
+  return writeCall("POST", path(queue, ROUTES[queue.kind].leave), { session }, options, { about });
 }
 
 /** Whether an error says that there is no place of this question, or one that is another handle's. */
@@ -90,7 +101,12 @@ export class Held {
   readonly uncheckedToken: Token;
   readonly #caller: Caller;
   readonly #free: () => void;
-  #isGivenUp = false;
+  /** `leaving` from the first try to give it up on, whatever came of that. */
+  #state: "held" | "leaving" | "left" = "held";
+  /** The id of what gives it up: to repeat that is to learn its outcome. */
+  #leaveId = new LastingId();
+  /** Whether a try to give it up may have been carried out. */
+  #isOpen = false;
 
   constructor(session: Session, caller: Caller, queue: Queue, token: Token, free: () => void) {
     this.session = session;
@@ -103,6 +119,10 @@ export class Held {
   /** The token, while it certainly holds. */
   get token(): Token {
     this.session.check();
+    if (this.#state !== "held") {
+      const how = this.#state === "left" ? "was given up" : "is being given up";
+      throw refusal("not_lock_holder", `\`${this.queue.name}\` ${how}`);
+    }
     return this.uncheckedToken;
   }
 
@@ -114,25 +134,50 @@ export class Held {
       : { election: this.queue.name, token };
   }
 
-  /** Gives it up. Rejects with `not_lock_holder` if it was lost before. */
+  /** Gives it up. Rejects with `not_lock_holder` if it was lost before, unless it was an earlier try that gave it up. */
   async giveUp(): Promise<void> {
+    if (this.#state === "held") {
+      this.#state = "leaving";
+    }
+    const mayBeOurs = this.#isOpen;
     try {
-      await this.#caller.fetch(releaseCall(this.queue, this.uncheckedToken));
+      const requestId = this.#leaveId.current;
+      await this.#caller.fetch(releaseCall(this.queue, this.uncheckedToken, { requestId }));
       this.#end();
     } catch (error) {
-      // After any other refusal it is still held: who may not give it up now may be let in later.
       if (isQuorateError(error, "not_lock_holder", "session_expired")) {
         this.#end();
+        if (mayBeOurs) {
+          return;
+        }
+      } else {
+        // It may still be held: who may not give it up now may be let in later.
+        this.#isOpen ||= isQuorateError(error) && error.applied === "unknown";
       }
       throw error;
     }
   }
 
-  /** Gives it up if it is still held; that it is not is as good. */
+  /**
+   * Gives it up if it is still held; that it is not is as good. What could not be confirmed goes on in the background, or it would be held
+   * for as long as the session lives; rejects then where a node refused it, and does not where none could be reached.
+   */
   async dispose(): Promise<void> {
-    if (this.#isGivenUp || this.session.loss !== undefined) {
+    if (this.#state === "left" || this.session.loss !== undefined) {
       return;
     }
+    try {
+      await this.#leave();
+    } catch (error) {
+      this.#goOnLeaving(error);
+      if (!isUnreached(error)) {
+        throw error;
+      }
+    }
+  }
+
+  /** Gives it up; rejects only where it may still be held. */
+  async #leave(): Promise<void> {
     try {
       await this.giveUp();
     } catch (error) {
@@ -142,10 +187,26 @@ export class Held {
     }
   }
 
+  #goOnLeaving(cause: unknown): void {
+    // Who asks for it anew waits until it is given up.
+    this.#free();
+    void this.session.giveUp(path(this.queue), () => this.#leave());
+    const { kind, name } = this.queue;
+    const what = `the ${kind} \`${name}\` is given up in the background, since that could not be confirmed`;
+    this.#caller.settings.troubles.tell(new Error(what, { cause }));
+  }
+
   #end(): void {
-    this.#isGivenUp = true;
+    this.#state = "left";
+    this.#isOpen = false;
+    this.#leaveId = new LastingId();
     this.#free();
   }
+}
+
+/** Whether no node could tell: the same may be asked again. */
+function isUnreached(error: unknown): boolean {
+  return error instanceof UnavailableError || error instanceof OutcomeUnknownError;
 }
 
 /** Waits for a place until it holds. */
@@ -158,24 +219,25 @@ export async function takePlace(
 ): Promise<Held> {
   options.signal?.throwIfAborted();
   session.checkAlive();
-  const free = await session.take(path(queue), queue.name);
-  const waiting = new Waiting(session, caller, queue, wanted, options.waitMs);
+  const waitMs = patienceOf("waitMs", options.waitMs);
+  // Now, and not once there is a place to be given up again.
+  toWire(wanted);
+  const free = await session.take(path(queue), queue.name, options);
+  const waiting = new Waiting(session, caller, queue, wanted, waitMs);
   try {
     const token = await session.orLost((lost) => waiting.rounds(lost, options.signal));
     return new Held(session, caller, queue, token, free);
   } catch (error) {
     free();
-    if (!leavesNothing(error) && session.loss === undefined) {
-      void session.giveUp(path(queue), () => waiting.takeBack());
-    }
+    waiting.giveUp(error);
     throw error;
   }
 }
 
-/** A question: how long it waits at most, under which id, and whether its outcome is open. */
+/** A question: how long it waits at most, and under which id. */
 interface Question {
   readonly leftMs: number;
-  readonly id: string;
+  readonly id: LastingId;
 }
 
 class Waiting {
@@ -187,6 +249,7 @@ class Waiting {
   readonly #started = now();
   /** The question that is on its way: to repeat it is to learn its outcome. */
   #asked: Question | undefined;
+  readonly #leaveId = new LastingId();
 
   constructor(session: Session, caller: Caller, queue: Queue, wanted: object, waitMs: number | undefined) {
     this.#session = session;
@@ -202,7 +265,7 @@ class Waiting {
     try {
       for (;;) {
         // What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice.
-        this.#asked ??= { leftMs: this.#left(), id: randomRequestId() };
+        this.#asked ??= { leftMs: this.#left(), id: new LastingId() };
         const token = await this.#ask(this.#asked, signal);
         if (token !== undefined) {
           return token;
@@ -213,19 +276,31 @@ class Waiting {
     }
   }
 
+  /** After this error, gives up in the background what there may be. */
+  giveUp(error: unknown): void {
+    if (leavesNothing(error) || this.#session.loss !== undefined) {
+      return;
+    }
+    const other = error instanceof ProtocolError ? error.about : undefined;
+    if (other !== undefined) {
+      const queue = { ...this.#queue, name: other };
+      if (this.#session.hasTaken(path(queue))) {
+        // What was found is what another handle has. To give up anything by a way that leads there would take it from that one.
+        return;
+      }
+      const leaveId = new LastingId();
+      void this.#session.giveUp(path(queue), () => this.#takeBack(queue, leaveId));
+    }
+    void this.#session.giveUp(path(this.#queue), () => this.#takeBack(this.#queue, this.#leaveId));
+  }
+
   /** Takes back what was asked for: first what is on its way is decided, or it could take effect afterwards. */
-  async takeBack(): Promise<void> {
+  async #takeBack(queue: Queue, leaveId: LastingId): Promise<void> {
     const asked = this.#asked;
     if (asked !== undefined) {
-      try {
-        await this.#caller.send(this.#call(asked, 0));
-      } catch (error) {
-        if (!(error instanceof RejectedError)) {
-          throw error;
-        }
-      }
+      await decided(this.#caller.send(this.#call(asked, 0)));
     }
-    await this.#caller.send(leaveCall(this.#queue, this.#session.id));
+    await decided(this.#caller.send(leaveCall(queue, this.#session.id, { requestId: leaveId.current })));
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Token | undefined> {
@@ -235,12 +310,12 @@ class Waiting {
       const token = answer.token ?? answer.term;
       this.#asked = undefined;
       if (token === undefined && question.leftMs === 0) {
-        throw this.#tooLate();
+        // The node says to wait on, but the time is over.
+        throw refusal("locked", `\`${this.#queue.name}\` was not got in time`);
       }
       return token;
     } catch (error) {
-      const isOpen = error instanceof UnavailableError || error instanceof OutcomeUnknownError;
-      if (!isOpen || this.#left() === 0) {
+      if (!isUnreached(error) || this.#left() === 0) {
         throw error;
       }
       // No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
@@ -251,7 +326,7 @@ class Waiting {
 
   #left(): number {
     const left = this.#waitMs === undefined ? WAIT_MAX_MS : this.#waitMs - (now() - this.#started);
-    return Math.floor(Math.min(Math.max(left, 0), WAIT_MAX_MS));
+    return Math.ceil(Math.min(Math.max(left, 0), WAIT_MAX_MS));
   }
 
   /** How long the node is to hold its answer back. */
@@ -271,21 +346,23 @@ class Waiting {
       "POST",
       path(this.#queue, verb),
       body,
-      { requestId: question.id },
-      { holdMs: pollMs, attemptMs },
+      { requestId: question.id.current },
+      {
+        holdMs: pollMs,
+        attemptMs,
+        about: { [this.#queue.kind]: this.#queue.name, session: this.#session.id },
+      },
     );
   }
+}
 
-  /** The node says to wait on, but the time is over. */
-  #tooLate(): RejectedError {
-    const detail = `\`${this.#queue.name}\` was not got in time`;
-    const known = {
-      code: "locked",
-      status: 423,
-      title: "Locked by somebody else",
-      applied: "no",
-      retry: "after_reading",
-    } as const;
-    return new RejectedError({ ...known, detail, requestId: "" });
+/** Waits until a call is decided: a refusal is a decision, and so is an answer that no repetition would change. */
+export async function decided(call: Promise<unknown>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof RejectedError || error instanceof ProtocolError)) {
+      throw error;
+    }
   }
 }

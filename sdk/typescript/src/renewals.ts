@@ -99,12 +99,13 @@ export class Renewals {
     }
     const sent = now();
     const round = Math.min(...batch.map(({ lease }) => lease.roundMs()));
-    const expired = await this.#ask(batch, round);
+    const answered = await this.#ask(batch, round);
     const at = now();
     for (const session of batch) {
-      if (expired === undefined) {
+      const isOver = answered.get(session.id);
+      if (isOver === undefined) {
         session.lease.onFailed(at);
-      } else if (expired.has(session.id)) {
+      } else if (isOver) {
         session.lease.onOver("expired", at);
       } else {
         session.lease.onConfirmed(sent, at);
@@ -114,15 +115,15 @@ export class Renewals {
     this.look();
   }
 
-  /** Those that the cluster says are over; `undefined` where it could not be asked. */
-  async #ask(batch: readonly Renewed[], roundMs: number): Promise<Set<string> | undefined> {
+  /** Of each session that the answer names whether it is over. One that it does not name was not renewed; none where there is no answer. */
+  async #ask(batch: readonly Renewed[], roundMs: number): Promise<ReadonlyMap<string, boolean>> {
     try {
       const ids = batch.map((session) => session.id);
       const { sessions } = await renewOnce(this.#caller, ids, roundMs);
-      return new Set(sessions.filter(({ expired }) => expired).map(({ session }) => session));
+      return new Map(sessions.map(({ session, expired }) => [session, expired === true]));
     } catch {
       // What the lease makes of it is told by its state: suspect, then lost.
-      return undefined;
+      return new Map();
     }
   }
 }

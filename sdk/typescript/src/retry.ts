@@ -1,11 +1,12 @@
 /**
  * Whether, and how soon, to try again.
  *
- * Owns the policy and the bookkeeping of one call's attempts. Pure: knows neither the clock nor the network. Retries are safe by
+ * Owns the policy, the time, and the bookkeeping of one call's attempts. Knows nothing of the network. Retries are safe by
  * construction: what is tried again is a read, or a write under one request id, or was certainly not applied.
  */
 
 import type { Problem } from "./errors.js";
+import { now } from "./timing.js";
 
 /** How eagerly a call is retried, within its deadline. */
 export interface RetryPolicy {
@@ -22,6 +23,28 @@ export const RETRY_DEFAULT: RetryPolicy = { backoffMinMs: 10, backoffMaxMs: 250,
 
 /** A node that has too much to do says when to come again. Another one may have room sooner. */
 const ADVICE_MAX_MS = 1_000;
+/**
+ * Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
+ * second time after that; what is still on its way, and clocks that differ, have the rest.
+ */
+const WRITE_PATIENCE_MAX_MS = 5 * 60_000;
+
+/** How long a write is tried, whose caller wants it for so long. */
+export function patience(wantedMs: number): number {
+  return Math.min(wantedMs, WRITE_PATIENCE_MAX_MS);
+}
+
+/**
+ * What is left, from now on, of the time in which something may be repeated under one request id: the node may hold its answer back for
+ * `holdMs` on top. Over when either clock says so: while a machine sleeps its monotonic clock may stand still, and nodes forget meanwhile.
+ */
+export function patienceLeft(wantedMs = Number.POSITIVE_INFINITY, holdMs = 0): () => number {
+  const [started, startedWall] = [now(), Date.now()];
+  return () =>
+    holdMs +
+    Math.min(patience(wantedMs) - (now() - started), WRITE_PATIENCE_MAX_MS - (Date.now() - startedWall));
+}
+
 /** Before a wait that no node could serve within a call's deadline goes on with another call. */
 export const WAIT_PAUSE_MS = 50;
 
@@ -37,7 +60,7 @@ export type Intent =
 
 /** One attempt that brought no final answer. */
 export interface Failure {
-  readonly kind: "connect" | "tls" | "broken" | "timed_out" | "problem" | "strange";
+  readonly kind: "connect" | "tls" | "foreign" | "broken" | "timed_out" | "problem" | "strange";
   /** In words. */
   readonly reason: string;
   readonly problem?: Problem;
@@ -49,6 +72,8 @@ export function leavesFateOpen(failure: Failure): boolean {
   switch (failure.kind) {
     case "connect":
     case "tls":
+    // What another cluster did with it is nothing to ours.
+    case "foreign":
       return false;
     case "problem":
       return failure.problem?.applied !== "no";

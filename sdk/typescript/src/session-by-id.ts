@@ -9,6 +9,10 @@ function path(id: string, verb = ""): string {
   return namePath("/v1/sessions/", id, verb);
 }
 
+function about(session: string) {
+  return { about: { session } };
+}
+
 /** A session by its id, from `client.sessionById(id)`. */
 export class SessionById {
   readonly id: string;
@@ -23,7 +27,9 @@ export class SessionById {
   /** What it is and holds, or `undefined`. */
   async get(options?: CallOptions): Promise<SessionInfo | undefined> {
     try {
-      return await this.#caller.find<SessionInfo>(readCall(path(this.id), undefined, options));
+      return await this.#caller.find<SessionInfo>(
+        readCall(path(this.id), undefined, options, about(this.id)),
+      );
     } catch (error) {
       if (error instanceof RejectedError && error.code === "session_expired") {
         return undefined;
@@ -35,13 +41,13 @@ export class SessionById {
   /** Renews it once. Rejects with `session_expired`. */
   renew(options?: CallOptions): Promise<SessionRenewed> {
     // To renew twice is as good as once.
-    const call = readCall(path(this.id, "/renew"), undefined, options);
+    const call = readCall(path(this.id, "/renew"), undefined, options, about(this.id));
     return this.#caller.fetch({ ...call, method: "POST", preference: "leader" });
   }
 
   /** Ends it, and with it all that hangs on it. Rejects with `session_expired`. */
   end(options?: RequestOptions): Promise<SessionEnded> {
-    return this.#caller.fetch(writeCall("DELETE", path(this.id), undefined, options));
+    return this.#caller.fetch(writeCall("DELETE", path(this.id), undefined, options, about(this.id)));
   }
 }
 
@@ -52,9 +58,7 @@ export async function endSession(
   options: CallOptions = {},
 ): Promise<SessionEnded | undefined> {
   try {
-    return await caller.fetch<SessionEnded>(
-      writeCall("DELETE", namePath("/v1/sessions/", id), undefined, options),
-    );
+    return await caller.fetch<SessionEnded>(writeCall("DELETE", path(id), undefined, options, about(id)));
   } catch (error) {
     if (error instanceof RejectedError && error.code === "session_expired") {
       return undefined;

@@ -8,17 +8,27 @@ import { Barrier, type BarrierOptions } from "./barrier.js";
 import { writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { type CampaignOptions, Leadership } from "./election.js";
-import { InvalidArgumentError, type Loss, RejectedError, SessionError } from "./errors.js";
+import { InvalidArgumentError, type Loss, RejectedError, refusal, SessionError } from "./errors.js";
 import { Lease, type SessionState } from "./lease.js";
 import { Lock, type LockOptions } from "./lock.js";
+import { checkOptions, patienceOf } from "./options.js";
 import { takePlace } from "./queue-place.js";
 import type { Renewals, Renewed } from "./renewals.js";
 import { endSession } from "./session-by-id.js";
-import { asyncDispose, deferred, now, orAborted } from "./timing.js";
+import { after, anySignal, asyncDispose, deferred, now, orAborted, sleep } from "./timing.js";
 import type { CallOptions, SessionCreated } from "./types.js";
 
 /** A session that is created late is over before it is known: then another one is asked for, so many times. */
 const STARTS_MAX = 3;
+/** Pauses before what is given up in the background is given up again. */
+const AGAIN_MIN_MS = 50;
+const AGAIN_MAX_MS = 5_000;
+
+/** How long a place that is still given up is waited for: none of both is as long as the session lives. */
+interface Patience {
+  readonly waitMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** What a session is to be. */
 export interface SessionOptions extends CallOptions {
@@ -38,6 +48,7 @@ export function createSession(
   caller: Caller,
   options: SessionOptions & { requestId?: string | undefined } = {},
 ): Promise<SessionCreated> {
+  checkOptions(options);
   const { ttlMs, owner, labels } = options;
   return caller.fetch<SessionCreated>(writeCall("POST", "/v1/sessions", { ttlMs, owner, labels }, options));
 }
@@ -167,6 +178,7 @@ export class Session {
    * with a {@link SessionError} when the session is lost meanwhile. A signal that is aborted gives up the place in the queue.
    */
   async lock(name: string, options: LockOptions = {}): Promise<Lock> {
+    checkOptions(options);
     const { mode, slots, delayMs } = options;
     return new Lock(
       await takePlace(this, this.#caller, { kind: "lock", name }, { mode, slots, delayMs }, options),
@@ -175,6 +187,7 @@ export class Session {
 
   /** Waits until we lead the election of this name; as {@link lock} does. */
   async campaign(name: string, options: CampaignOptions = {}): Promise<Leadership> {
+    checkOptions(options);
     const { value, delayMs } = options;
     const held = await takePlace(this, this.#caller, { kind: "election", name }, { value, delayMs }, options);
     return new Leadership(held, this.#caller);
@@ -182,11 +195,14 @@ export class Session {
 
   /** The barrier of this name, which so many sessions open: all of them say the same number. */
   barrier(name: string, parties: number, options: BarrierOptions = {}): Barrier {
-    return new Barrier(this, this.#caller, name, parties, options);
+    checkOptions(options);
+    const waitMs = patienceOf("waitMs", options.waitMs);
+    return new Barrier(this, this.#caller, name, parties, { ...options, waitMs });
   }
 
   /** Ends it, and with it all that hangs on it: entries, locks, leaderships, places. It is lost here in any case. */
   async end(options: CallOptions = {}): Promise<void> {
+    checkOptions(options);
     this.#over("ended");
     await endSession(this.#caller, this.id, options);
   }
@@ -214,29 +230,65 @@ export class Session {
   }
 
   /** @internal Takes a place in a queue, named by its path, for one handle, once nobody gives it up any more. Returns what frees it. */
-  async take(place: string, what: string): Promise<() => void> {
+  async take(place: string, what: string, options: Patience): Promise<() => void> {
     if (this.#taken.has(place)) {
       throw new InvalidArgumentError(
         `this session has \`${what}\` or waits for it already: give that up first, or ask with another session`,
       );
     }
     this.#taken.add(place);
-    await this.#leaving.get(place);
-    return () => this.#taken.delete(place);
+    let isOurs = true;
+    const free = () => {
+      // Once: then it may be another handle's.
+      if (isOurs) {
+        isOurs = false;
+        this.#taken.delete(place);
+      }
+    };
+    try {
+      await this.left(place, what, options);
+    } catch (error) {
+      free();
+      throw error;
+    }
+    return free;
   }
 
-  /** @internal Waits until this place is not being given up any more: what is asked for before that would be given up too. */
-  async left(place: string): Promise<void> {
-    await this.#leaving.get(place);
+  /** @internal Whether a handle has this place, or waits for it. */
+  hasTaken(place: string): boolean {
+    return this.#taken.has(place);
   }
 
-  /** @internal Gives up this place; never rejects. If that reaches no node, the end of the session does it. */
+  /**
+   * @internal Waits until this place is not being given up any more: what is asked for before that would be given up too. At least for the
+   * deadline of a call, so that a handle which waits for nothing is not refused for what is over in a moment.
+   */
+  async left(place: string, what: string, { waitMs, signal: caller }: Patience): Promise<void> {
+    const leaving = this.#leaving.get(place);
+    if (leaving === undefined) {
+      return;
+    }
+    const late = deferred<"late">();
+    const limit = Math.max(waitMs ?? Number.POSITIVE_INFINITY, this.#caller.settings.timeoutMs);
+    const timer = after(limit, () => late.resolve("late"));
+    const { signal, release } = anySignal(this.signal, caller);
+    try {
+      if ((await orAborted(Promise.race([leaving, late.promise]), signal)) === "late") {
+        throw refusal("locked", `\`${what}\` was not got in time: this session still gives it up`);
+      }
+    } finally {
+      timer.cancel();
+      release();
+    }
+  }
+
+  /**
+   * @internal Gives up this place in the background, again and again until that is decided, or the session is over, which gives it up as
+   * well. Never rejects. `work` rejects only with what may pass.
+   */
   giveUp(place: string, work: () => Promise<unknown>): Promise<void> {
     const before = this.#leaving.get(place) ?? Promise.resolve();
-    const leaving = before.then(work).then(
-      () => {},
-      () => {},
-    );
+    const leaving = before.then(() => this.#untilDone(work));
     this.#leaving.set(place, leaving);
     void leaving.then(() => {
       if (this.#leaving.get(place) === leaving) {
@@ -244,6 +296,22 @@ export class Session {
       }
     });
     return leaving;
+  }
+
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
+    for (let pauseMs = AGAIN_MIN_MS; this.loss === undefined; pauseMs = Math.min(2 * pauseMs, AGAIN_MAX_MS)) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        // What makes no sense never will: the client is closed, say.
+        if (error instanceof InvalidArgumentError) {
+          return;
+        }
+      }
+      // Woken by the end of the session, which is what the loop looks at.
+      await sleep(pauseMs, this.signal).catch(() => {});
+    }
   }
 
   #over(loss: Loss): void {
@@ -264,7 +332,7 @@ export class Session {
       this.#controller.abort(new SessionError(this.id, loss));
     }
     for (const listener of [...this.#listeners]) {
-      listener(state);
+      this.#caller.settings.troubles.call(`a listener of session ${this.id}`, listener, state);
     }
   }
 }

@@ -6,7 +6,7 @@
  */
 
 import { type Call, randomRequestId } from "./call.js";
-import type { Caller, Stream } from "./caller.js";
+import { type Caller, otherOf, type Stream } from "./caller.js";
 import {
   InvalidArgumentError,
   OutcomeUnknownError,
@@ -18,8 +18,9 @@ import {
 } from "./errors.js";
 import { stringifyJson } from "./json.js";
 import { fromWire, toWire } from "./names.js";
-import type { Op } from "./ops.js";
-import { Attempts, type Failure, isFinal } from "./retry.js";
+import { checkOp, type Op } from "./ops.js";
+import { checkOptions, patienceOf } from "./options.js";
+import { Attempts, type Failure, isFinal, patienceLeft } from "./retry.js";
 import { after, anySignal, now, sleep } from "./timing.js";
 import { told } from "./transport.js";
 import type { CallOptions, Entry, WriteResult } from "./types.js";
@@ -71,6 +72,7 @@ class Pending<T> {
     if (op.waitMs !== undefined) {
       throw new InvalidArgumentError(`operation ${n}: one in a stream does not wait for a lock`);
     }
+    checkOp(op);
     this.n = n;
     this.op = op;
     this.requestId = op.op === "get" ? undefined : randomRequestId();
@@ -166,7 +168,10 @@ class Exchange<T> {
       throw this.#caller.strange(this.#node, `an answer to operation ${n}, which was not asked for`);
     }
     this.waiting.delete(n);
-    if (status >= 200 && status < 300) {
+    const other = otherOf({ about: { key: one.op.key } }, problem === undefined ? answer : {});
+    if (other !== undefined) {
+      yield this.#strange(one, other.words);
+    } else if (status >= 200 && status < 300) {
       yield one.answered(answer);
     } else if (problem === undefined) {
       yield this.#strange(one, `status ${status} without a problem document`);
@@ -256,13 +261,15 @@ export async function* stream<T>(
   ops: Iterable<Op>,
   options: CallOptions,
 ): AsyncGenerator<Streamed<T>, void, undefined> {
+  checkOptions(options);
+  const timeoutMs = patienceOf("timeoutMs", options.timeoutMs) ?? caller.settings.timeoutMs;
   const { signal, release } = anySignal(options.signal, caller.closed);
   try {
     for (const batch of batches<T>(ops)) {
-      const until = now() + caller.patience(options.timeoutMs);
+      const timeLeft = patienceLeft(timeoutMs);
       let left: Pending<T>[] = batch;
       while (left.length > 0) {
-        left = yield* round(caller, left, until, signal);
+        left = yield* round(caller, left, timeLeft, signal);
       }
     }
   } finally {
@@ -274,13 +281,13 @@ export async function* stream<T>(
 async function* round<T>(
   caller: Caller,
   batch: Pending<T>[],
-  until: number,
+  timeLeft: () => number,
   signal: AbortSignal,
 ): AsyncGenerator<Streamed<T>, Pending<T>[], undefined> {
-  const timeoutMs = told(Math.min(until - now(), caller.settings.attemptMs));
+  const timeoutMs = told(Math.min(timeLeft(), caller.settings.attemptMs));
   let opened: Stream;
   try {
-    opened = await caller.open(call(batch, timeoutMs, signal), NDJSON, until - now());
+    opened = await caller.open(call(batch, timeoutMs, signal), NDJSON, timeLeft);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof QuorateError)) {
@@ -295,12 +302,17 @@ async function* round<T>(
     caller.nodeFailed(opened.node);
   }
   const pauseMs = Math.max(0, ...exchange.again.map(({ failed }) => failed?.pauseMs ?? 0));
-  const isLate = now() + pauseMs >= until;
+  const isLate = pauseMs >= timeLeft();
   const isOver = (one: Pending<T>) => isLate || one.failed?.pauseMs === undefined;
   yield* exchange.again.filter(isOver).map((one) => one.gaveUp());
   const left = exchange.again.filter((one) => !isOver(one));
   if (left.length > 0 && pauseMs > 0) {
     await sleep(pauseMs, signal);
+  }
+  // Whoever takes the answers, or the machine, may have slept meanwhile.
+  if (timeLeft() <= 0) {
+    yield* left.map((one) => one.gaveUp());
+    return [];
   }
   return left;
 }

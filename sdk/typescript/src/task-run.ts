@@ -5,8 +5,9 @@
  * cluster lets it hold. What is not certain any more is neither completed nor failed.
  */
 
-import { randomRequestId } from "./call.js";
+import { LastingId } from "./call.js";
 import { isQuorateError, QuorateError } from "./errors.js";
+import { duration } from "./options.js";
 import type { Task } from "./tasks.js";
 import { deferred, now, onAbort, sleep } from "./timing.js";
 
@@ -20,7 +21,10 @@ export type Ended = "completed" | "failed" | "lost" | "released";
 
 /** What a handler knows of its run. */
 export interface TaskRun {
-  /** Aborted once the claim may be over, or the worker has to stop: nothing more should be done for the task here. */
+  /**
+   * Aborted once the claim may be over, or the worker has to stop: nothing more should be done for the task here. In the latter case it is
+   * given back as soon as the handler has ended.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -36,7 +40,7 @@ export class TaskFailure extends Error {
 
   constructor(reason: string, then: { retryInMs?: number; dead?: boolean; release?: boolean } = {}) {
     super(reason);
-    this.retryInMs = then.retryInMs;
+    this.retryInMs = duration("retryInMs", then.retryInMs);
     this.dead = then.dead ?? false;
     this.release = then.release ?? false;
   }
@@ -79,12 +83,10 @@ export async function runTask<T>(
   const stopped = deferred<"stopped">();
   const listener = onAbort(giveBack, () => stopped.resolve("stopped"));
   try {
-    const outcome = await Promise.race([
-      outcomeOf(() => handler(task, { signal: over.signal })),
-      stopped.promise,
-    ]);
+    const running = outcomeOf(() => handler(task, { signal: over.signal }));
+    const outcome = await Promise.race([running, stopped.promise]);
     // What is done is not given back: it would be done again. The end of the claim bounds how long that is tried.
-    return outcome === "stopped" ? await claim.giveBack() : await claim.settle(outcome);
+    return outcome === "stopped" ? await claim.giveBack(running) : await claim.settle(outcome);
   } finally {
     listener.cancel();
     ended.abort();
@@ -105,10 +107,14 @@ async function outcomeOf(work: () => unknown): Promise<TaskFailure | undefined> 
 }
 
 class Claim {
+  /** Aborted once it may be over. */
+  readonly #gone = new AbortController();
   readonly #task: Task;
   readonly #leaseMs: number;
   readonly #over: AbortController;
   readonly #trouble: Trouble;
+  /** From then on it is not extended any more. */
+  #keptUntil = Number.POSITIVE_INFINITY;
 
   constructor(task: Task, leaseMs: number, over: AbortController, trouble: Trouble) {
     this.#task = task;
@@ -117,7 +123,10 @@ class Claim {
     this.#trouble = trouble;
   }
 
-  /** Extends the claim at a third of its time, again and again, until the task has ended; tells when the claim may be over. */
+  /**
+   * Extends the claim at a third of its time, again and again, until the task has ended; tells when the claim may be over. After
+   * {@link giveBack} for one or two more leases at most: a handler that does not end would keep it for ever.
+   */
   async keep(ended: AbortSignal): Promise<void> {
     const margin = Math.min(this.#leaseMs / 10, MARGIN_MAX_MS);
     let held = this.#task.heldUntil - margin;
@@ -126,6 +135,10 @@ class Claim {
       const sent = now();
       if (sent >= held) {
         break;
+      }
+      if (sent >= this.#keptUntil) {
+        next = held;
+        continue;
       }
       const extended = await this.#extend(held - sent, ended);
       if (extended === "over") {
@@ -136,6 +149,7 @@ class Claim {
       }
       next = extended === "extended" ? sent + this.#leaseMs / 3 : now() + AGAIN_AFTER_MS;
     }
+    this.#gone.abort();
     this.#over.abort();
   }
 
@@ -164,17 +178,17 @@ class Claim {
 
   /** Completes or fails the task, under one request id until that is decided or the claim may be over. */
   async settle(failure: TaskFailure | undefined): Promise<Ended> {
-    const requestId = randomRequestId();
-    while (!this.#over.signal.aborted) {
+    const id = new LastingId();
+    while (!this.#gone.signal.aborted) {
       try {
-        return await this.#settleOnce(failure, requestId);
+        return await this.#settleOnce(failure, id.current);
       } catch (error) {
         this.#tell(error);
         if (isOver(error) || !isQuorateError(error) || !error.isRetryable) {
           return "lost";
         }
       }
-      await this.#slept(now() + AGAIN_AFTER_MS, this.#over.signal);
+      await this.#slept(now() + AGAIN_AFTER_MS, this.#gone.signal);
     }
     return "lost";
   }
@@ -193,16 +207,15 @@ class Claim {
     return "failed";
   }
 
-  /** The handler is not waited for any more. */
-  async giveBack(): Promise<Ended> {
+  /**
+   * Tells the handler to stop, and gives the task back once it has: others begin with it then, so that two would be at work. Whatever the
+   * handler came to: it was told that nothing more should be done. One that does not end keeps the task until the claim is over.
+   */
+  async giveBack(running: Promise<unknown>): Promise<Ended> {
+    this.#keptUntil = now() + (this.#leaseMs * 2) / 3;
     this.#over.abort();
-    try {
-      await this.#task.release();
-      return "released";
-    } catch (error) {
-      this.#tell(error);
-      return "lost";
-    }
+    const isGone = await isAborted(this.#gone.signal, running);
+    return isGone ? "lost" : this.settle(TaskFailure.giveBack());
   }
 
   #tell(error: unknown): void {
@@ -210,6 +223,13 @@ class Claim {
       this.#trouble(error);
     }
   }
+}
+
+/** Waits for the work, which never rejects; whether the signal was aborted before. */
+async function isAborted(signal: AbortSignal, work: Promise<unknown>): Promise<boolean> {
+  const aborted = deferred<true>();
+  const listener = onAbort(signal, () => aborted.resolve(true));
+  return Promise.race([work.then(() => false), aborted.promise]).finally(() => listener.cancel());
 }
 
 function isOver(error: unknown): boolean {

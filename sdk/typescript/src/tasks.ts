@@ -6,7 +6,10 @@
 
 import { namePath, readCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
+import { InvalidArgumentError } from "./errors.js";
+import type { JsonInput, Storable } from "./json.js";
 import type { Camel } from "./names.js";
+import { checkOptions, duration } from "./options.js";
 import { Pages } from "./pages.js";
 import { now } from "./timing.js";
 import { type CallOptions, type RequestOptions, type SessionSource, sessionOf, type Token } from "./types.js";
@@ -43,7 +46,7 @@ export interface TaskOptions {
 /** A task to be scheduled: what it is about, JSON or bytes, and when. */
 export interface TaskSpec extends TaskOptions {
   /** What it is about: JSON or a `Uint8Array`. */
-  readonly payload?: unknown;
+  readonly payload?: JsonInput | Uint8Array | undefined;
 }
 
 /** A task that was scheduled, or was there. */
@@ -109,6 +112,15 @@ interface ClaimedTask {
   readonly payload?: unknown;
 }
 
+/** Refuses a time that is none: JSON has no form for it but null, which is at once. */
+function checkTask<Spec extends TaskOptions>(task: Spec): Spec {
+  checkOptions(task);
+  if (task.executeAt instanceof Date && Number.isNaN(task.executeAt.getTime())) {
+    throw new InvalidArgumentError("`executeAt` is an invalid date");
+  }
+  return task;
+}
+
 /** A queue of tasks, from `client.tasks(queue)`. */
 export class TaskQueue {
   readonly name: string;
@@ -121,25 +133,29 @@ export class TaskQueue {
   }
 
   /** Schedules a task: at once, if nothing else is said. */
-  schedule(
-    payload: unknown,
+  async schedule<T>(
+    payload: (T & Storable<T>) | undefined,
     options: TaskOptions & RequestOptions & { dryRun?: boolean | undefined } = {},
   ): Promise<TaskScheduled> {
+    checkOptions(options);
     const { requestId: _id, timeoutMs: _timeout, signal: _signal, ...task } = options;
-    return this.#write("", { ...task, payload }, options);
+    return this.#write("", { ...checkTask(task), payload }, options, task.id);
   }
 
   /** Schedules up to 1,000 tasks at once. */
-  scheduleAll(
+  async scheduleAll(
     tasks: readonly TaskSpec[],
     options: RequestOptions & { dryRun?: boolean | undefined } = {},
   ): Promise<TasksScheduled> {
+    tasks.forEach(checkTask);
     return this.#write("", { tasks, dryRun: options.dryRun || undefined }, options);
   }
 
   /** Claims tasks that are due; none where there are none in time. */
   async claim<T = unknown>(options: ClaimTasksOptions = {}): Promise<Task<T>[]> {
-    const { limit, leaseMs, waitMs, worker } = options;
+    checkOptions(options);
+    const { limit, leaseMs, worker } = options;
+    const waitMs = duration("waitMs", options.waitMs);
     const body = { limit, leaseMs, waitMs: waitMs || undefined, worker, session: sessionOf(options.session) };
     const began = now();
     const call = writeCall("POST", this.#path("/claim"), body, options, { holdMs: waitMs ?? 0 });
@@ -151,24 +167,24 @@ export class TaskQueue {
 
   /** Lets a claim hold for so long from now. Rejects with `not_lock_holder` once it is over. */
   extend(id: string, token: Token, leaseMs?: number, options?: RequestOptions): Promise<TaskAnswer> {
-    return this.#write("/extend", { id, token, leaseMs }, options);
+    return this.#write("/extend", { id, token, leaseMs }, options, id);
   }
 
   /** A claimed task is done. Rejects with `not_lock_holder` once its claim is over. */
   complete(id: string, token: Token, options?: RequestOptions): Promise<TaskAnswer> {
-    return this.#write("/complete", { id, token }, options);
+    return this.#write("/complete", { id, token }, options, id);
   }
 
   /** An attempt failed: the task is tried again, as long as it has attempts left. */
   fail(id: string, token: Token, options: TaskFailureOptions = {}): Promise<TaskAnswer> {
     const { error, retryInMs } = options;
     const [dead, release] = [options.dead || undefined, options.release || undefined];
-    return this.#write("/fail", { id, token, error, retryInMs, dead, release }, options);
+    return this.#write("/fail", { id, token, error, retryInMs, dead, release }, options, id);
   }
 
   /** Takes a task out of the queue. Rejects with `not_found`. */
   cancel(id: string, options?: RequestOptions): Promise<TaskAnswer> {
-    return this.#write("/cancel", { id }, options);
+    return this.#write("/cancel", { id }, options, id);
   }
 
   /** Gives a dead task new attempts. Rejects with `not_found`. */
@@ -183,12 +199,16 @@ export class TaskQueue {
 
   /** The queue in numbers. */
   stats(options?: CallOptions): Promise<QueueStats> {
-    return this.#caller.fetch(readCall(this.#path("/stats"), undefined, options));
+    return this.#caller.fetch(
+      readCall(this.#path("/stats"), undefined, options, { about: { queue: this.name } }),
+    );
   }
 
   /** A task, or `undefined`. */
   get<T = unknown>(id: string, options?: CallOptions): Promise<TaskInfo<T> | undefined> {
-    return this.#caller.find(readCall(namePath(this.#path("/task/"), id), undefined, options));
+    return this.#caller.find(
+      readCall(namePath(this.#path("/task/"), id), undefined, options, { about: { id } }),
+    );
   }
 
   /** Tasks in this state, in the order in which they are due. */
@@ -196,6 +216,7 @@ export class TaskQueue {
     state: TaskState,
     options: CallOptions & { limit?: number | undefined } = {},
   ): Pages<TaskInfo<T>, TaskPage<T>> {
+    checkOptions(options);
     const { limit } = options;
     return new Pages(
       (cursor) => this.#caller.fetch(readCall(this.#path(), { state, limit, cursor }, options)),
@@ -208,11 +229,17 @@ export class TaskQueue {
    * which it finishes what it has begun, and tells what it did.
    */
   work<T = unknown>(handler: TaskHandler<T>, options: WorkerOptions = {}): Promise<WorkerReport> {
-    return work<T>(this, this.#caller.closed, handler, options);
+    return work<T>(this, this.#caller, handler, options);
   }
 
-  #write<Answer>(verb: string, body: object, options: RequestOptions | undefined): Promise<Answer> {
-    return this.#caller.fetch(writeCall("POST", this.#path(verb), body, options));
+  #write<Answer>(
+    verb: string,
+    body: object,
+    options: RequestOptions | undefined,
+    id?: string,
+  ): Promise<Answer> {
+    const extras = id === undefined ? {} : { about: { id } };
+    return this.#caller.fetch(writeCall("POST", this.#path(verb), body, options, extras));
   }
 
   #path(verb = ""): string {

@@ -84,6 +84,13 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
   });
 }
 
+/** Waits for the promise, but not for longer than this. */
+export async function atMost(promise: Promise<void>, ms: number): Promise<void> {
+  const late = deferred<void>();
+  const timer = after(ms, late.resolve);
+  await Promise.race([promise, late.promise]).finally(() => timer.cancel());
+}
+
 /** A signal that is aborted when one of these is, and `release` for when nobody needs it any more. */
 export function anySignal(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();

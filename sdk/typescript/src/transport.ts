@@ -8,6 +8,7 @@
 import type { Call } from "./call.js";
 import type { LeaderHint } from "./endpoints.js";
 import { InvalidArgumentError } from "./errors.js";
+import { shownValue } from "./options.js";
 import type { Failure } from "./retry.js";
 import { after, onAbort } from "./timing.js";
 
@@ -49,18 +50,28 @@ const GRACE_MAX_MS = 250;
 
 /** Splits a list of endpoints, or takes one that is split. `prefersTls` is for those that name no scheme. */
 export function parseEndpoints(given: string | readonly string[], prefersTls: boolean): Endpoint[] {
-  const items = (typeof given === "string" ? given.split(",") : given)
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
+  const items = typeof given === "string" ? split(given) : given;
   const endpoints = new Map<string, Endpoint>();
   for (const item of items) {
-    const endpoint = parseEndpoint(item, prefersTls);
+    const endpoint = parseEndpoint(trimmed(item), prefersTls);
     endpoints.set(endpoint.address, endpoints.get(endpoint.address) ?? endpoint);
   }
   if (endpoints.size === 0) {
     throw new InvalidArgumentError("no endpoint is given; expected host:port,host:port,…");
   }
   return [...endpoints.values()];
+}
+
+function split(given: string): string[] {
+  return given.split(",").filter((item) => item.trim() !== "");
+}
+
+/** An item of a list. An empty one is no comma too many, but something that was not set. */
+function trimmed(item: unknown): string {
+  if (typeof item !== "string" || item.trim() === "") {
+    throw new InvalidArgumentError(`${shownValue(item)} is no endpoint; expected host:port`);
+  }
+  return item.trim();
 }
 
 /** Whether members that were not given are reached by TLS; a socket says nothing of that. */
@@ -223,6 +234,7 @@ function hintOf(headers: Headers): LeaderHint {
   return {
     term: BigInt(digits(headers, "quorate-term") ?? 0),
     leaderId: leader === undefined ? undefined : Number(leader),
+    cluster: headers.get("quorate-cluster") || undefined,
   };
 }
 

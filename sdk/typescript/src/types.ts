@@ -4,6 +4,7 @@
  * Owns their shape. What stands in answers is taken from the types of the wire, so that a change of the API shows up here.
  */
 
+import type { JsonInput, RawJson } from "./json.js";
 import type { Camel } from "./names.js";
 import type { Wire } from "./wire.js";
 
@@ -102,8 +103,11 @@ export type GuardSource = Guard | { readonly guard: Guard };
 /** A session, or its id. */
 export type SessionSource = string | { readonly id: string };
 
-/** A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch. */
-export type Patch = Readonly<Record<string, unknown>> | readonly PatchStep[];
+/**
+ * A part of an update: RFC 7396 merge patch, a list of operators (`inc set unset append max min now`), or an RFC 6902 JSON Patch; or one of
+ * them as its text.
+ */
+export type Patch = Readonly<Record<string, JsonInput>> | readonly PatchStep[] | RawJson;
 
 /** A step of a patch. */
 export interface PatchStep {
@@ -112,7 +116,7 @@ export interface PatchStep {
   /** To which field: a dotted path, or a JSON pointer. */
   readonly path: string;
   /** With what. */
-  readonly value?: unknown;
+  readonly value?: JsonInput;
   /** From which field, for a move or a copy. */
   readonly from?: string;
 }
@@ -157,8 +161,10 @@ export interface ConditionOptions extends RequestOptions {
 
 /** What a write of a value takes. */
 export interface WriteOptions extends ConditionOptions {
-  /** Time to live; 0 for ever. */
+  /** Time to live; without it, for ever. */
   readonly ttlMs?: number | undefined;
+  /** The entry expires when it would have without this write. Not beside `ttlMs`, and not where an entry is created only. */
+  readonly ttl?: "keep" | undefined;
   /** The entry goes with this session: it is removed when that ends. */
   readonly session?: SessionSource | undefined;
 }

@@ -6,8 +6,10 @@
 
 import type { Caller } from "./caller.js";
 import { get, write } from "./entries.js";
-import { ContendedError, type Problem, type QuorateError, RejectedError } from "./errors.js";
+import { ContendedError, type Problem, type QuorateError, RejectedError, refusal } from "./errors.js";
+import type { JsonInput } from "./json.js";
 import { op } from "./ops.js";
+import { checkOptions, timeToLive } from "./options.js";
 import { sleep } from "./timing.js";
 import type { Entry, GuardSource, RequestOptions, SessionSource, WriteResult } from "./types.js";
 
@@ -27,7 +29,7 @@ const PAUSE_MAX_MS = 16;
 export interface UpdateOptions extends Omit<RequestOptions, "requestId"> {
   /** Most tries. Default 1,024. */
   readonly tries?: number | undefined;
-  /** Time to live from the write on instead of what the entry has left; 0 for ever. */
+  /** Time to live from the write on instead of what the entry has left. */
   readonly ttlMs?: number | undefined;
   /** The session that the entry goes with from now on instead of the one that it has. */
   readonly session?: SessionSource | undefined;
@@ -68,30 +70,25 @@ function writeOf<T>(
 ) {
   const { ttlMs, session, guard } = options;
   if (current === undefined) {
-    const put = op.put(key, value, { ifAbsent: true, ttlMs, session, guard });
+    const put = op.insert(key, value as JsonInput, { ttlMs, session, guard });
     return write<WriteResult<T>>(caller, put, options);
   }
   if (current.cas === null) {
     throw locked(current);
   }
-  const kept = op.put(key, value, { cas: current.cas, ttlMs, session: session ?? current.session, guard });
-  // The time that was left when it was read would be given anew by each update, and the entry would never expire.
-  const lives = ttlMs === undefined ? { ttl: "keep" as const } : {};
-  return write<WriteResult<T>>(caller, { ...kept, ...lives }, options);
+  const put = op.replace(key, value as JsonInput, {
+    cas: current.cas,
+    // The time that was left when it was read would be given anew by each update, and the entry would never expire.
+    ...(ttlMs === undefined ? { ttl: "keep" as const } : { ttlMs }),
+    session: session ?? current.session,
+    guard,
+  });
+  return write<WriteResult<T>>(caller, put, options);
 }
 
 function locked(current: Entry): QuorateError {
   const left = current.lockMs === undefined ? "" : ` for ${current.lockMs} ms`;
-  const detail = `\`${current.key}\` is locked by somebody else${left}`;
-  const known = {
-    code: "locked",
-    status: 423,
-    title: "Locked",
-    detail,
-    applied: "no",
-    retry: "after_reading",
-  } as const;
-  return new RejectedError({ ...known, requestId: "", current });
+  return refusal("locked", `\`${current.key}\` is locked by somebody else${left}`, current);
 }
 
 /** Whether the entry changed between read and write. */
@@ -135,6 +132,8 @@ export async function update<T>(
   change: ChangeOf<T>,
   options: UpdateOptions = {},
 ): Promise<Updated<T>> {
+  checkOptions(options);
+  timeToLive(options.ttlMs);
   const { timeoutMs, signal } = options;
   const triesMax = Math.max(1, options.tries ?? TRIES_MAX);
   const read = () => get<T>(caller, key, { timeoutMs, signal });

@@ -11,6 +11,7 @@ import { InvalidArgumentError } from "./errors.js";
 import { EventStream, endError } from "./events.js";
 import { stringifyJson } from "./json.js";
 import { toWire } from "./names.js";
+import { checkNarrowing, type NamesOf, patienceOf } from "./options.js";
 import { type Part, partQuery } from "./queries.js";
 import type { Message } from "./sse.js";
 import { anySignal, asyncDispose } from "./timing.js";
@@ -101,6 +102,24 @@ export type InitialEvent =
 /** What a watch hands out. */
 export type WatchEvent<T = unknown> = ChangeEvent<T> | InitialEvent;
 
+const NAMES: NamesOf<WatchOptions> = {
+  key: true,
+  prefix: true,
+  start: true,
+  end: true,
+  initial: true,
+  from: true,
+  where: true,
+  part: true,
+  events: true,
+  prev: true,
+  keysOnly: true,
+  consistency: true,
+  heartbeatMs: true,
+  patienceMs: true,
+  signal: true,
+};
+
 /** The parameters of the stream, the same for each try. */
 function query(options: WatchOptions) {
   const { key, prefix, start, end, events, consistency, from } = options;
@@ -151,12 +170,15 @@ export class WatchStream<T> {
   #isRestarted = false;
 
   constructor(caller: Caller, options: WatchOptions) {
+    checkNarrowing(options, NAMES);
+    patienceOf("patienceMs", options.patienceMs);
     this.#caller = caller;
     this.#options = options;
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_DEFAULT_MS;
     this.#isSynced = !options.initial;
     this.#signal = anySignal(options.signal, this.#stop.signal, caller.closed);
-    this.#call = readCall("/v1/watch", query(options), { signal: this.#signal.signal });
+    const about = options.key === undefined ? {} : { about: { key: options.key } };
+    this.#call = readCall("/v1/watch", query(options), { signal: this.#signal.signal }, about);
   }
 
   /** Begins it: from when this returns on, nothing is missed. */

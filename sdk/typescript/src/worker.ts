@@ -5,8 +5,10 @@
  * task is about. How long one claim is certain to hold is `task-run`'s.
  */
 
-import { randomRequestId } from "./call.js";
-import { isQuorateError, type QuorateError } from "./errors.js";
+import { LastingId } from "./call.js";
+import type { Caller } from "./caller.js";
+import { InvalidArgumentError, isQuorateError, type QuorateError } from "./errors.js";
+import { checkOptions, duration, patienceOf, shownValue } from "./options.js";
 import { type Ended, runTask, type TaskRun } from "./task-run.js";
 import type { ClaimTasksOptions, Task, TaskQueue } from "./tasks.js";
 import { after, anySignal, deferred, onAbort, sleep } from "./timing.js";
@@ -31,7 +33,10 @@ export interface WorkerOptions {
   readonly leaseMs?: number | undefined;
   /** Who works, for people who look at the queue. */
   readonly name?: string | undefined;
-  /** How long tasks may go on after the stop before they are given back. Default 30 s. */
+  /**
+   * How long tasks may go on after the stop before their handlers are told to stop, by `run.signal`, and they are given back. Default 30 s.
+   * A task is given back once its handler has ended; one whose handler goes on for more than a lease after that is left to the end of its claim.
+   */
   readonly stopWithinMs?: number | undefined;
   /** Stops the worker. */
   readonly signal?: AbortSignal | undefined;
@@ -54,19 +59,22 @@ export interface WorkerReport {
 /** Runs until the signal is aborted; rejects with an error that does not go away, such as a wrong setting. */
 export async function work<T>(
   queue: TaskQueue,
-  closed: AbortSignal,
+  caller: Caller,
   handler: TaskHandler<T>,
   options: WorkerOptions,
 ): Promise<WorkerReport> {
-  return new Worker<T>(queue, closed, handler, options).run();
+  checkOptions(options);
+  return new Worker<T>(queue, caller, handler, options).run();
 }
 
 class Worker<T> {
   readonly #queue: TaskQueue;
+  readonly #caller: Caller;
   readonly #handler: TaskHandler<T>;
   readonly #options: WorkerOptions;
   readonly #concurrency: number;
   readonly #leaseMs: number;
+  readonly #stopWithinMs: number;
   readonly #stop: { signal: AbortSignal; release(): void };
   readonly #giveBack = new AbortController();
   readonly #running = new Set<Promise<void>>();
@@ -74,13 +82,19 @@ class Worker<T> {
   /** Resolved when a place becomes free. */
   #freed = deferred<void>();
 
-  constructor(queue: TaskQueue, closed: AbortSignal, handler: TaskHandler<T>, options: WorkerOptions) {
+  constructor(queue: TaskQueue, caller: Caller, handler: TaskHandler<T>, options: WorkerOptions) {
     this.#queue = queue;
+    this.#caller = caller;
     this.#handler = handler;
     this.#options = options;
-    this.#concurrency = Math.max(1, Math.floor(options.concurrency ?? 1));
-    this.#leaseMs = options.leaseMs ?? LEASE_DEFAULT_MS;
-    this.#stop = anySignal(options.signal, closed);
+    const { concurrency = 1 } = options;
+    if (!(concurrency >= 1)) {
+      throw new InvalidArgumentError(`\`concurrency\` is ${shownValue(concurrency)}: expected 1 or more`);
+    }
+    this.#concurrency = Math.floor(concurrency);
+    this.#leaseMs = duration("leaseMs", options.leaseMs) ?? LEASE_DEFAULT_MS;
+    this.#stopWithinMs = patienceOf("stopWithinMs", options.stopWithinMs) ?? STOP_WITHIN_DEFAULT_MS;
+    this.#stop = anySignal(options.signal, caller.closed);
   }
 
   async run(): Promise<WorkerReport> {
@@ -112,15 +126,12 @@ class Worker<T> {
   async #claim(places: number): Promise<Task<T>[]> {
     const stop = this.#stop.signal;
     const { name } = this.#options;
-    const claim = {
-      limit: Math.min(places, CLAIM_MAX),
-      leaseMs: this.#leaseMs,
-      worker: name,
-      requestId: randomRequestId(),
-    };
+    const claim = { limit: Math.min(places, CLAIM_MAX), leaseMs: this.#leaseMs, worker: name };
+    const id = new LastingId();
     let isOpen = false;
     while (!stop.aborted) {
-      const claimed = await this.#tryClaim({ ...claim, waitMs: POLL_MS, signal: stop });
+      const asked = { ...claim, requestId: id.current, waitMs: POLL_MS, signal: stop };
+      const claimed = await this.#tryClaim(asked);
       if (Array.isArray(claimed)) {
         return claimed;
       }
@@ -132,7 +143,7 @@ class Worker<T> {
       }
       await sleep(AFTER_TROUBLE_MS, stop).catch(() => {});
     }
-    const last = isOpen ? await this.#tryClaim(claim) : [];
+    const last = isOpen ? await this.#tryClaim({ ...claim, requestId: id.current }) : [];
     return Array.isArray(last) ? last : [];
   }
 
@@ -142,7 +153,7 @@ class Worker<T> {
       return await this.#queue.claim<T>(claim);
     } catch (error) {
       if (isQuorateError(error) && error.isRetryable) {
-        this.#options.onTrouble?.(error);
+        this.#tell(error);
         return error;
       }
       if (this.#stop.signal.aborted) {
@@ -163,9 +174,16 @@ class Worker<T> {
   }
 
   async #runOne(task: Task<T>): Promise<void> {
-    const trouble = (error: QuorateError) => this.#options.onTrouble?.(error);
+    const trouble = (error: QuorateError) => this.#tell(error);
     const ended = await runTask(task, this.#leaseMs, this.#handler, this.#giveBack.signal, trouble);
     this.#report[ended] += 1;
+  }
+
+  #tell(error: QuorateError): void {
+    const { onTrouble } = this.#options;
+    if (onTrouble !== undefined) {
+      this.#caller.settings.troubles.call("`onTrouble` of a worker", onTrouble, error);
+    }
   }
 
   /** How many places are free, once there is one, or the stop has come. */
@@ -184,7 +202,7 @@ class Worker<T> {
 
   /** Lets what runs go on for a while, and gives back what is not done by then. */
   async #drain(): Promise<void> {
-    const timer = after(this.#options.stopWithinMs ?? STOP_WITHIN_DEFAULT_MS, () => this.#giveBack.abort());
+    const timer = after(this.#stopWithinMs, () => this.#giveBack.abort());
     try {
       while (this.#running.size > 0) {
         await Promise.all([...this.#running]);

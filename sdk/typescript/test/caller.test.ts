@@ -97,6 +97,7 @@ test("what makes no sense is not sent", async () => {
   const { client, sent } = fake(() => answer(WRITTEN));
   const calls = [
     () => client.put("", 1),
+    // @ts-expect-error: it is no value
     () => client.put("k", undefined),
     () => client.put("k", 1, { requestId: "a b" }),
     () => client.put("k", 1, { ifAbsent: true, cas: "1" }),
@@ -223,6 +224,9 @@ test("endpoints are split, trimmed and deduplicated", () => {
     [behindProxy?.address, behindProxy?.base],
     ["example.org:443", "https://example.org/quorate"],
   );
+  for (const bad of [[], [""], ["a:1", " "], [undefined as unknown as string]]) {
+    assert.throws(() => new Client(bad), { code: "invalid_argument" }, JSON.stringify(bad));
+  }
   for (const bad of ["", " , ", "localhost", "a:1,b", "http://user@a:1", "a b:1", "a:1?x"]) {
     assert.throws(() => new Client(bad), { code: "invalid_argument" }, bad);
   }
@@ -276,9 +280,54 @@ test("a Unix socket is asked as localhost by plain HTTP, also beside certificate
 test("keys are escaped but for their slashes, and dots do not lead elsewhere", () => {
   assert.equal(keyPath("orders/o42"), "/v1/kv/orders/o42");
   assert.equal(keyPath("a b?#%ä"), "/v1/kv/a%20b%3F%23%25%C3%A4");
-  assert.equal(keyPath("a/../b"), "/v1/kv/a%2F..%2Fb");
-  assert.equal(keyPath(".."), undefined);
+  for (const key of ["..", "a/../b", "a//b", "/a", "a/", "./a", "a\nb", "a\\b", "a\0", "a\udcff"]) {
+    assert.equal(keyPath(key), undefined, JSON.stringify(key));
+  }
   assert.equal(namePath("/v1/locks/", "a/b c", "/acquire"), "/v1/locks/a%2Fb%20c/acquire");
+});
+
+test("a key that proxies clean is asked for in a body, or in a query", async () => {
+  const { client, sent } = fake(({ path }) =>
+    path.startsWith("/v1/kv?")
+      ? answer({ entries: [{ key: "a//b", value: 1, cas: "1" }] })
+      : answer({ key: "a//b", value: 1, cas: "1" }),
+  );
+  assert.equal((await client.get("a//b"))?.value, 1);
+  assert.equal((await client.get("a//b", { revision: "7" }))?.value, 1);
+  assert.equal(await client.exists("a//b"), true);
+  assert.deepEqual(
+    sent.map(({ method, path }) => [method, path]),
+    [
+      ["POST", "/v1/ops"],
+      ["GET", "/v1/kv?start=a%2F%2Fb&end=a%2F%2Fb%00&revision=7"],
+      ["GET", "/v1/kv?start=a%2F%2Fb&end=a%2F%2Fb%00&keys_only=true"],
+    ],
+  );
+  assert.deepEqual(sent[0]?.body, { op: "get", key: "a//b" });
+  assert.equal(sent[0]?.headers.get("idempotency-key"), null);
+});
+
+test("an answer about another key is no answer", async () => {
+  const { client } = fake(() => answer({ ...WRITTEN, key: "a/b" }));
+  for (const [call, applied] of [
+    [client.get("a/c"), "no"],
+    [client.waitForChange("a/c"), "no"],
+    [client.put("a//b", 1), "unknown"],
+    [client.remove("a/c", { requestId: "mine" }), "unknown"],
+  ] as const) {
+    const error = await failure(call);
+    assert.ok(error instanceof ProtocolError, String(error));
+    assert.deepEqual([error.applied, error.about], [applied, "a/b"]);
+    assert.match(error.message, /the answer is about `a\/b`, not `a\/.*`: a proxy may have changed the path/);
+  }
+});
+
+test("a key that was put together of bytes is the same as its character", async () => {
+  const { client } = fake(() => answer({ ...WRITTEN, key: "e/\u00e9" }));
+  assert.equal((await client.put("e/\udcc3\udca9", 1)).key, "e/\u00e9");
+  assert.equal((await client.get("e/\udcc3\udca9"))?.key, "e/\u00e9");
+  const error = await failure(client.get("e/\udcc3"));
+  assert.ok(error instanceof ProtocolError, String(error));
 });
 
 test("a node is told a little less time than it has", () => {

@@ -45,6 +45,7 @@ test("bytes and every kind of JSON come back as they were, under any key", async
     [],
     {},
     { null: null, deep: [{ a: 1 }] },
+    { minus: -0, long: 9007199254740993n },
     new Uint8Array([0, 1, 255]),
   ];
   for (const [at, value] of values.entries()) {
@@ -102,6 +103,28 @@ test("a change is waited for", async () => {
   assert.equal(change.type === "entry" && change.entry.value, 2);
   await client.remove("a/waited");
   assert.deepEqual(await client.waitForChange("a/waited", { cas }), { type: "gone" });
+});
+
+test("a key that is for no path is read, waited for and removed as any other", async () => {
+  for (const key of ["a//waited", "a/../waited", ".", "/a", "a/", "a\\b", "a\u0001b"]) {
+    const first = await client.put(key, 1);
+    await client.put(key, 2);
+    assert.equal((await client.get(key, { revision: first.revision }))?.value, 1, key);
+    assert.equal((await client.get(key, { consistency: "local" }))?.value, 2, key);
+    const { cas } = await client.put(key, 3);
+    assert.deepEqual(await client.waitForChange(key, { cas, waitMs: 10 }), { type: "none" });
+    assert.equal((await client.waitForChange(key, { cas: "1", waitMs: 10 })).type, "entry");
+    const waiting = client.waitForChange<number>(key, { cas, waitMs: 10_000 });
+    await client.put(key, 4);
+    const change = await waiting;
+    assert.equal(change.type === "entry" && change.entry.value, 4);
+    await client.remove(key);
+    assert.deepEqual(await client.waitForChange(key, { cas }), { type: "gone" });
+    const stop = new AbortController();
+    const stopped = assert.rejects(client.waitForChange(key, { signal: stop.signal }), /enough/);
+    stop.abort(new Error("enough"));
+    await stopped;
+  }
 });
 
 test("an entry that is locked is written by who has the key", async () => {

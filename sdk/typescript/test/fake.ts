@@ -9,6 +9,8 @@ export interface Sent {
   readonly path: string;
   readonly headers: Headers;
   readonly body: unknown;
+  /** The body as it came. */
+  readonly text: string | undefined;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -21,7 +23,12 @@ export function answer(body: object, status = 200, headers: Record<string, strin
 }
 
 /** A refusal. */
-export function problem(code: string, status: number, more: object = {}): Response {
+export function problem(
+  code: string,
+  status: number,
+  more: object = {},
+  headers: Record<string, string> = {},
+): Response {
   const known = {
     type: `/errors/${code}`,
     title: code,
@@ -31,7 +38,8 @@ export function problem(code: string, status: number, more: object = {}): Respon
     applied: "no",
     request_id: "r",
   };
-  return answer({ ...known, retry: status === 503 ? "same_request_id" : "after_reading", ...more }, status);
+  const retry = status === 503 ? "same_request_id" : "after_reading";
+  return answer({ ...known, retry, ...more }, status, headers);
 }
 
 /** What `fetch` says of a connection that was refused, or reset. */
@@ -54,6 +62,7 @@ export function fake(behaviour: Behaviour, options: ClientOptions = {}): { clien
       path: pathname + search,
       headers,
       body: parsed,
+      text: typeof body === "string" ? body : undefined,
       signal: signal ?? undefined,
     };
     sent.push(request);

@@ -54,3 +54,15 @@ test("entries whose keys are no text are kept apart", () => {
   entries.set("e/\udcfd", undefined);
   assert.deepEqual(keys(entries.find("n", 1)), ["e/\ufffd", "e/\udcff"]);
 });
+
+test("a prefix that ends within a character lists what begins with its bytes", () => {
+  const entries = new MirrorEntries(
+    [],
+    ["e/\u00e9", "e/\u00e8/1", "e/\udcc3", "e/\udcc3z", "e/\u0119", "e/a"].map((key) => entry(key, 1)),
+  );
+  const found = ["e/\udcc3", "e/\udcc3z", "e/\u00e8/1", "e/\u00e9"];
+  assert.deepEqual(keys(entries.list("e/\udcc3")), found);
+  assert.deepEqual(keys(entries.list("e/\udcc3\udca8")), ["e/\u00e8/1"], "bytes that make a character");
+  assert.equal(entries.get("e/\udcc3\udca9")?.key, "e/\u00e9");
+  assert.deepEqual(keys(entries.list("e/\udcff")), []);
+});

@@ -178,6 +178,14 @@ test("the environment names the nodes", async () => {
     assert.deepEqual(client.endpoints, cluster.endpoints);
     assert.deepEqual(fromEnv({ endpoints: "a:1" }).endpoints, ["a:1"]);
     assert.deepEqual(fromEnv({ endpoints: undefined }).endpoints, cluster.endpoints);
+    process.env["QUORATE_ENDPOINTS"] = "";
+    assert.throws(() => fromEnv(), { code: "invalid_argument", message: /no endpoint is given/ });
+    process.env["QUORATE_ENDPOINTS"] = cluster.endpoints.join(",");
+    for (const make of [connect, fromEnv]) {
+      const hint = /options are an object, such as \{ endpoints: "a:1" \}, and this is "a:1"/;
+      assert.throws(() => make("a:1" as never), { code: "invalid_argument", message: hint });
+      assert.throws(() => make({ endpoint: "a:1" } as never), { message: /no option `endpoint` here/ });
+    }
     process.env["QUORATE_TOKEN_FILE"] = "/no/such/token";
     assert.throws(() => fromEnv(), /no\/such\/token/);
     assert.equal(

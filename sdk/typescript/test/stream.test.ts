@@ -20,8 +20,8 @@ interface Line {
   readonly op: { readonly key: string; readonly request_id?: string };
 }
 
-function good(n: number): string {
-  return JSON.stringify({ n, status: 201, term: "1", leader: 1, answer: WRITTEN });
+function good(n: number, key = "k"): string {
+  return JSON.stringify({ n, status: 201, term: "1", leader: 1, answer: { ...WRITTEN, key } });
 }
 
 function bad(n: number | null, code: string, retry: string, status = 409): string {
@@ -64,7 +64,7 @@ test("a line that was not answered is sent again under its id", async () => {
     if (request === 2 && line.n === 2) {
       return bad(2, "no_leader", "same_request_id", 503);
     }
-    return line.n === 3 ? bad(3, "cas_mismatch", "after_reading") : good(line.n);
+    return line.n === 3 ? bad(3, "cas_mismatch", "after_reading") : good(line.n, line.op.key);
   });
   const done = await all(
     client,
@@ -94,6 +94,49 @@ test("a stream that nobody serves is given up", async () => {
   assert.ok(refused?.error instanceof UnavailableError && refused.error.requestId !== undefined);
 });
 
+test("nothing is sent again under an id that nodes may have forgotten while the machine slept", async (t) => {
+  const wall = Date.now;
+  let slept = 0;
+  t.mock.method(Date, "now", () => wall() + slept);
+  const { client, asked } = streaming(() => {
+    slept += 20 * 60_000;
+    return undefined;
+  });
+  const [write, read] = await all(client, [op.put("a", 1), op.get("b")]);
+  assert.equal(asked.length, 1);
+  assert.ok(write?.error instanceof OutcomeUnknownError && read?.error instanceof UnavailableError);
+  slept = 0;
+  const sent: string[] = [];
+  const { client: single } = fake(({ headers }) => {
+    sent.push(headers.get("idempotency-key") ?? "");
+    slept += 20 * 60_000;
+    return broken("ECONNRESET");
+  });
+  await assert.rejects(single.put("a", 1), OutcomeUnknownError);
+  assert.equal(sent.length, 1);
+});
+
+test("who is slow to take answers does not have operations sent again too late", async (t) => {
+  const wall = Date.now;
+  let slept = 0;
+  t.mock.method(Date, "now", () => wall() + slept);
+  const { client, asked } = streaming(({ n }) => (n === 0 ? good(n, "a") : undefined));
+  const done: Streamed[] = [];
+  for await (const one of client.stream([op.put("a", 1), op.put("b", 1)])) {
+    done.push(one);
+    slept = 20 * 60_000;
+  }
+  assert.equal(asked.length, 1);
+  assert.ok(done[1]?.error instanceof OutcomeUnknownError);
+});
+
+test("an answer about another key is none to its operation", async () => {
+  const { client } = streaming(({ n }) => good(n));
+  const [right, wrong] = await all(client, [op.put("k", 1), op.put("a//b", 1)]);
+  assert.equal(right?.written?.key, "k");
+  assert.ok(wrong?.error instanceof ProtocolError && wrong.error.applied === "unknown");
+});
+
 test("lines that a node does not take are told", async () => {
   const { client } = streaming(() => bad(null, "too_large", "never", 413));
   const [alone] = await all(client, [op.put("a", 1)]);
@@ -104,7 +147,7 @@ test("lines that a node does not take are told", async () => {
 });
 
 test("requests are bounded, and a stream can be left and given up", async () => {
-  const { client, asked } = streaming(({ n }) => good(n));
+  const { client, asked } = streaming(({ n, op }) => good(n, op.key));
   const ops = Array.from({ length: 1_001 }, (_, n) => op.put(`k${n}`, n));
   assert.equal(
     (await all(client, [...ops, op.put("long", "x".repeat(1_000_000)), op.get("b")])).length,

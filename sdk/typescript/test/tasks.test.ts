@@ -93,9 +93,40 @@ test("a worker completes, fails and tries again, each task as its handler says",
   );
 });
 
-test("a worker that stops gives back what does not end, and tells its handler", async () => {
+test("a worker that stops tells its handler, and gives its task back once that has ended", async () => {
   const queue = client.tasks("slow");
   await queue.schedule("slow", { id: "s1" });
+  const stops = [new AbortController(), new AbortController()] as const;
+  let [atWork, most] = [0, 0];
+  let run: AbortSignal | undefined;
+  const first = queue.work(
+    async (_, { signal }) => {
+      [run, atWork] = [signal, atWork + 1];
+      await until("it is told to stop", () => signal.aborted);
+      // Longer than its lease: the claim is extended meanwhile.
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      atWork -= 1;
+      throw new Error("broken off");
+    },
+    { signal: stops[0].signal, stopWithinMs: 20, leaseMs: 1_000 },
+  );
+  await until("it runs", () => run !== undefined);
+  stops[0].abort();
+  const second = queue.work(
+    () => {
+      most = Math.max(most, atWork + 1);
+      stops[1].abort();
+    },
+    { signal: stops[1].signal },
+  );
+  assert.deepEqual(await first, { completed: 0, failed: 0, lost: 0, released: 1 });
+  assert.deepEqual(await second, { completed: 1, failed: 0, lost: 0, released: 0 });
+  assert.equal(most, 1, "nobody begins with a task that another one still works on");
+});
+
+test("a handler that never ends keeps its task to the end of its claim, and no worker running for good", async () => {
+  const queue = client.tasks("stuck");
+  await queue.schedule("stuck", { id: "s1" });
   const stop = new AbortController();
   let run: AbortSignal | undefined;
   const working = queue.work(
@@ -103,13 +134,16 @@ test("a worker that stops gives back what does not end, and tells its handler", 
       run = signal;
       return new Promise(() => {});
     },
-    { signal: stop.signal, stopWithinMs: 20 },
+    { signal: stop.signal, stopWithinMs: 20, leaseMs: 1_000 },
   );
   await until("it runs", () => run !== undefined);
   stop.abort();
-  assert.deepEqual(await working, { completed: 0, failed: 0, lost: 0, released: 1 });
+  const since = performance.now();
+  assert.deepEqual(await working, { completed: 0, failed: 0, lost: 1, released: 0 });
+  const took = performance.now() - since;
+  assert.ok(took > 1_000 && took < 3_000, `${took} ms`);
   assert.equal(run?.aborted, true);
-  assert.equal((await queue.get("s1"))?.state, "scheduled");
+  await until("others get it", async () => (await queue.get("s1"))?.state === "scheduled");
 });
 
 test("a worker extends the claims of what takes longer, and never completes what was taken from it", async () => {

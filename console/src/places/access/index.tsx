@@ -75,7 +75,7 @@ function NobodyAsked() {
     <section class="advice note">
       <Icon name="access" />
       <div>
-        <p class="advice-title">This cluster asks nobody who they are</p>
+        <p class="advice-title">Authentication is off</p>
         <p>
           Everybody may do everything. Users, roles and tokens can be made ready; they hold once the nodes run
           with <code>--auth required</code>.

@@ -30,7 +30,7 @@ export function RightsView() {
             <dl class="list">
               <div>
                 <dt>User</dt>
-                <dd>{user === undefined ? "nobody in particular" : <KeyName name={user} />}</dd>
+                <dd>{user === undefined ? "anonymous (authentication off)" : <KeyName name={user} />}</dd>
               </div>
               <div>
                 <dt>May</dt>
@@ -39,8 +39,8 @@ export function RightsView() {
                 </dd>
               </div>
               <div>
-                <dt>By the rules of</dt>
-                <dd>revision {accessRevision}</dd>
+                <dt>Policy revision</dt>
+                <dd>{accessRevision}</dd>
               </div>
             </dl>
           )}
@@ -70,7 +70,7 @@ function Question({ self }: { readonly self: string | undefined }) {
   const user = textOfShown(draft.user) || (self ?? "");
   return (
     <section class="block">
-      <h2>May somebody do something?</h2>
+      <h2>Check a permission</h2>
       <form
         class="stack"
         onSubmit={(event) => {

@@ -31,14 +31,14 @@ export default function ClusterPlace() {
     status.reload();
     members.reload();
   };
-  useShortcuts([{ keys: "r", what: "Look again", group: "Cluster", run: reload }]);
+  useShortcuts([{ keys: "r", what: "Refresh", group: "Cluster", run: reload }]);
   return (
     <Page
       title="Cluster"
       actions={
         <button type="button" class="button" onClick={reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       }
     >
@@ -104,7 +104,7 @@ function AdviceList({ all }: { readonly all: readonly Advice[] }) {
   }
   return (
     <section class="block">
-      <h2>What to look at</h2>
+      <h2>Needs attention</h2>
       <ul class="advice-list">
         {all.map((advice) => (
           <li key={advice.title} class={`advice ${advice.tone}`}>

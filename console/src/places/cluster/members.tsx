@@ -69,10 +69,10 @@ export function MemberTable({
             <tr>
               <th>Node</th>
               <th>Role</th>
-              <th>Heard of</th>
-              <th class="number">Behind</th>
-              <th>For clients</th>
-              <th>For peers</th>
+              <th>Last contact</th>
+              <th class="number">Lag</th>
+              <th>Client address</th>
+              <th>Peer address</th>
               <th>
                 <span class="unseen">Actions</span>
               </th>
@@ -90,17 +90,17 @@ export function MemberTable({
                     {member.leader ? "leader" : member.role}
                   </span>
                 </Cell>
-                <Cell label="Heard of">
+                <Cell label="Last contact">
                   <span class={`dot ${toneOf(member, freshness)}`} aria-hidden="true" />
                   {heardOf(member, freshness)}
                 </Cell>
-                <Cell label="Behind" isNumber>
+                <Cell label="Lag" isNumber>
                   {member.lag === undefined ? "–" : grouped(member.lag)}
                 </Cell>
-                <Cell label="For clients">
+                <Cell label="Client address">
                   <code>{member.clientAddr}</code>
                 </Cell>
-                <Cell label="For peers">
+                <Cell label="Peer address">
                   <code>{member.peerAddr}</code>
                 </Cell>
                 <Cell label="" class="row-actions">
@@ -147,7 +147,7 @@ function MemberActions({ member, whyNot, isBusy, attempt }: ActionsProps) {
             void attempt(`quorate leader transfer ${member.id}`, (say) => transfer(member.id, say))
           }
         >
-          Let it lead
+          Make leader
         </button>
       )}
       {member.role === "learner" && (
@@ -169,14 +169,14 @@ function MemberActions({ member, whyNot, isBusy, attempt }: ActionsProps) {
 
 async function transfer(id: number, say: Say): Promise<void> {
   const isSure = await confirm({
-    title: `Let node ${id} lead?`,
+    title: `Make node ${id} the leader?`,
     body: (
       <p>
         Leadership is handed to node {id}. Writes wait a moment while it changes hands; none is lost. Locks,
         sessions and elections stay as they are.
       </p>
     ),
-    action: `Let node ${id} lead`,
+    action: `Make node ${id} the leader`,
   });
   if (isSure) {
     say(`Handing leadership to node ${id}`);
@@ -200,7 +200,7 @@ const DOING: Record<MemberVerb, (id: number) => string> = {
 /** The leader says what the change would come to; only then it is made. */
 async function changeAfterDryRun(verb: MemberVerb, id: number, say: Say): Promise<void> {
   const request = (dryRun: boolean): Request<MembersChanged> => changeMember(verb, id, dryRun);
-  say("Asking what it would come to");
+  say("Trying it without a change");
   const outcome = await perform(request(true));
   say(undefined);
   const isSure = await confirm({

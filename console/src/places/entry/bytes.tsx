@@ -17,7 +17,7 @@ export function Bytes({ value }: { readonly value: Uint8Array }) {
       </pre>
       <p class="hint">
         {value.length > SHOWN_MAX && `The first ${bytes(SHOWN_MAX)} of ${bytes(value.length)}. `}
-        Bytes are written by programs, not here.
+        Download them, and upload a file to replace them.
       </p>
     </>
   );

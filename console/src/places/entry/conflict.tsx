@@ -60,7 +60,7 @@ export function Conflict({ base, mine, theirs, onResolve, onDiscard }: ConflictP
           <h2>Merged</h2>
           <p class="hint">
             {merged.conflicts.length === 0
-              ? "Both changes fit together: each is of other fields."
+              ? "The changes touch different fields, and fit together."
               : `${counted(merged.conflicts.length, "field was", "fields were")} changed on both sides. Choose for each:`}
           </p>
           {merged.conflicts.map((clash) => (
@@ -87,11 +87,11 @@ export function Conflict({ base, mine, theirs, onResolve, onDiscard }: ConflictP
             class="button primary"
             onClick={() => merged.value !== undefined && onResolve(formatJson(merged.value))}
           >
-            Go on with what was merged
+            Use merged
           </button>
         )}
         <button type="button" class="button" onClick={() => onResolve(formatJson(mine))}>
-          {isGone ? "Create it again with my text" : "Go on with mine, over theirs"}
+          {isGone ? "Create it again with my text" : "Keep mine"}
         </button>
         <button type="button" class="button danger-text" onClick={onDiscard}>
           Discard my change

@@ -1,8 +1,8 @@
 /**
  * An entry while it is edited.
  *
- * Owns what the text began as, whether it is JSON, and the write that saves it: on the cas that was read, with the session and the time
- * to live that the entry has.
+ * Owns what the text began as, whether it is JSON, and the write that saves it: on the cas that was read, with the session and the expiry
+ * that the entry has.
  */
 
 import type { WriteResult } from "quorate";
@@ -12,25 +12,26 @@ import { JsonText } from "../../api/json-text.js";
 import type { Request } from "../../api/request.js";
 import { formatJson, storedJson } from "../../json/format.js";
 import { type Json, JsonFault, scanJson } from "../../json/scan.js";
+import { parseDuration } from "../../text/duration.js";
 
 /** A text and what it began as. */
 export interface Draft {
   /** The version that was read; `undefined` where there was no entry. */
   readonly base: StoredEntry | undefined;
-  /** When it was read, by the clock of the page. */
-  readonly readAt: number;
   /** The text of that version. */
   readonly before: string;
   readonly text: string;
+  /** How long an entry that is created shall live, as somebody types it. */
+  readonly life: string;
 }
 
 /** What an entry begins as that is not there yet. */
 const NEW_TEXT = "{\n  \n}";
 
 /** The draft of an entry as it was read just now. */
-export function draftOf(entry: StoredEntry | undefined, now: number): Draft {
+export function draftOf(entry: StoredEntry | undefined): Draft {
   const before = entry?.value instanceof JsonText ? entry.value.pretty : "";
-  return { base: entry, readAt: now, before, text: entry === undefined ? NEW_TEXT : before };
+  return { base: entry, before, text: entry === undefined ? NEW_TEXT : before, life: "" };
 }
 
 /** Whether something would be lost with the draft. */
@@ -51,23 +52,29 @@ export function checked(text: string): Json | JsonFault {
 }
 
 /** The write that puts this document in the place of the version that was read. */
-export function saveOf(
-  key: string,
-  { base, readAt }: Draft,
-  value: Json,
-  now: number,
-): Request<WriteResult<Stored>> {
-  return writeEntry(key, new JsonText(storedJson(value)), kept(base, now - readAt));
+export function saveOf(key: string, draft: Draft, value: Json): Request<WriteResult<Stored>> {
+  return storeOf(key, draft, new JsonText(storedJson(value)));
 }
 
-/** What a write has to say so that the entry keeps its session and the time it has left. */
-export function kept(entry: StoredEntry | undefined, ageMs: number): WriteConditions {
-  if (entry === undefined) {
-    return { cas: undefined };
-  }
-  // Without a time of its own it would get that of its collection.
-  const left = entry.ttlMs === undefined ? 0 : Math.max(1, Math.round(entry.ttlMs - ageMs));
-  return { cas: entry.cas ?? "", ttlMs: left, session: entry.session };
+/** The write that puts this value there, whatever it is. */
+export function storeOf(key: string, { base, life }: Draft, value: Stored): Request<WriteResult<Stored>> {
+  return writeEntry(
+    key,
+    value,
+    base === undefined ? { cas: undefined, ttlMs: parseDuration(life) } : kept(base),
+  );
+}
+
+/** What is wrong with a span of time that somebody types; `undefined` for one, and for none. */
+export function faultOfLife(life: string): string | undefined {
+  return life.trim() === "" || (parseDuration(life) ?? 0) > 0 ? undefined : "Say for how long: 90s, 2h, 7d.";
+}
+
+/** What a write has to say so that the entry keeps its session and its expiry. */
+export function kept(entry: StoredEntry | undefined): WriteConditions {
+  return entry === undefined
+    ? { cas: undefined }
+    : { cas: entry.cas ?? "", keepsTtl: true, ttlMs: entry.ttlMs, session: entry.session };
 }
 
 /** What is being done with the entry. What is only asked for is not being done. */

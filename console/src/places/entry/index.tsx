@@ -10,6 +10,7 @@ import { isQuorateError, type QuorateError } from "quorate";
 import { readEntry, removeEntry, type StoredEntry } from "../../api/entries.js";
 import { asError } from "../../api/errors.js";
 import { JsonText } from "../../api/json-text.js";
+import { visible } from "../../json/format.js";
 import { type Json, JsonFault } from "../../json/scan.js";
 import { useShortcuts } from "../../keyboard/keys.js";
 import { notify } from "../../state/notices.js";
@@ -17,6 +18,7 @@ import { perform, useRequest } from "../../state/page.js";
 import { addressOf, go, guardLeaving, route } from "../../state/route.js";
 import { isReadOnly } from "../../state/settings.js";
 import { nameIn, shownName } from "../../text/named.js";
+import { bytes } from "../../text/words.js";
 import { confirm } from "../../ui/confirm.js";
 import { Editor } from "../../ui/editor.js";
 import { KeyHeading, KeyTabs, NoKeyNamed } from "../../ui/key-heading.js";
@@ -26,9 +28,22 @@ import { Problem } from "../../ui/problem.js";
 import { Loading } from "../../ui/states.js";
 import { Bytes } from "./bytes.js";
 import { Conflict } from "./conflict.js";
-import { buttonsOf, checked, type Doing, type Draft, draftOf, editable, isChanged, saveOf } from "./draft.js";
+import {
+  buttonsOf,
+  checked,
+  type Doing,
+  type Draft,
+  draftOf,
+  editable,
+  faultOfLife,
+  isChanged,
+  saveOf,
+  storeOf,
+} from "./draft.js";
 import { Facts } from "./facts.js";
+import { download, Upload } from "./file.js";
 import { useNewer } from "./follow.js";
+import { LifeField } from "./lifetime.js";
 
 /** Errors that say that the entry is not the version that was read. */
 const OVERTAKEN = ["cas_mismatch", "already_exists", "not_found"] as const;
@@ -82,7 +97,7 @@ interface Overtaken {
 }
 
 function Editing({ name, entry, reload }: EditingProps) {
-  const [draft, setDraft] = useState<Draft>(() => draftOf(entry, performance.now()));
+  const [draft, setDraft] = useState<Draft>(() => draftOf(entry));
   const [fault, setFault] = useState<JsonFault | undefined>(undefined);
   const [error, setError] = useState<QuorateError | undefined>(undefined);
   const [overtaken, setOvertaken] = useState<Overtaken | undefined>(undefined);
@@ -100,7 +115,7 @@ function Editing({ name, entry, reload }: EditingProps) {
   }, [draft.text, changed]);
   useEffect(() => {
     if (newer !== undefined && !changed) {
-      setDraft(draftOf(newer ?? undefined, performance.now()));
+      setDraft(draftOf(newer ?? undefined));
     }
   }, [newer, changed]);
 
@@ -135,6 +150,16 @@ function Editing({ name, entry, reload }: EditingProps) {
       await attempt("delete", () => removed(name, cas));
     }
   };
+  const upload = async (file: File) => {
+    const value = new Uint8Array(await file.arrayBuffer());
+    if (draft.base === undefined || (await isToBeReplaced(name, draft.base, file))) {
+      await attempt("save", async () => {
+        const result = await perform(storeOf(name, draft, value));
+        notify(`Saved: ${shownName(name)}, ${bytes(value.length)}, revision ${result.revision}`);
+        reload();
+      });
+    }
+  };
   const format = () => {
     const value = checked(draft.text);
     setFault(value instanceof JsonFault ? value : undefined);
@@ -142,9 +167,10 @@ function Editing({ name, entry, reload }: EditingProps) {
       setDraft({ ...draft, text: editable(value) });
     }
   };
-  const discard = () => setDraft({ ...draft, text: draftOf(draft.base, 0).text });
+  const discard = () => setDraft({ ...draft, text: draftOf(draft.base).text });
   // A mistake is shown a moment after it was made, or mended. To save looks at the text as it is.
-  const canTry = changed && doing === undefined && !isReadOnly.value && draft.base?.cas !== null;
+  const isFree = doing === undefined && !isReadOnly.value && draft.base?.cas !== null;
+  const canTry = changed && isFree && faultOfLife(draft.life) === undefined;
   useShortcuts([
     { keys: "mod+s", what: "Save", group: "Entry", run: () => canTry && save() },
     { keys: "r", what: "Read again", group: "Entry", run: () => !changed && reload() },
@@ -158,11 +184,11 @@ function Editing({ name, entry, reload }: EditingProps) {
         mine={overtaken.mine}
         theirs={overtaken.theirs}
         onResolve={(text) => {
-          setDraft({ ...draftOf(overtaken.theirs, performance.now()), text });
+          setDraft({ ...draftOf(overtaken.theirs), text });
           setOvertaken(undefined);
         }}
         onDiscard={() => {
-          setDraft(draftOf(overtaken.theirs, performance.now()));
+          setDraft(draftOf(overtaken.theirs));
           setOvertaken(undefined);
         }}
       />
@@ -206,11 +232,43 @@ function Editing({ name, entry, reload }: EditingProps) {
             onDiscard={discard}
             onRemove={() => void remove()}
           />
+          <Beside
+            draft={draft}
+            isFree={isFree}
+            onLife={(life) => setDraft({ ...draft, life })}
+            onFile={(file) => void upload(file)}
+          />
         </div>
-        {base !== undefined && <Facts entry={base} />}
+        {base !== undefined && (
+          <Facts entry={base} whyNot={whyNotTouched(base, changed)} onChanged={reload} />
+        )}
       </div>
     </>
   );
+}
+
+interface BesideProps {
+  readonly draft: Draft;
+  readonly isFree: boolean;
+  readonly onLife: (life: string) => void;
+  readonly onFile: (file: File) => void;
+}
+
+/** What a new entry is made of beside a document, and what bytes are replaced by. */
+function Beside({ draft, isFree, onLife, onFile }: BesideProps) {
+  const { base, life } = draft;
+  if (base === undefined) {
+    const isOff = !isFree || isChanged(draft) || faultOfLife(life) !== undefined;
+    return (
+      <>
+        <LifeField life={life} onLife={onLife} otherwise="for ever, or what its collection says" />
+        <Upload label="Or take the bytes of a file" isOff={isOff} onFile={onFile} />
+      </>
+    );
+  }
+  return base.value instanceof Uint8Array ? (
+    <Upload label="Replace it by the bytes of a file" isOff={!isFree} onFile={onFile} />
+  ) : null;
 }
 
 interface ToolsProps {
@@ -223,7 +281,7 @@ interface ToolsProps {
   readonly onRemove: () => void;
 }
 
-/** What can be done with the entry. Bytes can only be deleted. */
+/** What can be done with the entry. Bytes are not edited. */
 function Tools({ draft, doing, canSave, onSave, onFormat, onDiscard, onRemove }: ToolsProps) {
   const { base } = draft;
   const isBytes = base?.value instanceof Uint8Array;
@@ -246,9 +304,14 @@ function Tools({ draft, doing, canSave, onSave, onFormat, onDiscard, onRemove }:
           </>
         )}
         {base !== undefined && (
+          <button type="button" class="button push" onClick={() => download(base.key, base.value)}>
+            Download
+          </button>
+        )}
+        {base !== undefined && (
           <button
             type="button"
-            class="button danger-text push"
+            class="button danger-text"
             disabled={doing !== undefined || isReadOnly.value || base.cas === null}
             onClick={onRemove}
           >
@@ -276,6 +339,14 @@ function whyNot(base: StoredEntry | undefined, changed: boolean): string {
     : "Changes of others show here by themselves.";
 }
 
+/** Why the time to live cannot be set now: the entry is read again after that. */
+function whyNotTouched(base: StoredEntry, changed: boolean): string | undefined {
+  if (isReadOnly.value || base.cas === null) {
+    return whyNot(base, changed);
+  }
+  return changed ? "Save your changes first, or discard them." : undefined;
+}
+
 function askToLeave(): Promise<boolean> {
   return confirm({
     title: "Leave without saving?",
@@ -288,7 +359,7 @@ function askToLeave(): Promise<boolean> {
 /** Saves. What is there instead, where somebody else was faster. */
 async function saved(name: string, draft: Draft, value: Json): Promise<Overtaken | undefined> {
   try {
-    const result = await perform(saveOf(name, draft, value, performance.now()));
+    const result = await perform(saveOf(name, draft, value));
     notify(`Saved: ${shownName(name)}, version ${result.version ?? "?"}, revision ${result.revision}`);
     return undefined;
   } catch (error) {
@@ -317,6 +388,21 @@ function isToBeDeleted(name: string, base: StoredEntry): Promise<boolean> {
     ),
     action: "Delete the entry",
     isDangerous: true,
+  });
+}
+
+/** Asks whether the version that is shown is to be replaced by a file. */
+function isToBeReplaced(name: string, base: StoredEntry, file: File): Promise<boolean> {
+  return confirm({
+    title: "Replace this entry?",
+    body: (
+      <p>
+        <KeyName name={name} />, in version {base.version} (cas {base.cas}), is replaced by the{" "}
+        {bytes(file.size)} of <bdi>{visible(file.name)}</bdi>. If somebody changes it before that, nothing is
+        written. Its session and the time it has left stay.
+      </p>
+    ),
+    action: "Replace the entry",
   });
 }
 

@@ -46,7 +46,7 @@ export default function FindPlace() {
       {sought === undefined ? (
         <Empty title="Say what you look for">
           <p>
-            Entries are found by their key and by what holds of their fields: <code>status eq new</code>,{" "}
+            Entries are found by key prefix and by conditions on fields: <code>status eq new</code>,{" "}
             <code>customer.city in Ulm, Bonn</code>, <code>$version gt 5</code>. Without a comparison all keys
             with the prefix are found.
           </p>

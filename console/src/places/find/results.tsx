@@ -114,7 +114,7 @@ function Reading({ found }: { readonly found: Finding }) {
   }
   return found.isPaused ? (
     <button type="button" class="button small" onClick={found.readOn}>
-      {found.entries.length === 0 ? "Look further" : "Next page"}
+      {found.entries.length === 0 ? "Load more" : "Next page"}
     </button>
   ) : null;
 }

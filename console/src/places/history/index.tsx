@@ -168,7 +168,6 @@ function textOf(entry: StoredEntry | undefined): string {
 async function restored(name: string, revision: string): Promise<void> {
   const then = await perform(readEntry(name, revision));
   const now = await perform(readEntry(name));
-  const readAt = performance.now();
   if (then === undefined) {
     notify(`${shownName(name)} was not there at revision ${revision}. To delete it, use its own page.`);
     return;
@@ -191,7 +190,7 @@ async function restored(name: string, revision: string): Promise<void> {
     action: `Restore revision ${grouped(revision)}`,
   });
   if (isSure) {
-    const result = await perform(writeEntry(name, then.value, kept(now, performance.now() - readAt)));
+    const result = await perform(writeEntry(name, then.value, kept(now)));
     notify(`Restored: ${shownName(name)} is as at revision ${revision}, in version ${result.version ?? "?"}`);
   }
 }

@@ -28,7 +28,7 @@ export function Found({ prefix, where }: { readonly prefix: string; readonly whe
         )}
         {isPaused && (
           <button type="button" class="button quiet small" onClick={found.readOn}>
-            Look further
+            Load more
           </button>
         )}
       </p>

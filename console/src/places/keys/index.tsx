@@ -113,7 +113,7 @@ function SearchBar({ prefix, where, delimiter }: SearchBarProps) {
             type="text"
             aria-label="Of which this holds: field, operator, value"
             aria-invalid={fault !== undefined}
-            placeholder="and of which holds: status eq pending"
+            placeholder="Filter: status eq pending"
             autocomplete="off"
             autocapitalize="off"
             spellcheck={false}

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { endOfPrefix } from "../../api/keys.js";
-import { type LevelPage, levelOf, type Node } from "./level.js";
+import { aboutOf, type LevelPage, type Listed, levelOf, type Node } from "./level.js";
 import { Tree } from "./tree.js";
+
+/** Entries of these keys. */
+const listed = (...keys: readonly string[]) =>
+  keys.map((key): Listed => ({ key, version: 1, contentType: "json" }));
 
 /** Reads a level of these keys, so many at a time, and counts how often it asks. */
 function reader(keys: readonly string[], limit: number, delimiter = "/") {
@@ -10,7 +14,10 @@ function reader(keys: readonly string[], limit: number, delimiter = "/") {
   const read = async (prefix: string, from: string): Promise<LevelPage> => {
     asked.push(from);
     const found = sorted.filter((key) => key.startsWith(prefix) && key >= from);
-    return levelOf(prefix, delimiter, { keys: found.slice(0, limit), hasMore: found.length > limit });
+    return levelOf(prefix, delimiter, {
+      entries: listed(...found.slice(0, limit)),
+      hasMore: found.length > limit,
+    });
   };
   return { read, asked };
 }
@@ -43,13 +50,13 @@ test("a part costs one request, whatever is in it", async () => {
 });
 
 test("a prefix may end within a character", () => {
-  const page = { keys: ["ü", "ü/a", "ü/b", "\u{e0}/c"], hasMore: false };
+  const page = { entries: listed("ü", "ü/a", "ü/b", "\u{e0}/c"), hasMore: false };
   expect(levelOf("\udcc3", "/", page).nodes).toEqual([
-    { kind: "entry", key: "ü", name: "\udcbc" },
+    { kind: "entry", key: "ü", name: "\udcbc", entry: listed("ü")[0] },
     { kind: "part", key: "ü/", name: "\udcbc/" },
     { kind: "part", key: "à/", name: "\udca0/" },
   ]);
-  const smile = { keys: ["\u{1f600}/a"], hasMore: false };
+  const smile = { entries: listed("\u{1f600}/a"), hasMore: false };
   expect(levelOf("\udcf0\udc9f\udc98", "/", smile).nodes).toEqual([
     { kind: "part", key: "\u{1f600}/", name: "\udc80/" },
   ]);
@@ -98,4 +105,12 @@ test("a level that cannot be read says so in its row, and can be tried again", a
   isBroken = false;
   await tree.more("");
   expect(tree.rows.value.map((row) => row.kind)).toEqual(["node"]);
+});
+
+test("an entry in the tree says what is worth a word", () => {
+  const [entry] = listed("k") as [Listed];
+  expect(aboutOf(entry)).toBe("version 1");
+  expect(
+    aboutOf({ ...entry, version: 1_200, contentType: "bytes", ttlMs: 7_200_000, locked: true, session: "9" }),
+  ).toBe("bytes · locked · session 9 · 2 h left · version 1\u202f200");
 });

@@ -10,7 +10,7 @@ import { KeyName } from "../../ui/key-name.js";
 import { Problem } from "../../ui/problem.js";
 import { Rows } from "../../ui/rows.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { levelOf } from "./level.js";
+import { aboutOf, levelOf } from "./level.js";
 import { type ReadLevel, type Row, Tree } from "./tree.js";
 
 /** Keys of a page: the most that a node gives. */
@@ -22,8 +22,7 @@ const DEPTH_SHOWN_MAX = 12;
 function reader(delimiter: string): ReadLevel {
   return async (prefix, from, signal) => {
     const page = await perform(listKeys({ prefix, from, limit: PAGE_KEYS }), signal);
-    const keys = page.entries.map((entry) => entry.key);
-    return levelOf(prefix, delimiter, { keys, hasMore: page.cursor !== undefined });
+    return levelOf(prefix, delimiter, { entries: page.entries, hasMore: page.cursor !== undefined });
   };
 }
 
@@ -112,6 +111,7 @@ function TreeRow({ row }: { readonly row: Row | undefined }) {
       </span>
     );
   }
+  const { entry } = row.node;
   const isPart = row.node.kind === "part";
   return (
     <>
@@ -120,6 +120,7 @@ function TreeRow({ row }: { readonly row: Row | undefined }) {
       </span>
       <KeyName name={row.node.name} />
       {isPart && <PartLink prefix={row.node.key} />}
+      {entry !== undefined && <span class="row-aside wide-only">{aboutOf(entry)}</span>}
     </>
   );
 }

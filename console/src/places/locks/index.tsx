@@ -18,6 +18,7 @@ import { Filter } from "../../ui/filter.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName, Said } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
+import { type Column, WithHead } from "../../ui/row-head.js";
 import { Rows } from "../../ui/rows.js";
 import { Empty, Shown } from "../../ui/states.js";
 import { Meetings } from "./meetings.js";
@@ -39,6 +40,26 @@ interface Line {
   readonly name: string;
   readonly waiters: number;
 }
+
+/** What the columns of the rows are. */
+const COLUMNS: Readonly<Record<Queue["kind"], readonly Column[]>> = {
+  lock: [
+    ["col name", "Lock"],
+    ["col who", "Holder"],
+    ["col extra wide-only", "Mode"],
+    ["col token wide-only", "Fencing token"],
+    ["col age wide-only", "Held for"],
+    ["col waiting", "Waiting"],
+  ],
+  election: [
+    ["col name", "Election"],
+    ["col who", "Leader"],
+    ["col extra wide-only", "Value"],
+    ["col token wide-only", "Term"],
+    ["col age wide-only", "Leads for"],
+    ["col waiting", "Candidates"],
+  ],
+};
 
 /** The place. */
 export default function LocksPlace() {
@@ -117,7 +138,7 @@ function Queues<Page extends { readonly cursor?: string }>({ kind, source, lines
   const show = (change: { name?: string | undefined; text?: string; cursor?: string | undefined }) =>
     setQuery({ show: kind === "lock" ? "" : "elections", name: open, text, cursor, ...change });
   useShortcuts([
-    { keys: "r", what: "Look again", group: "Locks", run: source.reload },
+    { keys: "r", what: "Refresh", group: "Locks", run: source.reload },
     { keys: "Escape", what: "Close what is open", group: "Locks", run: () => show({ name: undefined }) },
   ]);
   return (
@@ -131,7 +152,7 @@ function Queues<Page extends { readonly cursor?: string }>({ kind, source, lines
         />
         <button type="button" class="button" onClick={source.reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       </div>
       <Shown what={`the ${kind}s`} source={source}>
@@ -192,17 +213,19 @@ function List({ kind, lines, isFiltered, open, onOpen }: ListProps) {
     return <Nothing kind={kind} isFiltered={isFiltered} />;
   }
   return (
-    <Rows
-      label={kind === "lock" ? "Locks" : "Elections"}
-      count={lines.length}
-      onSeen={onSeen}
-      onOpen={(row) => onOpen(lines[row]?.name ?? "")}
-      rowProps={(row) => ({ "data-open": lines[row]?.name === open })}
-      render={(row) => {
-        const line = lines[row];
-        return line && <QueueRow kind={kind} line={line} queue={details.get(line.name)} ageMs={ageMs} />;
-      }}
-    />
+    <WithHead columns={COLUMNS[kind]}>
+      <Rows
+        label={kind === "lock" ? "Locks" : "Elections"}
+        count={lines.length}
+        onSeen={onSeen}
+        onOpen={(row) => onOpen(lines[row]?.name ?? "")}
+        rowProps={(row) => ({ "data-open": lines[row]?.name === open })}
+        render={(row) => {
+          const line = lines[row];
+          return line && <QueueRow kind={kind} line={line} queue={details.get(line.name)} ageMs={ageMs} />;
+        }}
+      />
+    </WithHead>
   );
 }
 

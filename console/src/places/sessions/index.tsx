@@ -18,6 +18,7 @@ import { Filter } from "../../ui/filter.js";
 import { Icon } from "../../ui/icon.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
+import { type Column, WithHead } from "../../ui/row-head.js";
 import { Rows } from "../../ui/rows.js";
 import { Empty, Shown } from "../../ui/states.js";
 import { isNamed, labelsOf, summaryOf } from "./holds.js";
@@ -26,6 +27,15 @@ import { TimeLeft } from "./time-left.js";
 
 /** How often it looks again. */
 const LOOK_EVERY_MS = 2_000;
+
+/** What the columns of the rows are. */
+const COLUMNS: readonly Column[] = [
+  ["col id", "Session"],
+  ["col name", "Owner and labels"],
+  ["col holds wide-only", "What hangs on it"],
+  ["col age wide-only", "Age"],
+  ["col left", "Time left"],
+];
 
 /** The place. */
 export default function SessionsPlace() {
@@ -37,7 +47,7 @@ export default function SessionsPlace() {
   const show = (change: { session?: string | undefined; text?: string; cursor?: string | undefined }) =>
     setQuery({ session: open, text, cursor, ...change });
   useShortcuts([
-    { keys: "r", what: "Look again", group: "Sessions", run: source.reload },
+    { keys: "r", what: "Refresh", group: "Sessions", run: source.reload },
     { keys: "Escape", what: "Close the session", group: "Sessions", run: () => show({ session: undefined }) },
   ]);
   return (
@@ -47,7 +57,7 @@ export default function SessionsPlace() {
       actions={
         <button type="button" class="button" onClick={source.reload}>
           <Icon name="reload" />
-          <span>Look again</span>
+          <span>Refresh</span>
         </button>
       }
     >
@@ -123,39 +133,41 @@ function List({ page, text, open, onOpen }: ListProps) {
     );
   }
   return (
-    <Rows
-      label="Sessions"
-      count={sessions.length}
-      onSeen={onSeen}
-      onOpen={(row) => onOpen(sessions[row]?.session ?? "")}
-      rowProps={(row) => ({ "data-open": sessions[row]?.session === open })}
-      render={(row) => {
-        const session = sessions[row];
-        if (session === undefined) {
-          return null;
-        }
-        const holds = details.get(session.session)?.holds;
-        return (
-          <>
-            <code class="col id">{session.session}</code>
-            <span class="col name">
-              <KeyName name={session.owner === "" ? "–" : session.owner} />
-              {labelsOf(session).map((label) => (
-                <span key={label} class="hint wide-only">
-                  <KeyName name={label} />
-                </span>
-              ))}
-            </span>
-            <span class={holds === undefined ? "col holds pending wide-only" : "col holds wide-only"}>
-              {holds !== undefined && summaryOf(holds)}
-            </span>
-            <span class="col age wide-only" title="How old it is">
-              {duration(session.ageMs + ageMs)} old
-            </span>
-            <TimeLeft ttlMs={session.ttlMs} expiresInMs={session.expiresInMs} ageMs={ageMs} />
-          </>
-        );
-      }}
-    />
+    <WithHead columns={COLUMNS}>
+      <Rows
+        label="Sessions"
+        count={sessions.length}
+        onSeen={onSeen}
+        onOpen={(row) => onOpen(sessions[row]?.session ?? "")}
+        rowProps={(row) => ({ "data-open": sessions[row]?.session === open })}
+        render={(row) => {
+          const session = sessions[row];
+          if (session === undefined) {
+            return null;
+          }
+          const holds = details.get(session.session)?.holds;
+          return (
+            <>
+              <code class="col id">{session.session}</code>
+              <span class="col name">
+                <KeyName name={session.owner === "" ? "–" : session.owner} />
+                {labelsOf(session).map((label) => (
+                  <span key={label} class="hint wide-only">
+                    <KeyName name={label} />
+                  </span>
+                ))}
+              </span>
+              <span class={holds === undefined ? "col holds pending wide-only" : "col holds wide-only"}>
+                {holds !== undefined && summaryOf(holds)}
+              </span>
+              <span class="col age wide-only" title="How old it is">
+                {duration(session.ageMs + ageMs)} old
+              </span>
+              <TimeLeft ttlMs={session.ttlMs} expiresInMs={session.expiresInMs} ageMs={ageMs} />
+            </>
+          );
+        }}
+      />
+    </WithHead>
   );
 }

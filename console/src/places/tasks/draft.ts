@@ -68,7 +68,7 @@ function payloadOf(typed: string): JsonText | string {
   try {
     return new JsonText(storedJson(scanJson(typed)));
   } catch (fault) {
-    return `What it is about is no JSON: ${(fault as Error).message}.`;
+    return `The payload is no JSON: ${(fault as Error).message}.`;
   }
 }
 

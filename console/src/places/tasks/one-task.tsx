@@ -173,7 +173,7 @@ function Payload({ task: { payload } }: { readonly task: StoredTask }) {
   return (
     <section class="block">
       <div class="block-head">
-        <h3>What it is about</h3>
+        <h3>Payload</h3>
         {isJson && <CopyButton text={payload.text} what="what the task is about" />}
       </div>
       <pre class="said">{isJson ? payload.pretty : `${bytes(payload.length)} of bytes`}</pre>

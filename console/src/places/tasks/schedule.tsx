@@ -75,7 +75,7 @@ export function Schedule({ queue, onClose, onDone }: ScheduleProps) {
         {error !== undefined && <Problem error={error} />}
         <Line label="Queue" value={draft.queue} onValue={(queue) => set({ queue })} />
         <label class="field">
-          <span>What it is about, as JSON</span>
+          <span>Payload (JSON)</span>
           <textarea
             class="mono"
             rows={4}

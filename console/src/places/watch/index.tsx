@@ -17,6 +17,7 @@ import { Icon } from "../../ui/icon.js";
 import { KeyName } from "../../ui/key-name.js";
 import { Page } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
+import { type Column, WithHead } from "../../ui/row-head.js";
 import { Rows } from "../../ui/rows.js";
 import { Empty } from "../../ui/states.js";
 import { queryOf, type Wish, watchedOf, wishOf } from "./address.js";
@@ -26,6 +27,15 @@ import { WatchForm } from "./form.js";
 
 /** So much of a value stands in a line. */
 const PREVIEW = 160;
+
+/** What the columns of the rows are. */
+const COLUMNS: readonly Column[] = [
+  ["col time", "Time"],
+  ["col what", "Change"],
+  ["col name", "Key"],
+  ["row-aside wide-only", "Value"],
+  ["col revision wide-only", "Revision"],
+];
 
 /** The place. */
 export default function WatchPlace() {
@@ -154,25 +164,27 @@ function Watching({ watched, onPrefix }: WatchingProps) {
         {length === 0 ? (
           <Nothing isFailed={course.kind === "failed"} />
         ) : (
-          <Rows
-            key={resumed}
-            label="Changes, the newest first"
-            count={length}
-            onSeen={onSeen}
-            onOpen={(row) => {
-              const line = lineAt(row);
-              if (line?.kind === "change") {
-                // What somebody reads should not run away.
-                hold();
-                setOpen(line);
-              }
-            }}
-            rowProps={(row) => ({ "data-open": open !== undefined && lineAt(row) === open })}
-            render={(row) => {
-              const line = lineAt(row);
-              return line && (line.kind === "note" ? <Note line={line} /> : <Change line={line} />);
-            }}
-          />
+          <WithHead columns={COLUMNS}>
+            <Rows
+              key={resumed}
+              label="Changes, the newest first"
+              count={length}
+              onSeen={onSeen}
+              onOpen={(row) => {
+                const line = lineAt(row);
+                if (line?.kind === "change") {
+                  // What somebody reads should not run away.
+                  hold();
+                  setOpen(line);
+                }
+              }}
+              rowProps={(row) => ({ "data-open": open !== undefined && lineAt(row) === open })}
+              render={(row) => {
+                const line = lineAt(row);
+                return line && (line.kind === "note" ? <Note line={line} /> : <Change line={line} />);
+              }}
+            />
+          </WithHead>
         )}
         {open !== undefined && (
           <ChangePanel key={open.number} line={open} onClose={() => setOpen(undefined)} />

@@ -6,6 +6,7 @@
 
 import { Client, type ClientOptions } from "../client.js";
 import { InvalidArgumentError } from "../errors.js";
+import { checkOptions } from "../options.js";
 import { socketFetch } from "./socket.js";
 import { type TlsOptions, tlsFetch } from "./tls.js";
 import { tokenFile } from "./token.js";
@@ -34,11 +35,17 @@ export interface ConnectOptions extends ClientOptions, TlsOptions {
   readonly tokenFile?: string | undefined;
 }
 
+/** Refuses endpoints in the place of options: they would not be seen, and be those of the local cluster. */
+function checkConnect(options: ConnectOptions): void {
+  checkOptions(options, (given) => `{ endpoints: ${JSON.stringify(given)} }`);
+}
+
 /**
  * A client with certificates or a token from files. Where a CA is named, endpoints that name no scheme speak TLS, and no other CA is
  * believed. An endpoint may be `unix:/path`, the socket of a node on this machine, which is asked in plain HTTP whatever the others speak.
  */
 export function connect(options: ConnectOptions = {}): Client {
+  checkConnect(options);
   const { ca, caFile, cert, certFile, key, keyFile, tokenFile: file, ...rest } = options;
   const hasCa = ca !== undefined || caFile !== undefined;
   const hasIdentity = [cert, certFile, key, keyFile].some((part) => part !== undefined);
@@ -57,6 +64,7 @@ export function connect(options: ConnectOptions = {}): Client {
  * before the environment.
  */
 export function fromEnv(options: ConnectOptions = {}): Client {
+  checkConnect(options);
   const { env } = process;
   const [certFile, keyFile] = [env[CERT_ENV], env[KEY_ENV]];
   if ((certFile === undefined) !== (keyFile === undefined)) {

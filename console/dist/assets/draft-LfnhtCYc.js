@@ -1,3 +1,0 @@
-import{Fn as e,Ln as t,Mn as n,Pn as r,Rn as i,yt as a}from"./shared-SMbmzB99.js";var o=`{
-  
-}`;function s(e,t){let r=e?.value instanceof n?e.value.pretty:``;return{base:e,readAt:t,before:r,text:e===void 0?o:r}}function c({base:e,before:t,text:n}){return e===void 0?n!==o:n!==t}function l(e){try{return i(e)}catch(e){if(e instanceof t)return e;throw e}}function u(t,{base:r,readAt:i},o,s){return a(t,new n(e(o)),d(r,s-i))}function d(e,t){if(e===void 0)return{cas:void 0};let n=e.ttlMs===void 0?0:Math.max(1,Math.round(e.ttlMs-t));return{cas:e.cas??``,ttlMs:n,session:e.session}}function f(e,t){return{save:e===`save`?`Saving …`:t?`Create`:`Save`,delete:e===`delete`?`Deleting …`:`Delete`}}function p(e){return r(e)}export{c as a,p as i,l as n,d as o,s as r,u as s,f as t};
