@@ -202,7 +202,7 @@ type AuditView struct {
 	// Who asked; absent where that was nobody in particular, or the cluster itself.
 	Principal string `json:"principal,omitempty"`
 	// Why it was refused, like `cas_mismatch`.
-	Refusal string `json:"refusal,omitempty"`
+	Refusal ErrorCode `json:"refusal,omitempty"`
 	// Under which request id.
 	RequestID string `json:"request_id,omitempty"`
 	// The revision that it took, or at which it was refused.
@@ -3396,6 +3396,10 @@ const (
 	WatchEndCodePermissionDenied WatchEndCode = "permission_denied"
 	// What says who watches does not hold any more.
 	WatchEndCodeUnauthenticated WatchEndCode = "unauthenticated"
+	WatchEndCodeNotReady        WatchEndCode = "not_ready"
+	WatchEndCodeTimeout         WatchEndCode = "timeout"
+	WatchEndCodeTooManyRequests WatchEndCode = "too_many_requests"
+	WatchEndCodeInternal        WatchEndCode = "internal"
 )
 
 // WatchEvent: a change of an entry: `event: put` and `event: delete`.
@@ -3466,6 +3470,13 @@ const (
 type WatchProgress struct {
 	// Everything up to this revision was sent.
 	Revision uint64 `json:"revision,string"`
+}
+
+// WatchReset is the schema of that name.
+type WatchReset struct {
+	Code     ErrorCode `json:"code,omitempty"`
+	Detail   string    `json:"detail,omitempty"`
+	Revision uint64    `json:"revision,string"`
 }
 
 // WhereAnswer: the answer of `POST /v1/update_where` and `POST /v1/delete_where`.

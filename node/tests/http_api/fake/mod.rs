@@ -882,7 +882,7 @@ impl Backend for Fake {
 
     fn status(&self) -> StatusAnswer {
         StatusAnswer {
-            cluster_id: String::new(),
+            cluster_id: "0123456789abcdef0123456789abcdef".into(),
             node_id: 1,
             incarnation: String::new(),
             version: "test".into(),

@@ -26,20 +26,6 @@ class AnswerLine:
 Applied: TypeAlias = Literal["no", "yes", "unknown"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AuditView:
-    """Part of others: `AuditView`."""
-
-    effect: str
-    index: int
-    op: str
-    revision: int
-    time: str
-    principal: str | None = None
-    refusal: str | None = None
-    request_id: str | None = None
-
-
 BarrierState: TypeAlias = Literal["waiting", "open", "empty"]
 
 
@@ -868,6 +854,10 @@ WatchEndCode: TypeAlias = Literal[
     "quarantined",
     "permission_denied",
     "unauthenticated",
+    "not_ready",
+    "timeout",
+    "too_many_requests",
+    "internal",
 ]
 
 
@@ -904,15 +894,17 @@ class AccessCheckAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AuditAnswer:
-    """What `GET /v1/audit` answers."""
+class AuditView:
+    """Part of others: `AuditView`."""
 
+    effect: str
     index: int
-    key: str
-    lines: list[AuditView]
-    oldest_revision: int
+    op: str
     revision: int
-    cursor: str | None = None
+    time: str
+    principal: str | None = None
+    refusal: ErrorCode | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1359,6 +1351,18 @@ class AcquireAnswer:
     place: int | None = None
     replayed: bool = False
     token: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditAnswer:
+    """What `GET /v1/audit` answers."""
+
+    index: int
+    key: str
+    lines: list[AuditView]
+    oldest_revision: int
+    revision: int
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1435,7 +1435,7 @@ export interface components {
             index: number;
             op: string;
             principal?: string;
-            refusal?: string;
+            refusal?: components["schemas"]["ErrorCode"];
             request_id?: string;
             revision: string;
             /** Format: date-time */
@@ -2869,7 +2869,7 @@ export interface components {
             revision?: string;
         };
         /** @enum {string} */
-        WatchEndCode: "compacted" | "slow_consumer" | "no_leader" | "stopping" | "quarantined" | "permission_denied" | "unauthenticated";
+        WatchEndCode: "compacted" | "slow_consumer" | "no_leader" | "stopping" | "quarantined" | "permission_denied" | "unauthenticated" | "not_ready" | "timeout" | "too_many_requests" | "internal";
         WatchEvent: {
             cause?: components["schemas"]["DeleteCause"];
             entry?: components["schemas"]["EntryView"];
@@ -2884,6 +2884,11 @@ export interface components {
         /** @enum {string} */
         WatchEventKind: "put" | "delete";
         WatchProgress: {
+            revision: string;
+        };
+        WatchReset: {
+            code?: components["schemas"]["ErrorCode"];
+            detail?: string;
             revision: string;
         };
         WhereAnswer: {
