@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::audit::{self, AuditPage, AuditQuery};
 use super::changes::{self, ChangesQuery, ChangesRead};
@@ -30,7 +30,7 @@ use crate::keyspace::{entry, family, family_range, history, quota};
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::CollectionRow;
-use crate::types::{ClusterMillis, Command, Entry, Key, QuotaState, Reply, RequestId, Revision};
+use crate::types::{ClusterMillis, Command, Entry, Key, QuotaState, Reply, RequestId, Revision, WallMillis};
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
@@ -178,6 +178,11 @@ impl StateReader {
             epoch_revision: record.vars.epoch_revision,
             membership: record.membership,
         }
+    }
+
+    /// The wall clock of the log, and when an entry with it was applied here: it shows at least as much more as has gone by since.
+    pub fn wall(&self) -> (WallMillis, Instant) {
+        self.shared.wall()
     }
 
     /// Digests of the state by log index, of late: [`AppliedState::digest`] as it was at each of them.

@@ -11,6 +11,7 @@ use super::reading;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ use super::watermark::Watermark;
 use crate::durations::Durations;
 use crate::machine::{self, Fault, Most, Sizes, View};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::types::Revision;
+use crate::types::{Revision, WallMillis};
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     /// [`crate::machine::Vars::access`] as published last.
     access: AtomicU64,
     applied: Mutex<AppliedRecord>,
+    /// When the wall clock in it was published.
+    wall_since: Mutex<Instant>,
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
@@ -115,6 +118,11 @@ fn index_after(record: &AppliedRecord) -> u64 {
     record.log_id.map_or(0, |id| id.index + 1)
 }
 
+#[expect(clippy::disallowed_methods, reason = "how old a published value is changes no row")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 impl Shared {
     pub(crate) fn new(home: Home, db: Db, snapshots: Kept, options: &StateOptions) -> Result<Self, StateFault> {
         let record = db.applied()?;
@@ -143,6 +151,7 @@ impl Shared {
             replacements: AtomicU64::new(0),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
+            wall_since: Mutex::new(now()),
             durable_hook: Mutex::new(None),
             snapshots,
         })
@@ -161,6 +170,12 @@ impl Shared {
     /// The applied row as published last.
     pub(crate) fn applied(&self) -> AppliedRecord {
         self.applied.lock().clone()
+    }
+
+    /// The wall clock of the log, and when it came to be applied here.
+    pub(crate) fn wall(&self) -> (WallMillis, Instant) {
+        let applied = self.applied.lock();
+        (applied.vars.wall, *self.wall_since.lock())
     }
 
     /// The sizes published last.
@@ -203,7 +218,12 @@ impl Shared {
         self.position.store(at);
         // Before anybody who waits for this position goes on.
         self.access.store(record.vars.access, Ordering::Release);
-        self.applied.lock().clone_from(record);
+        let mut applied = self.applied.lock();
+        if applied.vars.wall != record.vars.wall {
+            *self.wall_since.lock() = now();
+        }
+        applied.clone_from(record);
+        drop(applied);
         self.sequence.store(before + 2, Ordering::Release);
         self.applied_mark.reach(at.index);
         self.revision_mark.reach(at.revision);

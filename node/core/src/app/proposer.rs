@@ -32,6 +32,7 @@ use super::view::View;
 use super::wall::{self, WallClocks};
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
+use crate::millis::millis;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 
 /// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
@@ -476,7 +477,12 @@ impl ProposerParts {
 
     /// The wall clock under this leadership, which is ours.
     fn wall_of(&self, leadership: CommittedLeaderId) -> WallMillis {
-        self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, || self.state.applied().wall)
+        let replicated = || match self.state.wall() {
+            (0, _) => 0,
+            // So long as this node has run on, the time in which nobody led is not lost.
+            (wall, since) => wall.saturating_add(millis(since.elapsed())),
+        };
+        self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, replicated)
     }
 
     /// What the next batch would be stamped with, if this node leads. May be the first to ask under a leadership.

@@ -21,7 +21,7 @@ use super::clock::wall_now;
 use super::{App, Raft};
 use crate::millis::millis;
 use crate::peer::message::{PeerRequest, PeerResponse};
-use agreed::{Reading, agreed, begun};
+use agreed::{Reading, agreed, begun, is_decided};
 
 /// How often a node asks the others what their clocks show: a clock that jumps is noticed so soon.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 const ASK: Duration = Duration::from_millis(500);
 /// After so long without an answer nothing is known of a clock. Less would have the cluster forget the clocks of who restarts.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
-/// How long a new leader waits until it knows the clocks of a majority, before it goes on from the last stamp without.
+/// How long a new leader waits until it knows what time it is, before it goes on from the last stamp without.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Clocks that are certainly further apart than this are told of. Time services keep machines within a tenth of it.
 const APART_MS: i64 = 1_000;
@@ -162,11 +162,12 @@ impl WallClocks {
         agreed(voters.len(), &self.readings(voters, own, Instant::now()), own)
     }
 
-    /// Waits until the clocks of a majority are known, but not for long.
+    /// Waits until the clocks that are known say what time it is, but not for long: of a majority that differ too much, one may hold the
+    /// cluster's behind until another is known, and what was planned meanwhile comes early then.
     pub async fn wait_for_majority(&self, voters: &BTreeSet<NodeId>) {
         let mut heard = self.heard.subscribe();
         let known = async {
-            while self.readings(voters, wall_now(), Instant::now()).len() <= voters.len() / 2 {
+            while !is_decided(voters.len(), &self.readings(voters, wall_now(), Instant::now())) {
                 self.wanted.notify_one();
                 if heard.changed().await.is_err() {
                     return;
@@ -174,7 +175,9 @@ impl WallClocks {
             }
         };
         if tokio::time::timeout(WAIT_MAX, known).await.is_err() {
-            tracing::warn!("the wall clocks of a majority are not known: the cluster's goes on from the last stamp");
+            tracing::warn!(
+                "the wall clocks that are known say no time together: the cluster's goes on from the last stamp"
+            );
         }
     }
 

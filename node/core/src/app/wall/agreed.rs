@@ -12,6 +12,9 @@
 
 use quorate_store::types::WallMillis;
 
+/// Bounds that are no further apart say what time it is: clocks are asked for half a second at most.
+const DECIDED_MS: u64 = 1_000;
+
 /// What is known of a clock: it shows something in between now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
@@ -59,6 +62,18 @@ fn difference(greater: WallMillis, less: WallMillis) -> i64 {
 /// Invariant: with the clocks of a majority right, known or not, what was right stays right, and with those of a majority known and right, it
 /// becomes right whatever it was.
 pub fn agreed(voters: usize, readings: &[Reading], expected: WallMillis) -> WallMillis {
+    let (at_least, at_most) = bounds(voters, readings);
+    expected.clamp(at_least, at_most)
+}
+
+/// Whether what is known says what time it is, to a second: more readings would not change it, or there are no more.
+pub fn is_decided(voters: usize, readings: &[Reading]) -> bool {
+    let (at_least, at_most) = bounds(voters, readings);
+    readings.len() >= voters || at_most - at_least <= DECIDED_MS
+}
+
+/// Between which moments a majority is, as far as is known.
+fn bounds(voters: usize, readings: &[Reading]) -> (WallMillis, WallMillis) {
     let needed = voters / 2 + 1;
     let mut earliest: Vec<WallMillis> = readings.iter().map(|reading| reading.earliest).collect();
     let mut latest: Vec<WallMillis> = readings.iter().map(|reading| reading.latest).collect();
@@ -67,12 +82,12 @@ pub fn agreed(voters: usize, readings: &[Reading], expected: WallMillis) -> Wall
     // A majority shows this or later, and a majority shows that or earlier. Both have a node in common, so they are in this order.
     let at_least = earliest.get(needed - 1).copied().unwrap_or(WallMillis::MIN);
     let at_most = latest.get(needed - 1).copied().unwrap_or(WallMillis::MAX);
-    expected.clamp(at_least, at_most)
+    (at_least, at_most)
 }
 
-/// Where the stamps of a leadership begin: how long nobody led is not known. At the leader's own clock, where a majority may show the same
-/// by all that is known: every other moment in between is a worse guess. Otherwise as a majority has it, by the likeliest of each, going on
-/// from the replicated clock; that is 0 where there never was one.
+/// Where the stamps of a leadership begin: how long nobody led is not known for certain. At the leader's own clock, where a majority may show
+/// the same by all that is known: every other moment in between is a worse guess. Otherwise as a majority has it, by the likeliest of each,
+/// going on from the replicated clock and the time since this node came to know it; that is 0 where there never was one.
 pub fn begun(voters: usize, readings: &[Reading], own: WallMillis, replicated: WallMillis) -> WallMillis {
     let may_show = |reading: &&Reading| (reading.earliest..=reading.latest).contains(&own);
     if replicated == 0 || readings.iter().filter(may_show).count() > voters / 2 {
@@ -114,6 +129,20 @@ mod tests {
             }
             assert_eq!(of(3, &[NOW, wrong], NOW), NOW, "the third is not known");
         }
+    }
+
+    #[test]
+    fn what_time_it_is_is_decided_by_a_majority_that_agrees_or_by_all() {
+        let decided = |voters, clocks: &[WallMillis]| {
+            is_decided(voters, &clocks.iter().copied().map(Reading::exact).collect::<Vec<_>>())
+        };
+        assert!(!decided(3, &[]) && !decided(3, &[NOW]));
+        assert!(decided(3, &[NOW, NOW + 200]));
+        // One of the two is wrong, and may hold the cluster where it is: the third says which.
+        assert!(!decided(3, &[NOW, NOW - DAY]) && !decided(3, &[NOW, NOW + DAY]));
+        assert!(decided(3, &[NOW, NOW - DAY, NOW]));
+        assert!(!decided(5, &[NOW, NOW, NOW - DAY]) && decided(5, &[NOW, NOW, NOW - DAY, NOW]));
+        assert!(decided(2, &[NOW, NOW + DAY]) && decided(1, &[NOW]));
     }
 
     #[test]
