@@ -246,6 +246,9 @@ enum Command {
     /// Read commands from the terminal, with a history and completion
     ///
     /// What is said of the connection before `shell` holds for all of them. Ctrl-D ends it.
+    #[command(after_help = "\
+Example:
+  quorate --endpoints 10.0.0.1:7101 shell")]
     Shell,
     /// Print the completion script of a shell
     ///

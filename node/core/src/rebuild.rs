@@ -193,11 +193,12 @@ impl Source {
                 Ok(manifest) => return Ok(Wanted { catalogue, plan, manifest, target, checkpoint: None, passed_over }),
                 Err(error) => RebuildError::from(error),
             };
-            if !error.is_of_an_object() {
-                return Err(error);
-            }
             passed_over.push(told(&error));
             catalogue = catalogue.without_base(&plan.base);
+            // What is wrong with the last one says more than that there is none.
+            if !error.is_of_an_object() || catalogue.bases.is_empty() {
+                return Err(error);
+            }
         }
     }
 
@@ -221,6 +222,10 @@ impl Source {
                 Err(failed) => failed,
             };
             let Some(object) = object.filter(|_| error.is_of_an_object()) else { return Err(error) };
+            let is_last = matches!(object, Object::Base(_)) && wanted.catalogue.bases.len() == 1;
+            if is_last {
+                return Err(error);
+            }
             watcher.on_passed_over(&told(&error));
             let mut passed_over = mem::take(&mut wanted.passed_over);
             passed_over.push(told(&error));

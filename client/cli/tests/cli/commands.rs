@@ -6,7 +6,7 @@ use quorate_client::api::{Applied, ErrorCode, OpKind, Problem};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::fake::{Act, Fake, entry, nobody};
+use crate::fake::{Act, CLUSTER, Fake, entry, nobody};
 
 /// Runs `quorate`, gives its output as it is.
 pub async fn quorate(endpoints: &str, arguments: &[&str]) -> Output {
@@ -172,7 +172,7 @@ async fn status_shows_every_endpoint_also_those_that_are_down() {
     let both = format!("{},{down}", fake.address);
     let status = run(&both, &["status"]).await;
     assert_eq!(status.code, 0, "{}", status.err);
-    for expected in ["cluster c0ffee", "leader 2", "no answer", &down] {
+    for expected in [&format!("cluster {CLUSTER}"), "leader 2", "no answer", &down] {
         assert!(status.out.contains(expected), "{expected}: {}", status.out);
     }
     assert_eq!(run(&down, &["status"]).await.code, 1);
