@@ -340,6 +340,8 @@ async def test_a_place_is_asked_for_under_another_id_once_nodes_may_have_forgott
 
     with Scripted(Coordination(special)) as server:
         async with client_of(server, attempts_max=1) as client, client.session() as session, session.lock("l") as lock:
+            # Until a renewal behind the sleep is confirmed the session is suspect.
+            assert await until(lambda: session.state == "alive")
             assert lock.token == 5
         ids = [asked.headers["idempotency-key"] for asked in server.asked if asked.target.endswith("/acquire")]
     # The machine slept after the first; the second is repeated as it was.
