@@ -177,8 +177,8 @@ async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
     let (response, ()) = tokio::join!(ask, grant);
     assert_eq!(read::<AcquireAnswer>(&response).token, Some(60));
     // Whoever asked then may hang up, and the node that sees it gives up what was told to nobody.
-    let Action::Lock(LockOp::Acquire(heard)) = &server.backend.commands()[1].action else { panic!("no question") };
-    assert_eq!((heard.session, heard.wait_ms), (SessionId(42), 0));
+    let listen = LockOp::Listen { lock: lock("l"), session: SessionId(42) };
+    assert_eq!(server.backend.commands()[1].action, Action::Lock(listen));
 }
 
 #[tokio::test]
@@ -193,15 +193,16 @@ async fn a_request_that_is_repeated_is_listened_to_anew() {
     assert_eq!((again.status, answer.place, answer.replayed), (202, Some(51), true));
     server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
     becomes(&server, &lock("l"), Party::Holding { token: 60, row: holder(42, None) });
-    let held: AcquireAnswer = read(&post(&server, "/v1/locks/l/acquire", body).await);
+    let held: AcquireAnswer = read(&post(&server, "/v1/locks/l/acquire", body.clone()).await);
     assert_eq!((held.token, held.replayed), (Some(60), true));
+    // One that comes late, when the session has left, gets nothing.
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(false)));
+    let late = post(&server, "/v1/locks/l/acquire", body).await.problem();
+    assert_eq!((late.code, late.applied), (ErrorCode::Locked, Applied::No));
 
-    let [first, _, again, _, held] = &server.backend.commands()[..] else { panic!("not five commands") };
-    let wait_of = |command: &quorate_store::types::Command| match &command.action {
-        Action::Lock(LockOp::Acquire(asked)) => asked.wait_ms,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!((wait_of(again), wait_of(held)), (7_000, LONG_MS), "a repeat waits no longer");
+    let [first, _, again, _, held, ..] = &server.backend.commands()[..] else { panic!("not five commands") };
+    let listen = Action::Lock(LockOp::Listen { lock: lock("l"), session: SessionId(42) });
+    assert_eq!((&again.action, &held.action), (&listen, &listen), "a repeat takes nothing, and waits no longer");
     assert!(
         again.request_id != first.request_id && held.request_id != again.request_id,
         "each is a question of its own"

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision,
-    SessionId,
+    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
 };
 use tokio::runtime::Handle;
 
@@ -80,10 +79,9 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
-    let question = waits.then(|| acquire.clone());
     let mut reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
-    if let Some(question) = question.filter(|_| reply.replayed) {
-        reply = listen_again(call, question, reply).await?;
+    if waits && reply.replayed {
+        reply = listen_again(call, &lock, session, reply).await?;
     }
     match reply.outcome {
         // Of a request that waits it is no more than a moment old.
@@ -110,24 +108,23 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
 
 /// Has the log know that a request which was sent before is listened to again: the node that saw its earlier connection end would give
 /// up what it has. Fails where nothing is left of it.
-async fn listen_again(call: &Call, question: Acquire, told: Reply) -> Result<Reply, Failure> {
-    let (place, asked) = match told.outcome {
-        Decided::Lock(LockReply::Held { token }) => (token, told.index),
-        Decided::Lock(LockReply::Waiting { place, asked }) => (place, asked),
-        _ => return Ok(told),
-    };
-    let place = QueuePlace { lock: question.lock.clone(), session: question.session, place, asked };
-    let (at, party) = place.look(call).await?;
-    let wait_ms = match &party {
-        Party::Waiting { row, .. } => row.until.saturating_sub(at.clock).max(1),
-        Party::Holding { .. } => question.wait_ms,
-        Party::Nothing | Party::Expired => return Err(place.none_left((at, party))),
-    };
-    // Another question of the same place, under an id that nobody asks with again.
-    let (op, id) = (LockOp::Acquire(Acquire { wait_ms, ..question }), RequestId(request_ids::fresh_id()));
-    let reply = propose::propose(&call.caller(), Action::Lock(op), id, call.deadline).await;
-    let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
-    Ok(Reply { replayed: true, ..reply })
+async fn listen_again(call: &Call, lock: &LockName, session: SessionId, told: Reply) -> Result<Reply, Failure> {
+    if !matches!(told.outcome, Decided::Lock(LockReply::Held { .. } | LockReply::Waiting { .. })) {
+        return Ok(told);
+    }
+    let heard = listen(call, lock, session, call.deadline).await?;
+    match &heard.outcome {
+        Decided::Lock(LockReply::Gone(_)) => Err(over(lock).evaluated_at(heard.revision, heard.index)),
+        _ => Ok(Reply { replayed: true, ..heard }),
+    }
+}
+
+/// Where a session stands at a lock, and that it was told. It takes nothing: a request that comes late may be one of a session that left.
+async fn listen(call: &Call, lock: &LockName, session: SessionId, deadline: Instant) -> Result<Reply, Failure> {
+    // Under an id that nobody asks with again.
+    let (op, id) = (LockOp::Listen { lock: lock.clone(), session }, RequestId(request_ids::fresh_id()));
+    let heard = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
+    heard.map_err(|failure| failure.undecided(WAITS_ON))
 }
 
 /// Somebody who waits. Whoever hangs up before the wait is over loses the place, or what it was granted unheard, unless the session has
@@ -252,7 +249,7 @@ impl QueuePlace {
         match party {
             // It was granted to another question of the session. Whoever asks that may hang up yet: what is told here must stay.
             Party::Holding { row, .. } if row.unheard.is_some_and(|other| other != self.asked) => {
-                self.hear(call, reply, row.mode).await
+                self.hear(call, reply).await
             }
             Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
@@ -261,19 +258,16 @@ impl QueuePlace {
         }
     }
 
-    /// Asks once more, so that the log knows that the session was told.
-    async fn hear(&self, call: &Call, reply: &Reply, mode: LockMode) -> Result<Acquired, Failure> {
-        let (lock, session) = (self.lock.clone(), self.session);
-        let question = Acquire { lock, session, mode, slots: None, wait_ms: 0, delay_ms: 0, value: None };
-        let id = RequestId(request_ids::fresh_id());
-        let deadline = Instant::now() + call.timeout;
-        let heard = propose::propose(&call.caller(), Action::Lock(LockOp::Acquire(question)), id, deadline).await;
-        let heard = heard.map_err(|failure| failure.undecided(WAITS_ON))?;
+    /// Has the log know that the session was told.
+    async fn hear(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
+        let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout).await?;
+        let acquired = |state| Ok(Acquired { replayed: reply.replayed, ..Acquired::by(&heard, state) });
         match &heard.outcome {
-            Decided::Lock(LockReply::Held { token }) => {
-                let state = QueueState::Holds { token: *token };
-                Ok(Acquired { replayed: reply.replayed, ..Acquired::by(&heard, state) })
+            Decided::Lock(LockReply::Held { token }) => acquired(QueueState::Holds { token: *token }),
+            Decided::Lock(LockReply::Waiting { place, .. }) => {
+                acquired(QueueState::Waits { place: *place, ahead: None })
             }
+            Decided::Lock(LockReply::Gone(_)) => Err(over(&self.lock).evaluated_at(heard.revision, heard.index)),
             Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &heard, why)),
             _ => Err(propose::confused(&heard)),
         }
@@ -283,7 +277,7 @@ impl QueuePlace {
     fn none_left(&self, (at, party): (ReadPosition, Party)) -> Failure {
         let failure = match party {
             Party::Expired => Failure::session_expired(self.session),
-            _ => self.over(),
+            _ => over(&self.lock),
         };
         failure.evaluated_at(at.revision, at.index)
     }
@@ -303,21 +297,20 @@ impl QueuePlace {
             Decided::Lock(LockReply::Waiting { place, .. }) => {
                 Ok(Acquired::by(&reply, QueueState::Waits { place: *place, ahead: self.ahead(backend)? }))
             }
-            Decided::Lock(LockReply::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
+            Decided::Lock(LockReply::Gone(_)) => Err(over(&self.lock).evaluated_at(reply.revision, reply.index)),
             Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
             _ => Err(propose::confused(&reply)),
         }
     }
+}
 
-    fn over(&self) -> Failure {
-        let what = match self.lock.space {
-            LockSpace::Lock => "was not to be had",
-            LockSpace::Election => "had another leader",
-        };
-        let detail =
-            format!("{} {what} in the time given; the place in the queue is given up", quoted(self.lock.name.as_str()));
-        Failure::new(ErrorCode::Locked, Applied::No, detail)
-    }
+fn over(lock: &LockName) -> Failure {
+    let what = match lock.space {
+        LockSpace::Lock => "was not to be had",
+        LockSpace::Election => "had another leader",
+    };
+    let detail = format!("{} {what} in the time given; the place in the queue is given up", quoted(lock.name.as_str()));
+    Failure::new(ErrorCode::Locked, Applied::No, detail)
 }
 
 /// What is said where the fate of a request that waits is not known.

@@ -205,6 +205,10 @@ fn of_lock(op: &LockOp) -> &'static str {
             LockSpace::Lock => "lock: proclaim",
             LockSpace::Election => "election: proclaim",
         },
+        LockOp::Listen { lock, .. } => match lock.space {
+            LockSpace::Lock => "lock: listen",
+            LockSpace::Election => "election: listen",
+        },
     }
 }
 

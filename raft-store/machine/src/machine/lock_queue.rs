@@ -25,7 +25,7 @@ impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
     pub(super) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
         let (kind, lock) = match &op {
-            LockOp::Acquire(Acquire { lock, .. }) => (AuditOp::Acquire, lock.clone()),
+            LockOp::Acquire(Acquire { lock, .. }) | LockOp::Listen { lock, .. } => (AuditOp::Acquire, lock.clone()),
             LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } => (AuditOp::Release, lock.clone()),
             LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
         };
@@ -34,6 +34,7 @@ impl<V: View> Applier<'_, V> {
             LockOp::Release { token, .. } => self.release(&lock, token, &caller)?,
             LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &caller)?,
             LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &caller)?,
+            LockOp::Listen { session, .. } => self.listen(&lock, session)?,
         };
         Ok(match done {
             Ok(done) => Outcome::Lock(done),
@@ -123,6 +124,25 @@ impl<V: View> Applier<'_, V> {
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
                 Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
+            }
+        }
+    }
+
+    fn listen(&mut self, lock: &LockName, session: SessionId) -> Result<LockOutcome, Fault> {
+        if self.session_row(session)?.is_none() {
+            return Ok(Err(Rejection::SessionExpired(session)));
+        }
+        match self.party_at(lock, session)? {
+            None => Ok(Ok(LockReply::Gone(false))),
+            Some(PartyAt::Holding(token)) => {
+                let party = self.holder(lock, token)?;
+                self.tell(lock, token, party)
+            }
+            Some(PartyAt::Waiting(place)) => {
+                let asked = self.batch.index;
+                let row = codec::encode(&WaiterRow { asked, ..self.waiter(lock, place)? });
+                self.overlay.replace(&lock_queue::waiter_key(lock, place), Some(row))?;
+                Ok(Ok(LockReply::Waiting { place, asked }))
             }
         }
     }

@@ -183,6 +183,14 @@ pub enum LockOp {
         /// The value.
         value: Value,
     },
+    /// Listens anew to what came of a question, as who repeats it does. Takes no place and no lock: a repetition may come late, when the
+    /// session has left.
+    Listen {
+        /// The lock.
+        lock: LockName,
+        /// Whose question.
+        session: SessionId,
+    },
 }
 
 /// What came of a [`LockOp`].

@@ -41,7 +41,7 @@ impl Generator<'_> {
     pub(super) fn lock(&mut self) -> LockOp {
         let space = if self.chance.percent(60) { LockSpace::Lock } else { LockSpace::Election };
         let lock = names::lock(space, self.chance.weighted(&[50, 25, 25]) as u64);
-        match self.chance.weighted(&[58, 17, 13, 12]) {
+        match self.chance.weighted(&[56, 16, 12, 11, 5]) {
             0 => LockOp::Acquire(self.acquire(lock)),
             1 => LockOp::Release { token: self.token(&lock), lock },
             2 => {
@@ -49,6 +49,7 @@ impl Generator<'_> {
                 let asked = self.chance.percent(20).then(|| self.asked(&lock, session));
                 LockOp::Leave { lock, session, asked, release: self.chance.percent(50) }
             }
+            3 => LockOp::Listen { session: self.party(&lock), lock },
             _ => LockOp::Proclaim { token: self.token(&lock), lock, value: names::json("2") },
         }
     }

@@ -130,6 +130,7 @@ impl Model {
                 self.leave(lock, *session, *asked, *release);
                 Ok(())
             }
+            LockOp::Listen { lock, session } => self.listen(lock, *session),
             LockOp::Proclaim { lock, token, value } => {
                 if lock.space == LockSpace::Lock {
                     return Err(Refusal::Unsupported);
@@ -141,6 +142,21 @@ impl Model {
                 Ok(())
             }
         }
+    }
+
+    fn listen(&mut self, lock: &LockName, session: SessionId) -> Applied {
+        if !self.now.sessions.contains_key(&session) {
+            return Err(Refusal::SessionExpired);
+        }
+        let index = self.now.index + 1;
+        let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == session);
+        let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == session);
+        if let Some((_, row)) = holder {
+            row.unheard = None;
+        } else if let Some((_, row)) = waiter {
+            row.asked = index;
+        }
+        Ok(())
     }
 
     /// Whether a token holds a lock, and the caller may act for who holds it.

@@ -45,6 +45,7 @@ pub fn command(words: &[&str]) -> Command {
             asked: option("asked").map(number),
             release: words.contains(&"release"),
         }),
+        "listen" => Action::Lock(LockOp::Listen { lock: lock(words[1]), session: SessionId(number(words[2])) }),
         "proclaim" => {
             let (lock, token, value) = (lock(words[1]), number(words[2]), json_value(words[3]));
             Action::Lock(LockOp::Proclaim { lock, token, value })
