@@ -248,7 +248,7 @@ enum Command {
     /// What is said of the connection before `shell` holds for all of them. Ctrl-D ends it.
     #[command(after_help = "\
 Example:
-  quorate --endpoints 10.0.0.1:7101 shell")]
+  quorate shell")]
     Shell,
     /// Print the completion script of a shell
     ///

@@ -126,9 +126,9 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
     assert_eq!(left.action, Action::Lock(leave));
     // The retry finds what was decided, and that nothing is left of it.
-    becomes(&server, &lock("l"), Party::Nothing);
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(false)));
     let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
-    assert_eq!((again.code, again.revision), (ErrorCode::Locked, problem.revision));
+    assert_eq!((again.code, again.applied), (ErrorCode::Locked, Applied::No));
 
     for (done, status) in [(LockReply::Held { token: 60 }, 200), (LockReply::Waiting { place: 51, asked: 12 }, 202)] {
         waits_at(&server, &lock("l"), 20);
