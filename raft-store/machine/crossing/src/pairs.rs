@@ -208,7 +208,8 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
             Some("it names no session")
         }
         (
-            "lock: acquire" | "lock: leave" | "election: campaign" | "election: leave",
+            "lock: acquire" | "lock: leave" | "lock: listen" | "election: campaign" | "election: leave"
+            | "election: listen",
             _,
             "right token" | "another token",
         ) => Some("it names no token"),
