@@ -1,4 +1,4 @@
-//! What the arguments of a command are called.
+//! Names of a command's arguments.
 //!
 //! Owns the way from a place in a request, as a node names it (`query:revision`, `path:session`, `/cron`), to the argument that it came
 //! from. A place below an argument, as in the JSON that was typed, stays as it is.
@@ -47,7 +47,7 @@ impl Arguments {
         }
     }
 
-    /// What a node says of a place, with the name of the argument before it where it came from one.
+    /// A node's fault about a place in the request, under the name of the argument that the place came from.
     pub fn named(&self, said: &str) -> String {
         let named = said.split_once(": ").and_then(|(place, rest)| Some(format!("{}: {rest}", self.name(place)?)));
         named.unwrap_or_else(|| said.to_owned())

@@ -46,7 +46,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let saved = backup.save().await;
     bar.finish_and_clear();
     let SavedBackup { path, bytes, rows, revision, .. } = saved.map_err(|error| match error {
-        // What it is called until it is whole says nothing to whoever named the file.
+        // The temporary name means nothing to the user, who named the file.
         Error::File { source, .. } => Failed::other(format!("cannot write {}: {source}", file.display())),
         error => error.into(),
     })?;

@@ -1,6 +1,6 @@
 //! How a command fails: exit code, and on standard error what was wrong, whether it was applied, and what to do next.
 //!
-//! Owns the document of a failure, which is the same whoever failed: a node, the client or this program. Never decides whether to fail.
+//! Owns the document of a failure, one form for those of nodes, of the client and of this program. Never decides whether to fail.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::OutputClosed,
-            // What was to be printed may be what a write did.
+            // A write may have been applied: its answer could not be printed.
             _ => Self::Stopped(format!("cannot write the output: {error}")),
         }
     }
@@ -211,7 +211,7 @@ impl Failed {
     }
 }
 
-/// What a failure comes of: what nodes have codes for, and what only this program can run into.
+/// The cause of a failure: an error code of a node, or one that only this program has.
 enum Cause {
     Api(ErrorCode),
     Partly,
@@ -280,7 +280,7 @@ struct Document<'a> {
     retry: Retry,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
-    /// What a node said in the last attempt. Its `applied` is about that attempt, and so no part of the document itself.
+    /// The last attempt's problem document. Its `applied` is about that attempt alone, so the document has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<&'a Problem>,
 }
@@ -300,7 +300,7 @@ fn code_of(error: &Error) -> u8 {
             | ErrorCode::PreconditionRequired
             | ErrorCode::SessionExpired
             | ErrorCode::UniqueViolation => CONDITION,
-            // What was typed is wrong, and a node had to look to see it.
+            // A wrong command line that only a node could tell from a right one.
             ErrorCode::InvalidArgument | ErrorCode::UnknownField => USAGE,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,

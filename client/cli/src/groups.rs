@@ -1,6 +1,6 @@
 //! The commands in groups, as the help of `quorate` shows them.
 //!
-//! Owns which group a command is in. That each is in one is tested with `main`.
+//! Owns which group a command is in. A test of `main` finds a command that is in none.
 
 use std::fmt::Write;
 

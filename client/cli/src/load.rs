@@ -142,7 +142,7 @@ fn read(args: &Args, state: &State, left: Arc<AtomicU64>) -> Result<mpsc::Receiv
     Ok(receiver)
 }
 
-/// Where lines come from.
+/// The source of the lines.
 enum Input {
     File(File),
     Stdin(std::io::Stdin),
@@ -158,7 +158,7 @@ impl Read for Input {
 }
 
 impl Input {
-    /// Passes over so many bytes; gives how many there were.
+    /// Skips up to `bytes` bytes; gives how many it skipped.
     fn pass(&mut self, bytes: u64) -> std::io::Result<u64> {
         match self {
             Self::File(file) => {
@@ -177,7 +177,7 @@ impl Input {
     }
 }
 
-/// The input behind a place, and the last byte before that. What is before it must be what was loaded.
+/// Opens the input behind `at`, and gives the last byte before that. Fails if the part before is not the one that was loaded.
 fn open(file: &str, at: Position) -> Result<(Box<dyn Read + Send>, Option<u8>), Failed> {
     let cannot = |error: std::io::Error| Failed::usage(format!("cannot read `{file}`: {error}"));
     let mut input = match file {
@@ -201,7 +201,7 @@ fn open(file: &str, at: Position) -> Result<(Box<dyn Read + Send>, Option<u8>), 
             // The only line is both.
             continue;
         }
-        // What cannot be sought in, such as a named pipe, is never begun in its middle.
+        // A pipe cannot seek: it is read from its beginning.
         if from > passed {
             passed += input.pass(from - passed).map_err(cannot)?;
         }

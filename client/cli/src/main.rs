@@ -358,7 +358,7 @@ fn refused(error: clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         error.exit();
     }
-    // With them the usage shows what the environment says as if it had to be typed, and leaves the other options out.
+    // Variables that are set would stand in the usage as required options, and the others would be left out.
     let without_variables = commands().mut_args(|argument| argument.env(None::<&'static str>));
     let error = match without_variables.try_get_matches() {
         Err(again) if again.kind() == error.kind() => again,
@@ -494,7 +494,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with the words behind a help.
+    /// A fault in the wording of a help text.
     fn fault_of(help: &str) -> Option<String> {
         let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
         if help.contains("\\\"") {

@@ -139,8 +139,7 @@ pub fn answer<T: Serialize>(form: Form, answer: &T, text: impl FnOnce() -> Strin
     }
 }
 
-/// A page of a list, of which several may follow each other: as the API answers it, so that an empty list is an answer too; or a line, or a
-/// row, for each in it.
+/// Shows one page of a list: in a data form as the API answers it, so that an empty list is an answer too; else a line or a row for each item.
 pub fn page<P: Serialize, T: Serialize>(
     form: Form,
     page: &P,

@@ -54,7 +54,7 @@ fn answered(members: &[MemberStatus]) -> Vec<&StatusAnswer> {
 /// What holds of the whole cluster.
 struct Verdict<'a> {
     newest: &'a StatusAnswer,
-    /// Who leads, as far as those who answer can know: a node goes on naming a leader that is gone, and one that lost its followers itself.
+    /// The leader, as far as the nodes that answer can know. A node goes on naming a leader that is gone, and a leader without followers itself.
     leader: Option<u64>,
     voters: usize,
     present: usize,

@@ -1,4 +1,4 @@
-//! What is said while nothing seems to happen: for whom a command waits, or that no node can be reached.
+//! Messages while a command waits: the holder it waits for, or that no node can be reached.
 //!
 //! Owns the words and when they are said: once it takes a while, and again when somebody else is waited for. For people only: whoever reads
 //! JSON finds one document on standard error. Never decides how long is waited, and a fault of asking is not told.

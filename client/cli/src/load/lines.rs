@@ -30,7 +30,7 @@ pub struct Position {
     pub offset: u64,
     /// Lines.
     pub line: u64,
-    /// The first of them, by which another input is known.
+    /// Mark of the first line; another input has another one.
     #[serde(default)]
     pub first: Option<Mark>,
     /// The last of them.
@@ -38,7 +38,7 @@ pub struct Position {
     pub last: Option<Mark>,
 }
 
-/// What a line is known by.
+/// Length and checksum of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Bytes, its break included.
@@ -48,7 +48,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Of this line.
+    /// The mark of this line.
     pub fn of(line: &[u8]) -> Self {
         let mut crc = flate2::Crc::new();
         crc.update(line);

@@ -18,7 +18,7 @@ use crate::fail::Failed;
 /// Longest id of a load: the place of a chunk is added to it, and request ids have a limit.
 const LOAD_ID_BYTES_MAX: usize = 64;
 
-/// For so long nodes remember request ids.
+/// Nodes remember request ids for this time.
 const IDS_KNOWN: Duration = Duration::from_secs(15 * 60);
 
 /// What decides which operations are in which chunk. Under the id of a chunk nothing else may be sent.
