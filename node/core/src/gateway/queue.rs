@@ -73,7 +73,7 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
     acquired
 }
 
-/// Tells meanwhile the log index of its question, once that has a place.
+/// Tells meanwhile the number of its question, once that has a place.
 async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> Result<Acquired, Failure> {
     let QueueRequest { acquire, poll } = request;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
@@ -88,7 +88,8 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
         Decided::Lock(LockReply::Held { token }) if waits => Ok(Acquired::by(&reply, QueueState::Holds { token })),
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
-            let place = QueuePlace { lock, session, place: token, asked: reply.index };
+            // No question has this number: what was granted to any must be heard first.
+            let place = QueuePlace { lock, session, place: token, asked: 0 };
             place.look_again(call, &reply).await
         }
         Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token })),
@@ -133,7 +134,7 @@ struct Listener<'a> {
     call: &'a Call,
     lock: LockName,
     session: SessionId,
-    /// Log index of the question, as long as somebody waits for what comes of it.
+    /// The number of the question, as long as somebody waits for what comes of it.
     asked: Option<u64>,
 }
 
@@ -180,7 +181,7 @@ struct QueuePlace {
     lock: LockName,
     session: SessionId,
     place: Revision,
-    /// Log index of that command: who asks later, elsewhere, waits by itself.
+    /// The number of its question: who asks later, elsewhere, waits by itself.
     asked: u64,
 }
 
@@ -288,7 +289,8 @@ impl QueuePlace {
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
         // Of the same request: a retry of it is told the same.
-        let id = RequestId(call.request_id()).of_part(1);
+        // Under an id of its own: a retry of the request learns by its question that nothing is left.
+        let id = RequestId(request_ids::fresh_id());
         let deadline = Instant::now() + call.timeout;
         let reply = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;

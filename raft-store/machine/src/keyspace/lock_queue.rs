@@ -63,7 +63,7 @@ pub struct HolderRow {
     pub value: Option<Value>,
     /// Wall clock at which it got the lock.
     pub since: WallMillis,
-    /// Log index of the question that it was granted to after a wait, until a command told its session: whoever hung up meanwhile knows
+    /// The number of the question that it was granted to after a wait, until a command told its session: who hung up meanwhile knows
     /// nothing of it.
     pub unheard: Option<u64>,
 }
@@ -75,7 +75,7 @@ pub struct WaiterRow {
     pub party: HolderRow,
     /// Cluster clock at which it gives up; there is a timer then.
     pub until: ClusterMillis,
-    /// Log index at which it asked last.
+    /// The number of the question that its session asked last. Numbers grow.
     pub asked: u64,
 }
 

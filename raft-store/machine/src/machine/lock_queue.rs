@@ -119,13 +119,19 @@ impl<V: View> Applier<'_, V> {
                     self.disarm(waiter.until, TimerKind::Place, &subject)?;
                     waiter.until = self.vars.clock.saturating_add(request.wait_ms);
                     self.arm(waiter.until, TimerKind::Place, &subject)?;
-                    waiter.asked = self.batch.index;
+                    waiter.asked = self.question();
                     let row = codec::encode(&waiter);
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
                 Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
             }
         }
+    }
+
+    /// The number of the question that is being asked. No other has it, one of the same entry neither: by it the cluster tells who of two
+    /// that ask for one session hung up.
+    fn question(&self) -> u64 {
+        self.batch.index * limits::BATCH_COMMANDS_MAX as u64 + u64::from(self.batch.nth)
     }
 
     fn listen(&mut self, lock: &LockName, session: SessionId) -> Result<LockOutcome, Fault> {
@@ -139,7 +145,7 @@ impl<V: View> Applier<'_, V> {
                 self.tell(lock, token, party)
             }
             Some(PartyAt::Waiting(place)) => {
-                let asked = self.batch.index;
+                let asked = self.question();
                 let row = codec::encode(&WaiterRow { asked, ..self.waiter(lock, place)? });
                 self.overlay.replace(&lock_queue::waiter_key(lock, place), Some(row))?;
                 Ok(Ok(LockReply::Waiting { place, asked }))
@@ -188,7 +194,7 @@ impl<V: View> Applier<'_, V> {
         caller: Caller,
     ) -> Result<LockReply, Fault> {
         self.take_revision()?;
-        let (place, asked) = (self.vars.revision, self.batch.index);
+        let (place, asked) = (self.vars.revision, self.question());
         let until = self.vars.clock.saturating_add(wait_ms);
         self.arm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
         self.place_party(lock, party.session, PartyAt::Waiting(place))?;

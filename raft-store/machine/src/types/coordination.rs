@@ -205,7 +205,7 @@ pub enum LockReply {
     Waiting {
         /// The place: the revision at which it got it.
         place: Revision,
-        /// Log index at which it asked last.
+        /// The number of the question that it asked last.
         asked: u64,
     },
     /// The session holds nothing there and waits for nothing any more. Tells whether it did.

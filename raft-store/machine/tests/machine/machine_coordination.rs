@@ -336,6 +336,43 @@ fn so_much_may_hang_on_a_session_and_no_more() {
 }
 
 #[test]
+fn two_questions_of_a_session_in_one_entry_are_told_apart() {
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[create(60_000), create(60_000)])]).unwrap();
+    let lock = lock_of(0);
+    let ask = |session: u64| {
+        let (lock, mode) = (lock.clone(), LockMode::Exclusive);
+        let request =
+            Acquire { lock, session: SessionId(session), mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        command(Action::Lock(LockOp::Acquire(request)))
+    };
+    let listen = || command(Action::Lock(LockOp::Listen { lock: lock.clone(), session: SessionId(3) }));
+    for again in [ask(3), listen()] {
+        let (replies, _) = store.apply(&[batch(2, &[ask(2), ask(3), again])]).unwrap();
+        let asked = |reply: &Reply| match reply.outcome {
+            Outcome::Lock(LockReply::Waiting { asked, .. }) => asked,
+            ref other => panic!("does not wait: {other:?}"),
+        };
+        let (first, second) = (asked(&replies[0][1]), asked(&replies[0][2]));
+        assert!(first < second, "{first} {second}");
+        let [(token, _)] = &holders(&store, &lock)[..] else { panic!("not one holder") };
+        let release = command(Action::Lock(LockOp::Release { lock: lock.clone(), token: *token }));
+        store.apply(&[batch(3, &[release])]).unwrap();
+        // The first hung up. The second was told that it holds the lock, without a word to the log.
+        let (lock, session) = (lock.clone(), SessionId(3));
+        let leave = |asked| {
+            let (lock, asked) = (lock.clone(), Some(asked));
+            command(Action::Lock(LockOp::Leave { lock, session, asked, release: true }))
+        };
+        let (replies, _) = store.apply(&[batch(4, &[leave(first)])]).unwrap();
+        assert!(matches!(replies[0][0].outcome, Outcome::Lock(LockReply::Held { .. })), "{:?}", replies[0][0]);
+        let (replies, _) = store.apply(&[batch(5, &[leave(second)])]).unwrap();
+        assert!(matches!(replies[0][0].outcome, Outcome::Lock(LockReply::Gone(true))), "{:?}", replies[0][0]);
+        store.check();
+    }
+}
+
+#[test]
 fn a_long_queue_is_granted_in_its_order() {
     let mut store = Store::default();
     let parties = 300;

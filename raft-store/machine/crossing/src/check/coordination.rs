@@ -100,6 +100,14 @@ fn check_parties(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Vec
         timers.insert(timer::row_key(row.until, TimerKind::Place, &lock_queue::place_subject(&lock, place)));
         waiters.entry(lock).or_default().push(row);
     }
+    let waiting = waiters.values().flatten().map(|row| row.asked);
+    let granted = holders.values().flatten().filter_map(|row| row.unheard);
+    let mut questions: Vec<u64> = waiting.chain(granted).collect();
+    questions.sort_unstable();
+    assert!(
+        questions.windows(2).all(|pair| pair[0] != pair[1]),
+        "two questions of one number: {waiters:?} {holders:?}"
+    );
     for (row_key, row) in store.rows(family::LOCK_HEAD) {
         let (lock, head) = (lock_queue::decode_head_key(&row_key).unwrap(), codec::decode::<LockHead>(&row).unwrap());
         let (held, waiting) = (holders.remove(&lock).unwrap_or_default(), waiters.remove(&lock).unwrap_or_default());

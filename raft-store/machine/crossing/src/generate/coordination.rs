@@ -100,7 +100,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The log index at which a session asked last, mostly.
+    /// The number of the question that a session asked last, mostly.
     fn asked(&mut self, lock: &LockName, session: SessionId) -> u64 {
         let waiter = self.picture.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
         let holder = self.picture.holders.iter().find(|((of, _), row)| of == lock && row.session == session);

@@ -144,17 +144,22 @@ impl Model {
         }
     }
 
+    /// The number of a question in the next entry, which has one command.
+    fn question(&self) -> u64 {
+        (self.now.index + 1) * limits::BATCH_COMMANDS_MAX as u64
+    }
+
     fn listen(&mut self, lock: &LockName, session: SessionId) -> Applied {
         if !self.now.sessions.contains_key(&session) {
             return Err(Refusal::SessionExpired);
         }
-        let index = self.now.index + 1;
+        let question = self.question();
         let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == session);
         let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == session);
         if let Some((_, row)) = holder {
             row.unheard = None;
         } else if let Some((_, row)) = waiter {
-            row.asked = index;
+            row.asked = question;
         }
         Ok(())
     }
@@ -218,7 +223,7 @@ impl Model {
         let is_same = |party: &HolderRow| {
             party.mode == *mode && value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
-        let (clock, index) = (self.clock(), self.now.index + 1);
+        let (clock, question) = (self.clock(), self.question());
         let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == *session);
         if let Some((_, row)) = holder {
             // Who leads goes on to, whatever it said of itself since.
@@ -234,7 +239,7 @@ impl Model {
                 return Err(Refusal::AnotherPlace);
             }
             if *wait_ms > 0 {
-                (row.until, row.asked) = (clock + wait_ms, index);
+                (row.until, row.asked) = (clock + wait_ms, question);
             }
             return Ok(());
         }
@@ -251,7 +256,7 @@ impl Model {
             self.hold(lock, party);
         } else {
             let place = self.take_revision();
-            let row = WaiterRow { party, until: clock + wait_ms, asked: index };
+            let row = WaiterRow { party, until: clock + wait_ms, asked: question };
             self.now.waiters.insert((lock.clone(), place), row);
             self.count(lock);
         }
