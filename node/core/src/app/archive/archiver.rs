@@ -87,7 +87,8 @@ pub async fn run(
         base: None,
         base_failed: None,
         pruning: None,
-        thinned: Instant::now(),
+        since: Instant::now(),
+        thinned: Thinned::default(),
         settings,
     };
     let mut failures = 0;
@@ -190,8 +191,24 @@ struct Archiver {
     base: Option<JoinHandle<io::Result<Result<BaseManifest, ArchiveError>>>>,
     base_failed: Option<Instant>,
     pruning: Option<JoinHandle<io::Result<Result<Pruned, ArchiveError>>>>,
-    /// When bases were removed last, or since when this node archives: as many may go as came about in that time.
-    thinned: Instant,
+    /// Since when this node archives.
+    since: Instant,
+    thinned: Thinned,
+}
+
+/// How many bases this node has removed.
+#[derive(Debug, Default)]
+struct Thinned {
+    bases: usize,
+}
+
+impl Thinned {
+    /// How many more may go, after so long: in all as many as came about meanwhile, and one. So whatever clocks say, an archive that was
+    /// right loses its history no faster than it grows.
+    fn may_go(&self, base_every: Duration, since: Duration) -> usize {
+        let came = since.as_millis() / base_every.as_millis().max(1);
+        usize::try_from(came).unwrap_or(usize::MAX - 1).saturating_add(1).saturating_sub(self.bases)
+    }
 }
 
 /// What a prune came to.
@@ -404,8 +421,8 @@ impl Archiver {
             return;
         }
         // By the cluster's clock, and whatever that says, no faster than bases come about.
-        let (now, every) = (self.app.wall_now(), self.settings.base_every.as_millis().max(1));
-        let most = 1 + usize::try_from(self.thinned.elapsed().as_millis() / every).unwrap_or(usize::MAX - 1);
+        let now = self.app.wall_now();
+        let most = self.thinned.may_go(self.settings.base_every, self.since.elapsed());
         let pruned = prune(self.archive.clone(), self.settings.clone(), now, most);
         self.pruning = Some(tokio::spawn(background::patient_task(pruned)));
     }
@@ -438,9 +455,7 @@ impl Archiver {
         if let Some(pruning) = self.pruning.take_if(|pruning| pruning.is_finished()) {
             let Pruned { removed, bases, listing } = pruning.await.map_err(io::Error::other)???;
             self.ledger.removed.fetch_add(removed, Relaxed);
-            if bases > 0 {
-                self.thinned = Instant::now();
-            }
+            self.thinned.bases += bases;
             self.note_listing(&listing);
         }
         Ok(())

@@ -252,3 +252,16 @@ fn a_base_that_the_log_does_not_lead_to_is_found_on_the_way() {
         "{differs}"
     );
 }
+
+#[test]
+fn bases_go_no_faster_than_they_come() {
+    let day = Duration::from_secs(86_400);
+    let ten_minutes = Duration::from_secs(600);
+    let mut thinned = Thinned::default();
+    // Prunes every ten minutes for a week, each of which would remove all that it may.
+    for prune in 0..7 * 144 {
+        thinned.bases += thinned.may_go(day, ten_minutes * prune);
+    }
+    assert_eq!(thinned.bases, 7);
+    assert_eq!(thinned.may_go(day, 9 * day), 3, "what did not go yet may go later");
+}
