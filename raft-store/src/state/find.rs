@@ -17,7 +17,7 @@ use crate::types::{Key, Revision};
 /// Answers a query.
 pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, StateFault> {
     let pin = match query.moment {
-        FindMoment::Now => FindPin { revision: moment.at.revision, ..now(moment) },
+        FindMoment::Now(wall) => FindPin { wall: moment.record.vars.wall.max(wall), ..now(moment) },
         FindMoment::Revision(revision) | FindMoment::Pinned(FindPin { revision, .. })
             if revision < moment.at.oldest_revision =>
         {

@@ -75,8 +75,8 @@ pub enum ValueShown {
 /// At which moment entries are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindMoment {
-    /// As of now.
-    Now,
+    /// As of now, with what the cluster's wall clock shows. The log's stands still while nothing is written.
+    Now(WallMillis),
     /// As a find would have been answered when this revision was new.
     Revision(Revision),
     /// As the first page was: [`FindPage::pin`].

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::audit::{self, AuditPage, AuditQuery};
 use super::changes::{self, ChangesQuery, ChangesRead};
@@ -154,14 +154,20 @@ impl StateReader {
         self.shared.with_moment(|moment| requests::owners(moment, id, limit))
     }
 
-    /// Evaluates a command against the state as of now and throws the writes away.
-    pub fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        self.shared.with_moment(|moment| Ok(machine::evaluate(moment, &moment.record.vars, moment.at.index, command)?))
+    /// Evaluates a command against the state as of now, where the cluster's wall clock shows `wall`, and throws the writes away.
+    pub fn dry_run(&self, command: &Command, wall: WallMillis) -> Result<Reply, StateFault> {
+        self.shared
+            .with_moment(|moment| Ok(machine::evaluate(moment, &moment.vars_at(wall), moment.at.index, command)?))
     }
 
-    /// Evaluates commands one after the other, see [`machine::rehearse`], and throws the writes away.
-    pub fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
-        self.shared.with_moment(|moment| Ok(machine::rehearse(moment, &moment.record.vars, moment.at.index, next)?))
+    /// Evaluates commands one after the other, see [`machine::rehearse`], where the cluster's wall clock shows `wall`, and throws the writes
+    /// away.
+    pub fn rehearse(
+        &self,
+        wall: WallMillis,
+        next: &mut dyn FnMut(Option<Reply>) -> Option<Command>,
+    ) -> Result<(), StateFault> {
+        self.shared.with_moment(|moment| Ok(machine::rehearse(moment, &moment.vars_at(wall), moment.at.index, next)?))
     }
 
     /// The applied position with membership and digest.
@@ -180,9 +186,12 @@ impl StateReader {
         }
     }
 
-    /// The wall clock of the log, and when an entry with it was applied here: it shows at least as much more as has gone by since.
-    pub fn wall(&self) -> (WallMillis, Instant) {
-        self.shared.wall()
+    /// The wall clock of the log as it goes on since an entry with it was applied here. 0 where it never showed anything.
+    pub fn wall_by_now(&self) -> WallMillis {
+        match self.shared.wall() {
+            (0, _) => 0,
+            (wall, since) => wall.saturating_add(u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)),
+        }
     }
 
     /// Digests of the state by log index, of late: [`AppliedState::digest`] as it was at each of them.

@@ -11,7 +11,6 @@ use super::reading;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::time::Instant;
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
@@ -26,9 +25,10 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault, StateOptions};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::machine::{self, Fault, Most, Sizes, View};
+use crate::machine::{self, Fault, Most, Sizes, Vars, View};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::{Revision, WallMillis};
+use crate::uptime::Uptime;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -48,6 +48,13 @@ const WALK_READ_AHEAD_BYTES: usize = 256 << 10;
 
 type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
 
+/// The applied row as published last.
+struct Published {
+    record: AppliedRecord,
+    /// When the wall clock in it was published.
+    wall_since: Uptime,
+}
+
 pub(crate) struct Shared {
     pub(crate) home: Home,
     db: ArcSwap<Db>,
@@ -56,9 +63,7 @@ pub(crate) struct Shared {
     position: PublishedPosition,
     /// [`crate::machine::Vars::access`] as published last.
     access: AtomicU64,
-    applied: Mutex<AppliedRecord>,
-    /// When the wall clock in it was published.
-    wall_since: Mutex<Instant>,
+    applied: Mutex<Published>,
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
@@ -118,11 +123,6 @@ fn index_after(record: &AppliedRecord) -> u64 {
     record.log_id.map_or(0, |id| id.index + 1)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how old a published value is changes no row")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 impl Shared {
     pub(crate) fn new(home: Home, db: Db, snapshots: Kept, options: &StateOptions) -> Result<Self, StateFault> {
         let record = db.applied()?;
@@ -150,8 +150,7 @@ impl Shared {
             work: WorkCounters::default(),
             replacements: AtomicU64::new(0),
             durable: AtomicU64::new(index_after(&record)),
-            applied: Mutex::new(record),
-            wall_since: Mutex::new(now()),
+            applied: Mutex::new(Published { record, wall_since: Uptime::now() }),
             durable_hook: Mutex::new(None),
             snapshots,
         })
@@ -169,23 +168,23 @@ impl Shared {
 
     /// The applied row as published last.
     pub(crate) fn applied(&self) -> AppliedRecord {
-        self.applied.lock().clone()
+        self.applied.lock().record.clone()
     }
 
     /// The wall clock of the log, and when it came to be applied here.
-    pub(crate) fn wall(&self) -> (WallMillis, Instant) {
+    pub(crate) fn wall(&self) -> (WallMillis, Uptime) {
         let applied = self.applied.lock();
-        (applied.vars.wall, *self.wall_since.lock())
+        (applied.record.vars.wall, applied.wall_since)
     }
 
     /// The sizes published last.
     pub(crate) fn sizes(&self) -> Sizes {
-        self.applied.lock().vars.sizes
+        self.applied.lock().record.vars.sizes
     }
 
     /// The revision at which the present epoch began.
     pub(crate) fn epoch_revision(&self) -> Revision {
-        self.applied.lock().vars.epoch_revision
+        self.applied.lock().record.vars.epoch_revision
     }
 
     /// The access revision published last.
@@ -195,7 +194,7 @@ impl Shared {
 
     /// The position published last.
     pub(crate) fn position(&self) -> ReadPosition {
-        position_of(&self.applied.lock())
+        position_of(&self.applied.lock().record)
     }
 
     /// Carries out a change of the state and publishes its position; then wakes who waits for it, but for the keys.
@@ -219,10 +218,10 @@ impl Shared {
         // Before anybody who waits for this position goes on.
         self.access.store(record.vars.access, Ordering::Release);
         let mut applied = self.applied.lock();
-        if applied.vars.wall != record.vars.wall {
-            *self.wall_since.lock() = now();
+        if applied.record.vars.wall != record.vars.wall {
+            applied.wall_since = Uptime::now();
         }
-        applied.clone_from(record);
+        applied.record.clone_from(record);
         drop(applied);
         self.sequence.store(before + 2, Ordering::Release);
         self.applied_mark.reach(at.index);
@@ -343,6 +342,12 @@ pub(crate) struct Moment<'d> {
 }
 
 impl Moment<'_> {
+    /// What a batch begins with that is stamped with this wall clock. An old one moves nothing.
+    pub(crate) fn vars_at(&self, wall: WallMillis) -> Vars {
+        let vars = &self.record.vars;
+        Vars { wall: vars.wall.max(wall), ..vars.clone() }
+    }
+
     /// An iterator over the rows of `[start, end)`.
     pub(crate) fn rows(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
         let options: ReadOptions = reading::range_options(start, end);

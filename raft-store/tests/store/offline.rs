@@ -205,7 +205,7 @@ fn an_old_token_is_refused_after_a_restore() {
         let Action::Write(op) = put(&name, "z").action else { panic!("no write") };
         command(Action::Write(WriteOp { expect: Expect::Cas(cas), ..op }))
     };
-    let tried = |cas| format!("{:?}", after.dry_run(&with_token(cas)).unwrap().outcome);
+    let tried = |cas| format!("{:?}", after.dry_run(&with_token(cas), 0).unwrap().outcome);
     assert!(tried(token).contains("CasMismatch"), "{}", tried(token));
     let fresh = after.get(&key(&name)).unwrap().entry.unwrap().meta.cas;
     assert!(tried(fresh).contains("Written"), "{}", tried(fresh));

@@ -122,6 +122,6 @@ fn outcomes_and_sessions_say_whose_they_are_and_what_was_not_decided_is_not_kept
     assert_eq!(reader.request("bob", &RequestId("new".into())).unwrap().1, None);
     let held = reader.session(SessionId(3), 0).unwrap().found.expect("a session");
     assert_eq!(held.row.principal, "ann");
-    let stale = reader.dry_run(&by("other", 0, session())).unwrap();
+    let stale = reader.dry_run(&by("other", 0, session()), 0).unwrap();
     assert_eq!(stale.outcome, Outcome::Rejected(Rejection::AccessChanged));
 }

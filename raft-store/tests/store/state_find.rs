@@ -44,7 +44,15 @@ fn order_by(names: &[&str]) -> Order {
 fn find(prefix: &str, filter: &str, names: &[&str], limit: usize) -> FindQuery {
     let wanted = Wanted::Page { order: order_by(names), limit, bytes_max: usize::MAX, shown: ValueShown::Whole };
     let (prefix, criteria) = (prefix.as_bytes().to_vec(), criteria(filter));
-    FindQuery { prefix, criteria, wanted, moment: FindMoment::Now, after: None, bounds: UNBOUNDED, may_walk_past: true }
+    FindQuery {
+        prefix,
+        criteria,
+        wanted,
+        moment: FindMoment::Now(0),
+        after: None,
+        bounds: UNBOUNDED,
+        may_walk_past: true,
+    }
 }
 
 fn found(read: FindRead) -> FindPage {
@@ -317,6 +325,10 @@ fn a_revision_shows_what_a_find_showed_when_it_was_new() {
         let asked = find("", r#"[{"field":"due","op":"lte","value":{"now":true}}]"#, &[], 9);
         let revision = reader.position().revision;
         assert_eq!(names(&found(reader.find(&asked).unwrap())), ["b"], "the wall clock is 1100");
+        let later = FindQuery { moment: FindMoment::Now(1_300), ..asked.clone() };
+        assert_eq!(names(&found(reader.find(&later).unwrap())), ["a", "b"], "time goes by without an entry");
+        let earlier = FindQuery { moment: FindMoment::Now(1_000), ..asked.clone() };
+        assert_eq!(names(&found(reader.find(&earlier).unwrap())), ["b"], "and never back behind the log's");
         apply(&mut state, vec![batch(2, 500, &[document("b", "{}")])]).await;
         assert_eq!(names(&found(reader.find(&asked).unwrap())), [""; 0], "a is expired, b has no field");
         let asked_then = FindQuery { moment: FindMoment::Revision(revision), ..asked };

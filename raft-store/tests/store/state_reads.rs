@@ -239,9 +239,9 @@ fn a_dry_run_changes_nothing_and_a_request_id_is_found() {
     runtime().block_on(async {
         apply(&mut state, vec![blank(0), batch(1, 1, &[with_id(put("a", "1"), "first")])]).await;
         let before = reader.applied();
-        let reply = reader.dry_run(&put("a", "2")).unwrap();
+        let reply = reader.dry_run(&put("a", "2"), 0).unwrap();
         assert!(matches!(reply.outcome, Outcome::Written(_)));
-        let reply = reader.dry_run(&with_id(put("a", "other"), "first")).unwrap();
+        let reply = reader.dry_run(&with_id(put("a", "other"), "first"), 0).unwrap();
         assert_eq!(reply.outcome, Outcome::Rejected(Rejection::RequestIdReused));
         assert_eq!(reader.applied(), before);
         let (at, kept) = reader.request("", &RequestId("first".into())).unwrap();

@@ -114,7 +114,7 @@ fn would_change(state: &StateReader, commands: Vec<Command>) -> Result<Vec<(Repl
     let nothing = Command::unnamed(Action::Txn(Txn::default()));
     let mut next = std::iter::once(nothing).chain(commands);
     let mut revision = None;
-    state.rehearse(&mut |reply| {
+    state.rehearse(state.wall_by_now(), &mut |reply| {
         if let Some(reply) = reply {
             match revision {
                 None => revision = Some(reply.revision),

@@ -277,9 +277,9 @@ impl App {
         &self.inner.wall_clocks
     }
 
-    /// The cluster's wall clock as far as this node knows: its own, unless a majority of the members' is elsewhere.
+    /// The cluster's wall clock as far as this node knows: what it would go on from if it led.
     pub fn wall_now(&self) -> WallMillis {
-        self.inner.wall_clocks.now(&wall::voters(&self.inner.raft))
+        self.inner.wall_clocks.now(&wall::voters(&self.inner.raft), self.state().wall_by_now())
     }
 
     /// This node's number.

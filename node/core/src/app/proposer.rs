@@ -477,12 +477,8 @@ impl ProposerParts {
 
     /// The wall clock under this leadership, which is ours.
     fn wall_of(&self, leadership: CommittedLeaderId) -> WallMillis {
-        let replicated = || match self.state.wall() {
-            (0, _) => 0,
-            // So long as this node has run on, the time in which nobody led is not lost.
-            (wall, since) => wall.saturating_add(millis(since.elapsed())),
-        };
-        self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, replicated)
+        // So long as this node has run on, the time in which nobody led is not lost.
+        self.wall_clocks.stamp(&wall::voters(&self.raft), leadership, || self.state.wall_by_now())
     }
 
     /// What the next batch would be stamped with, if this node leads. May be the first to ask under a leadership.

@@ -15,6 +15,7 @@ use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
 use quorate_store::raft::{CommittedLeaderId, NodeId};
 use quorate_store::types::WallMillis;
+use quorate_store::uptime::Uptime;
 use tokio::sync::{Notify, watch};
 
 use super::clock::wall_now;
@@ -41,14 +42,14 @@ const MOVED_MS: u64 = 1_000;
 struct Known {
     /// As of the last answer.
     reading: Reading,
-    answered: Instant,
+    answered: Uptime,
 }
 
 impl Known {
     /// By one answer: the clock was looked at between the question and the answer.
-    fn by(wall: WallMillis, asked: Instant, answered: Instant) -> Self {
+    fn by(wall: WallMillis, asked: Uptime, answered: Uptime) -> Self {
         // What it shows is rounded down, and so is how long it took.
-        let took = millis(answered.saturating_duration_since(asked)) + 2;
+        let took = millis(answered.since(asked)) + 2;
         Self { reading: Reading { earliest: wall, latest: wall.saturating_add(took) }, answered }
     }
 
@@ -60,8 +61,8 @@ impl Known {
     }
 
     /// What that clock shows now, unless it was moved since.
-    fn at(&self, now: Instant) -> Reading {
-        let since = millis(now.saturating_duration_since(self.answered));
+    fn at(&self, now: Uptime) -> Reading {
+        let since = millis(now.since(self.answered));
         let Reading { earliest, latest } = self.reading;
         Reading { earliest: earliest.saturating_add(since), latest: latest.saturating_add(since + 1) }
     }
@@ -72,12 +73,12 @@ impl Known {
 struct Anchor {
     leadership: CommittedLeaderId,
     wall: WallMillis,
-    at: Instant,
+    at: Uptime,
 }
 
 impl Anchor {
-    fn expected(&self, now: Instant) -> WallMillis {
-        self.wall.saturating_add(millis(now.saturating_duration_since(self.at)))
+    fn expected(&self, now: Uptime) -> WallMillis {
+        self.wall.saturating_add(millis(now.since(self.at)))
     }
 }
 
@@ -133,7 +134,7 @@ impl WallClocks {
         leadership: CommittedLeaderId,
         replicated: impl FnOnce() -> WallMillis,
     ) -> WallMillis {
-        let (own, now) = (wall_now(), Instant::now());
+        let (own, now) = (wall_now(), Uptime::now());
         let readings = self.readings(voters, own, now);
         let mut anchor = self.anchor.lock();
         let current = anchor.filter(|anchor| anchor.leadership == leadership);
@@ -156,10 +157,11 @@ impl WallClocks {
         wall
     }
 
-    /// What a node that does not lead takes for the cluster's wall clock: its own, unless a majority is elsewhere.
-    pub fn now(&self, voters: &BTreeSet<NodeId>) -> WallMillis {
+    /// What a node takes for the cluster's wall clock that may not lead: what it would begin with as the leader. So its own clock alone
+    /// moves nothing, with another one away neither.
+    pub fn now(&self, voters: &BTreeSet<NodeId>, replicated: WallMillis) -> WallMillis {
         let own = wall_now();
-        agreed(voters.len(), &self.readings(voters, own, Instant::now()), own)
+        begun(voters.len(), &self.readings(voters, own, Uptime::now()), own, replicated)
     }
 
     /// Waits until the clocks that are known say what time it is, but not for long: of a majority that differ too much, one may hold the
@@ -167,7 +169,7 @@ impl WallClocks {
     pub async fn wait_for_majority(&self, voters: &BTreeSet<NodeId>) {
         let mut heard = self.heard.subscribe();
         let known = async {
-            while !is_decided(voters.len(), &self.readings(voters, wall_now(), Instant::now())) {
+            while !is_decided(voters.len(), &self.readings(voters, wall_now(), Uptime::now())) {
                 self.wanted.notify_one();
                 if heard.changed().await.is_err() {
                     return;
@@ -195,7 +197,7 @@ impl WallClocks {
     }
 
     /// What is known of the clocks of some.
-    fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Instant) -> Vec<Reading> {
+    fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Uptime) -> Vec<Reading> {
         let known = self.known.lock();
         let reading = |id: &NodeId| match *id == self.self_id {
             true => Some(Reading::exact(own)),
@@ -211,10 +213,10 @@ impl WallClocks {
 
     /// Compares all that is known of, and forgets what is too old or of nobody.
     fn compare(&self, members: &BTreeSet<NodeId>) {
-        let (own, now) = (wall_now(), Instant::now());
+        let (own, now) = (wall_now(), Uptime::now());
         let known: Vec<NodeId> = {
             let mut known = self.known.lock();
-            let is_fresh = |known: &Known| now.saturating_duration_since(known.answered) <= KNOWN_FOR;
+            let is_fresh = |known: &Known| now.since(known.answered) <= KNOWN_FOR;
             known.retain(|id, known| members.contains(id) && is_fresh(known));
             members.iter().copied().filter(|id| *id == self.self_id || known.contains_key(id)).collect()
         };
@@ -268,10 +270,10 @@ pub async fn run(app: App) {
 
 /// Silence is no answer.
 async fn ask(app: &App, id: NodeId) {
-    let asked = Instant::now();
-    match app.peers().ask(id, PeerRequest::Wall, asked + ASK).await {
+    let asked = Uptime::now();
+    match app.peers().ask(id, PeerRequest::Wall, Instant::now() + ASK).await {
         Ok(PeerResponse::Wall { wall }) => {
-            app.wall_clocks().note(id, Known::by(wall, asked, Instant::now()));
+            app.wall_clocks().note(id, Known::by(wall, asked, Uptime::now()));
         }
         Ok(other) => crate::debug!(node = id, ?other, "does not say what its wall clock shows"),
         Err(error) => crate::debug!(node = id, %error, "does not say what its wall clock shows"),
@@ -297,7 +299,7 @@ mod tests {
     /// What node 1 knows if the clocks of these others are so far from its own, milliseconds.
     fn knowing(others: &[(NodeId, i64)]) -> WallClocks {
         let clocks = WallClocks::new(1);
-        let (own, now) = (wall_now(), Instant::now());
+        let (own, now) = (wall_now(), Uptime::now());
         for (id, offset) in others {
             clocks.note(*id, Known::by(own.saturating_add_signed(*offset), now, now));
         }
@@ -306,8 +308,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_as_good_as_it_was_quick() {
-        let began = Instant::now();
-        let at = |ms| began + Duration::from_millis(ms);
+        let began = Uptime::now();
+        let at = |ms| began.after(Duration::from_millis(ms));
         let known = Known::by(1_000, at(0), at(40));
         assert_eq!(known.at(at(140)), Reading { earliest: 1_100, latest: 1_143 });
         // A slow one that says no other takes nothing away, a quick one makes it better.
@@ -353,6 +355,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_clock_moves_nothing_while_another_is_away() {
+        let day = i64::try_from(DAY).unwrap();
+        let voters = voters_of(&[1, 2, 3]);
+        for wrong in [-day, day] {
+            // The one that looks is the wrong one, the second is right, and nobody knows the third.
+            let clocks = knowing(&[(2, wrong)]);
+            let right = wall_now().saturating_add_signed(wrong);
+            assert!(clocks.now(&voters, right).abs_diff(right) < 5_000, "it goes on from the log's");
+            // Neither does it just after the start, when it knows nobody.
+            assert!(WallClocks::new(1).now(&voters, right).abs_diff(right) < 5_000);
+        }
+        assert!(WallClocks::new(1).now(&voters_of(&[1]), 7).abs_diff(wall_now()) < 5_000, "alone it is a majority");
+    }
+
+    #[test]
     fn a_cluster_that_never_had_a_clock_begins_with_the_leader_s() {
         let clocks = WallClocks::new(1);
         let before = wall_now();
@@ -388,7 +405,7 @@ mod tests {
     async fn who_waits_for_a_majority_is_told_of_the_first_answer_that_makes_one() {
         let clocks = WallClocks::new(1);
         let voters = voters_of(&[1, 2, 3]);
-        let (own, now) = (wall_now(), Instant::now());
+        let (own, now) = (wall_now(), Uptime::now());
         let waits = clocks.wait_for_majority(&voters);
         let answers = async {
             clocks.wanted.notified().await;

@@ -263,11 +263,11 @@ impl Backend for App {
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        self.state().dry_run(command)
+        self.state().dry_run(command, self.wall_now())
     }
 
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
-        self.state().rehearse(next)
+        self.state().rehearse(self.wall_now(), next)
     }
 
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {

@@ -46,6 +46,7 @@ pub async fn list(context: Context) -> Outcome {
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
+    let wall = wall.max(context.api.backend.wall_now());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();
     let answer = TokenList { tokens, cursor: last.filter(|_| found.more), revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)

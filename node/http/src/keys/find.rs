@@ -85,6 +85,9 @@ async fn answer(context: &RequestContext, wanted: ParsedFind, kind: Kind) -> Out
     query.may_walk_past = context.who().may_see_all();
     context.costs_a_find()?;
     context.caller().admit_read(consistency, context.deadline, &|visit| requirements(&query, visit)).await?;
+    if let FindMoment::Now(wall) = &mut query.moment {
+        *wall = context.api.backend.wall_now();
+    }
     let rendered = scan(context, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;
     Ok(list::answer(bytes, at))
@@ -100,7 +103,7 @@ fn requirements(query: &FindQuery, visit: &mut Visit<'_>) {
 
 fn rendered(query: &FindQuery, read: FindRead, hash: u64, kind: Kind) -> Result<(Vec<u8>, ReadPosition), Failure> {
     let (asked, pointer) = match query.moment {
-        FindMoment::Now => (0, ""),
+        FindMoment::Now(_) => (0, ""),
         FindMoment::Revision(revision) => (revision, "/revision"),
         FindMoment::Pinned(pin) => (pin.revision, "/cursor"),
     };

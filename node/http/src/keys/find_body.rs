@@ -86,7 +86,8 @@ impl ParsedFind {
         let (after, moment) = match (cursor, request.revision) {
             (Some(FindCursor { pin, after, .. }), _) => (Some(after), FindMoment::Pinned(pin)),
             (None, Some(revision)) => (None, FindMoment::Revision(revision)),
-            (None, None) => (None, FindMoment::Now),
+            // Until it is looked what time it is.
+            (None, None) => (None, FindMoment::Now(0)),
         };
         let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
         let prefix = prefix.to_vec();

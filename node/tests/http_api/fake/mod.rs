@@ -623,7 +623,7 @@ impl Backend for Fake {
             let at = state.at();
             let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
             let pin = match query.moment {
-                FindMoment::Now => now,
+                FindMoment::Now(_) => now,
                 FindMoment::Revision(revision) => FindPin { revision, ..now },
                 FindMoment::Pinned(pin) => pin,
             };
