@@ -148,10 +148,6 @@ async fn position(context: &RequestContext, start: Start) -> Result<(ReadPositio
 /// `None` where something else failed.
 fn begin_anew(backend: &Node, failure: &Failure) -> Option<(ReadPosition, FeedPosition)> {
     let at = backend.position();
-    let after = match failure.code() {
-        ErrorCode::Compacted => at.oldest_revision,
-        ErrorCode::InvalidArgument => at.revision,
-        _ => return None,
-    };
-    Some((at, FeedPosition::after(after)))
+    let may_begin = matches!(failure.code(), ErrorCode::Compacted | ErrorCode::InvalidArgument);
+    may_begin.then(|| (at, FeedPosition::after(at.oldest_revision)))
 }
