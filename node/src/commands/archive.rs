@@ -222,12 +222,17 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
     match runtime.block_on(archive.verified())? {
         None => say!("No node has tried a restore yet."),
         Some(tried) => match tried.fault {
-            None => say!(
-                "A restore was tried by node {} at {}, up to revision {}: it is to be had.",
-                tried.node,
-                time(tried.at),
-                tried.revision
-            ),
+            None => {
+                say!(
+                    "A restore was tried by node {} at {}, up to revision {}: it is to be had.",
+                    tried.node,
+                    time(tried.at),
+                    tried.revision
+                );
+                if let Some(locked) = tried.locked {
+                    say!("  points before the newest base can be restored with another key alone: {locked}");
+                }
+            }
             Some(fault) => say!("A restore was tried by node {} at {}: {fault}", tried.node, time(tried.at)),
         },
     }
