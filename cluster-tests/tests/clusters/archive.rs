@@ -402,6 +402,36 @@ async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_
     cluster.assert_agreement().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_an_archive_that_is_interrupted_leaves_nothing() {
+    const TRIES: u32 = 10;
+    let home = tempfile::tempdir().unwrap();
+    let [key, scratch, file] = ["key", "scratch", "now.backup"].map(|name| home.path().join(name));
+    let dir = encrypted_archive(home.path()).await;
+    fs::create_dir(&scratch).unwrap();
+    for pause in 0..TRIES {
+        let arguments = ["archive", "backup", "--from", text(&dir), "--key", text(&key), "--scratch", text(&scratch)];
+        let program = crate::guide::built("quorate-node");
+        let mut child = std::process::Command::new(program).args(arguments).arg(&file).spawn().unwrap();
+        eventually("it has begun", PATIENCE, async || {
+            let has_begun = !files(&scratch).is_empty() || child.try_wait().unwrap().is_some();
+            if has_begun { Ok(()) } else { Err("there is nothing yet".to_owned()) }
+        })
+        .await;
+        // At another moment each time.
+        tokio::time::sleep(Duration::from_millis(5 * u64::from(pause))).await;
+        let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).output().unwrap();
+        println!("try {pause}: {}", said(&interrupted));
+        let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
+        assert_eq!(files(&scratch), Vec::<PathBuf>::new(), "{status}");
+        let parts: Vec<_> = files(home.path()).into_iter().filter(|path| text(path).contains(".part")).collect();
+        assert_eq!((file.exists(), parts), (status.success(), vec![]), "{status}");
+        if status.success() {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
 async fn warns_of_the_place(cluster: &Cluster, id: u64) -> Result<(), String> {
     match cluster.status(id).await?.warnings.join("; ") {
         warnings if warnings.contains("is not the place in which this cluster archived before") => Ok(()),
