@@ -138,7 +138,8 @@ impl PortTls {
             Ok((current, lists_fault)) => {
                 self.current.store(Arc::new(current));
                 if lists_fault.is_some() {
-                    now.splice(lists_at.., before[lists_at..].iter().cloned());
+                    now.truncate(lists_at);
+                    now.extend_from_slice(&before[lists_at..]);
                 }
                 *self.versions.lock() = now;
                 *self.fault.lock() = None;

@@ -107,14 +107,14 @@ impl Missing {
                 .then(|| view.membership.health.get(&id).map_or(u64::MAX, |health| health.lag))
         });
         let Some(holder) = fit else { return may_have_it };
-        self.handed += 1;
         tracing::warn!(
             entry = self.index,
             holder,
             "entries that are not archived yet are gone from this node's log, and another node has them: leadership goes there"
         );
-        if let Err(error) = app.transfer_leader(Some(holder), Instant::now() + HAND_OVER_MAX).await {
-            tracing::warn!(%error, holder, "leadership was not handed over; it is tried again");
+        match app.transfer_leader(Some(holder), Instant::now() + HAND_OVER_MAX).await {
+            Ok(_) => self.handed += 1,
+            Err(error) => tracing::warn!(%error, holder, "leadership was not handed over; it is tried again"),
         }
         true
     }
