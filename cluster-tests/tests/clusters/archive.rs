@@ -446,7 +446,10 @@ async fn warns_of_the_place(cluster: &Cluster, id: u64) -> Result<(), String> {
 async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("archive");
-    let settings = Settings::default().flag("--archive", text(&dir)).flag("--archive-interval-ms", 100);
+    let settings = Settings::default()
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-verify-every-ms", 0);
     let mut cluster = Cluster::start_with(settings).await;
     let client = cluster.client_without(None);
     put(&client, "k", 1).await;
