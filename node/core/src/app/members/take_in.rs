@@ -16,7 +16,7 @@ use super::admission::{self, Credential};
 use super::carry_out::{Proposal, Stop, done, finish, grant, my_turn, propose};
 use super::cluster_view::ClusterView;
 use super::not_leader;
-use super::plan::{Change, Health, Plan, plan};
+use super::plan::{Change, Health, Nodes, Plan, plan};
 use crate::peer::CallError;
 use crate::peer::members::MemberReply;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
@@ -89,20 +89,22 @@ pub async fn join(
     }
 }
 
-/// Gives a node that has caught up its vote: in the place of the one before it at its address, where there was one. Others before it go
-/// first: a node that votes asks for nothing more, so that whatever a leader leaves that ends here would stay.
+/// Gives a node that has caught up its vote: in the place of the one before it at its address, where there was one.
 async fn take_place(app: &App, id: NodeId, peer_addr: &str, deadline: Instant) -> Result<(), Stop> {
     let view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
-    let gone = predecessors(&view, id, peer_addr);
-    let votes = |id: &NodeId| view.membership.voters().contains(id);
-    let change = match gone.iter().find(|old| votes(old)) {
-        Some(&old) if !votes(&id) => Change::Replace { old, new: id },
-        _ => Change::Promote(id),
-    };
-    for old in gone.into_iter().filter(|old| change != Change::Replace { old: *old, new: id }) {
-        grant(app, Change::Remove(old), false, true, deadline).await?;
+    for change in steps(id, &predecessors(&view, id, peer_addr), view.membership.voters()) {
+        grant(app, change, false, true, deadline).await?;
     }
-    grant(app, change, false, true, deadline).await.map(drop)
+    Ok(())
+}
+
+/// How a node gets its vote that comes after these, which are gone. Its vote is last: who votes asks for nothing more, so that whatever a
+/// leader leaves that ends before would stay for ever.
+fn steps(id: NodeId, gone: &[NodeId], voters: &Nodes) -> Vec<Change> {
+    let exchanged = gone.iter().copied().find(|old| voters.contains(old) && !voters.contains(&id));
+    let others = gone.iter().copied().filter(|old| Some(*old) != exchanged);
+    let vote = exchanged.map_or(Change::Promote(id), |old| Change::Replace { old, new: id });
+    others.map(Change::Remove).chain([vote]).collect()
 }
 
 /// Members that are not heard of, at the address at which a node was heard: nobody is there any more to be them. Their place lost its
@@ -267,4 +269,19 @@ fn in_place(view: &ClusterView, id: NodeId, member: Member, gone: &[NodeId]) -> 
     nodes.insert(id, member);
     let whole = Membership::new(view.membership.configs.clone(), nodes);
     whole.map(Proposal::Whole).map_err(|error| Stop::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vote_comes_last_and_takes_the_place_of_one_that_voted() {
+        let voters = Nodes::from([1, 2, 3, 203]);
+        let replace = |old| Change::Replace { old, new: 303 };
+        assert_eq!(steps(303, &[103, 3, 203], &voters), [Change::Remove(103), Change::Remove(203), replace(3)]);
+        assert_eq!(steps(303, &[103], &voters), [Change::Remove(103), Change::Promote(303)]);
+        assert_eq!(steps(303, &[], &voters), [Change::Promote(303)]);
+        assert_eq!(steps(203, &[3], &voters), [Change::Remove(3), Change::Promote(203)], "it votes already");
+    }
 }
