@@ -249,7 +249,9 @@ async fn gone_standbys(
     peer_addr: &str,
     deadline: Instant,
 ) -> Result<Option<(ClusterView, Vec<NodeId>)>, Stop> {
-    if !view.nodes.values().any(|member| member.peer_addr == peer_addr) {
+    // Nobody comes in the place of another who does not answer there.
+    let is_taken = view.nodes.values().any(|member| member.peer_addr == peer_addr);
+    if !is_taken || introduce(app, id, peer_addr).await.is_err() {
         return Ok(None);
     }
     let mut view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
