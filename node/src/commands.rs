@@ -16,6 +16,7 @@ mod archive;
 mod backup;
 mod backup_rows;
 mod check;
+mod interrupt;
 mod pki;
 mod progress;
 mod recover;

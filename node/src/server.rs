@@ -93,7 +93,7 @@ impl ServerError {
 
 impl From<Refused> for ServerError {
     fn from(refused: Refused) -> Self {
-        Self(refused.0)
+        Self(refused.reason)
     }
 }
 
@@ -625,13 +625,18 @@ impl Node {
         }
     }
 
-    /// How a node ends that becomes no member. Before it took part in any cluster, one that has spare ids goes on under the next.
+    /// How a node ends that becomes no member. Before it took part in any cluster, one that has spare ids goes on under the next where its id is
+    /// what was refused.
     async fn end_of_no_member(&self, config: &Config, why: NoMember) -> Ended {
         let has_spare_ids = config.is_spare || !config.spare_node_ids.is_empty();
         let has_voted = !matches!(self.log.clone().get_log_reader().await.read_vote().await, Ok(None));
         let has_entries = self.raft.metrics().borrow_watched().last_log_index.is_some();
+        let is_of_the_id = match &why {
+            NoMember::Refused(refused) => refused.is_of_the_id,
+            NoMember::Removed => true,
+        };
         match why {
-            why if has_spare_ids && !has_voted && !has_entries => Ended::Renumbered(why.to_string()),
+            why if has_spare_ids && is_of_the_id && !has_voted && !has_entries => Ended::Renumbered(why.to_string()),
             NoMember::Refused(refused) => ServerError::from(refused).into(),
             NoMember::Removed => Ended::Removed(members::removed::explain(config.node_id)),
         }

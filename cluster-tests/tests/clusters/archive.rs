@@ -328,6 +328,201 @@ async fn a_log_waits_for_an_archive_that_cannot_be_reached_and_the_operator_is_t
     cluster.stop(1).await;
 }
 
+/// Puts a file where the directory of an archive is: nothing can be read or written there until it is [brought back](bring_back).
+fn take_away(dir: &Path) {
+    fs::rename(dir, dir.with_extension("away")).unwrap();
+    fs::write(dir, "in the way").unwrap();
+}
+
+fn bring_back(dir: &Path) {
+    fs::remove_file(dir).unwrap();
+    fs::rename(dir.with_extension("away"), dir).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_that_has_it() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = Settings::default()
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 200)
+        .flag("--archive-verify-every-ms", 0)
+        .flag("--snapshot-every-entries", 50)
+        .flag("--keep-log-entries", 5);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    wait_archived(&cluster).await;
+    eventually("the log of the leader begins behind its beginning", PATIENCE, async || {
+        put(&client, "more", 1).await;
+        match cluster.status(cluster.leader().await).await?.purged_index {
+            0 => Err("all of it is there".to_owned()),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    wait_archived(&cluster).await;
+    take_away(&dir);
+    let leader = cluster.leader().await;
+    let archived = cluster.status(leader).await.unwrap().applied_index;
+    let marker = put(&client, "marker", 1).await;
+    eventually("a snapshot goes beyond the archive", PATIENCE, async || {
+        put(&client, "more", 2).await;
+        match cluster.status(leader).await?.snapshot_index {
+            index if index > archived + 20 => Ok(()),
+            index => Err(format!("{index} of {archived}")),
+        }
+    })
+    .await;
+    // It gets that snapshot, and with it a log that begins behind what is archived.
+    let newcomer = cluster.new_id();
+    cluster.add_node(newcomer);
+    cluster.bring_up(newcomer).await;
+    cluster.hand_leadership_to(newcomer).await;
+    let begins = cluster.status(newcomer).await.unwrap().purged_index;
+    assert!(begins > archived, "it lacks nothing: {begins} of {archived}");
+    bring_back(&dir);
+    let wanted = cluster.status(newcomer).await.unwrap().applied_index as f64;
+    eventually("all is archived", 2 * PATIENCE, async || {
+        match metric(&cluster, cluster.leader().await, "quorate_archive_index").await {
+            index if index >= wanted => Ok(()),
+            index => Err(format!("{index} of {wanted}")),
+        }
+    })
+    .await;
+    assert_ne!(cluster.leader().await, newcomer);
+    for id in cluster.ids() {
+        assert_eq!(metric(&cluster, id, "quorate_archive_gaps_total").await, 0.0, "node {id}");
+    }
+    let listed = succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
+    assert!(!listed.contains("gap:"), "{listed}");
+    let file = home.path().join("marker.backup");
+    let marker = marker.to_string();
+    let arguments = ["archive", "backup", "--from", text(&dir), "--revision", &marker, text(&file)];
+    succeed("quorate-node", &arguments).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_of_an_archive_that_is_interrupted_leaves_nothing() {
+    const TRIES: u32 = 10;
+    let home = tempfile::tempdir().unwrap();
+    let [key, scratch, file] = ["key", "scratch", "now.backup"].map(|name| home.path().join(name));
+    let dir = encrypted_archive(home.path()).await;
+    fs::create_dir(&scratch).unwrap();
+    for pause in 0..TRIES {
+        let arguments = ["archive", "backup", "--from", text(&dir), "--key", text(&key), "--scratch", text(&scratch)];
+        let program = crate::guide::built("quorate-node");
+        let mut child = std::process::Command::new(program).args(arguments).arg(&file).spawn().unwrap();
+        eventually("it has begun", PATIENCE, async || {
+            let has_begun = !files(&scratch).is_empty() || child.try_wait().unwrap().is_some();
+            if has_begun { Ok(()) } else { Err("there is nothing yet".to_owned()) }
+        })
+        .await;
+        // At another moment each time.
+        tokio::time::sleep(Duration::from_millis(5 * u64::from(pause))).await;
+        let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).output().unwrap();
+        println!("try {pause}: {}", said(&interrupted));
+        let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
+        assert_eq!(files(&scratch), Vec::<PathBuf>::new(), "{status}");
+        let parts: Vec<_> = files(home.path()).into_iter().filter(|path| text(path).contains(".part")).collect();
+        assert_eq!(parts, Vec::<PathBuf>::new(), "{status}");
+        assert!(file.exists() || !status.success(), "{status}");
+        if file.exists() {
+            // It was faster.
+            succeed("quorate-node", &["backup", "list", "--keys", text(&file)]).await;
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
+async fn warns_of_the_place(cluster: &Cluster, id: u64) -> Result<(), String> {
+    match cluster.status(id).await?.warnings.join("; ") {
+        warnings if warnings.contains("is not the place in which this cluster archived before") => Ok(()),
+        warnings => Err(warnings),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = Settings::default()
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-verify-every-ms", 0);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    put(&client, "k", 1).await;
+    wait_archived(&cluster).await;
+    // As where a file system is not mounted any more: an empty directory.
+    let away = home.path().join("away");
+    fs::rename(&dir, &away).unwrap();
+    fs::create_dir(&dir).unwrap();
+    for id in cluster.ids() {
+        eventually("it is told", PATIENCE, async || warns_of_the_place(&cluster, id).await).await;
+    }
+    // After a start, and on a node that has never seen the place.
+    let follower = cluster.follower().await;
+    cluster.kill(follower).await;
+    cluster.bring_up(follower).await;
+    eventually("it is told again", PATIENCE, async || warns_of_the_place(&cluster, follower).await).await;
+    let newcomer = cluster.new_id();
+    cluster.add_node(newcomer);
+    cluster.bring_up(newcomer).await;
+    eventually("the newcomer knows it from the others", PATIENCE, async || {
+        warns_of_the_place(&cluster, newcomer).await
+    })
+    .await;
+    put(&client, "k", 2).await;
+    assert_eq!(files(&dir), Vec::<PathBuf>::new(), "nothing was written there");
+    fs::remove_dir(&dir).unwrap();
+    fs::rename(&away, &dir).unwrap();
+    wait_archived(&cluster).await;
+    for id in cluster.ids() {
+        assert_eq!(metric(&cluster, id, "quorate_archive_gaps_total").await, 0.0, "node {id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what_was_before_is_no_fault() {
+    let home = tempfile::tempdir().unwrap();
+    let [dir, key, other_key] = ["archive", "key", "other-key"].map(|name| home.path().join(name));
+    write_secret(&key, KEY);
+    write_secret(&other_key, OTHER_KEY);
+    let settings = Settings::with_ids([1])
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-key", text(&key))
+        .flag("--archive-verify-every-ms", 1_000);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    put(&client, "k", 1).await;
+    wait_archived(&cluster).await;
+    let before = put(&client, "k", 2).await.to_string();
+    wait_archived(&cluster).await;
+    cluster.stop(1).await;
+    cluster.set_flag(1, "--archive-key", text(&other_key));
+    cluster.bring_up(1).await;
+    put(&client, "k", 3).await;
+    let listed = async || succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
+    eventually("there is a base for the new key, though the other is no day old", PATIENCE, async || {
+        let listed = listed().await;
+        if listed.matches("base of").count() == 2 { Ok(()) } else { Err(listed) }
+    })
+    .await;
+    eventually("a trial found that it can be restored, and tells what is locked", PATIENCE, async || {
+        let listed = listed().await;
+        let is_told = listed.contains("it is to be had") && listed.contains("can be restored with another key alone");
+        if is_told { Ok(()) } else { Err(listed) }
+    })
+    .await;
+    assert_eq!(metric(&cluster, 1, "quorate_archive_verify_failed").await, 0.0);
+    // The points of before are there for whoever kept the key.
+    let file = home.path().join("before.backup");
+    let revision = ["archive", "backup", "--from", text(&dir), "--key", text(&key), "--revision", &before, text(&file)];
+    succeed("quorate-node", &revision).await;
+}
+
 /// Set by `scripts/conformance s3`: where a bucket is, s3://BUCKET/PREFIX, with what AWS's tools want in the environment.
 const S3: &str = "QUORATE_TEST_S3";
 

@@ -202,6 +202,45 @@ async fn a_node_that_lost_its_disk_comes_back_under_its_id_by_an_invitation_alon
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_lost_its_disk_leaves_no_dead_member_behind() {
+    let mut cluster = Cluster::start().await;
+    let standby = cluster.new_id();
+    cluster.add_standby(standby);
+    cluster.set_flag(standby, "--spare-node-ids", "104,204");
+    cluster.bring_up(standby).await;
+    for next in [104, 204] {
+        cluster.kill(standby).await;
+        cluster.wipe(standby);
+        cluster.start_node(standby);
+        eventually(&format!("node {next} is the standby, and no other"), PATIENCE, async || {
+            let answer = client(&cluster).members().list().await.map_err(|error| error.to_string())?;
+            let learners = answer.members.iter().filter(|member| member.role != MemberRole::Voter);
+            let learners: Vec<u64> = learners.map(|member| member.id).collect();
+            if learners == [next] { Ok(()) } else { Err(format!("{answer:?}")) }
+        })
+        .await;
+    }
+    wait_for_voters(&cluster, &[1, 2, 3]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_keeps_its_id_where_something_else_is_wrong_with_it() {
+    let mut cluster = Cluster::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let newcomer = cluster.new_id();
+    cluster.add_node(newcomer);
+    cluster.set_flag(newcomer, "--spare-node-ids", "104,204");
+    // A directory cannot be read as a file.
+    cluster.set_flag(newcomer, "--join-token-file", home.path().display());
+    cluster.start_node(newcomer);
+    let (status, log) = cluster.wait_end(newcomer, PATIENCE).await;
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("join_token_file") && !log.contains("going on under the next"), "{log}");
+    let marker = identity::read(&cluster.data_dir(newcomer)).unwrap().unwrap();
+    assert_eq!(marker.node_id, newcomer);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_nodes_use_tls_a_newcomer_needs_an_invitation_of_its_own() {
     let (mut cluster, dir, pki) = with_tls_between_nodes().await;
     let token = dir.path().join("join.token");

@@ -2,8 +2,8 @@
 //!
 //! Owns the verbs, and what an archive and a point of it are called on the command line.
 
-use std::fs::{self, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use clap::Subcommand;
 use quorate_archive::{Archive, Catalogue, Gap, Location, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
+use super::interrupt::{self, Work};
 use super::progress::Progress;
 use super::{CommandError, time};
 use crate::app::archive::read_keys;
@@ -222,12 +223,17 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
     match runtime.block_on(archive.verified())? {
         None => say!("No node has tried a restore yet."),
         Some(tried) => match tried.fault {
-            None => say!(
-                "A restore was tried by node {} at {}, up to revision {}: it is to be had.",
-                tried.node,
-                time(tried.at),
-                tried.revision
-            ),
+            None => {
+                say!(
+                    "A restore was tried by node {} at {}, up to revision {}: it is to be had.",
+                    tried.node,
+                    time(tried.at),
+                    tried.revision
+                );
+                if let Some(locked) = tried.locked {
+                    say!("  points before the newest base can be restored with another key alone: {locked}");
+                }
+            }
             Some(fault) => say!("A restore was tried by node {} at {}: {fault}", tried.node, time(tried.at)),
         },
     }
@@ -270,6 +276,7 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
     );
     if let Some(scratch) = restore {
         let mut wanted = source.want(Target::Latest, Begin::BeforeNewest)?;
+        let _work = begin_work(source)?;
         let dir = temporary(scratch.as_deref())?;
         let replay = source.rebuild(&mut wanted, dir.path(), &mut Shown::new("restoring"))?;
         let at = replay.at();
@@ -289,6 +296,11 @@ fn gaps(catalogue: &Catalogue) -> Vec<String> {
         true => vec!["there is no whole base, so nothing can be restored".to_owned()],
         false => survey.gaps().iter().map(Gap::to_string).collect(),
     }
+}
+
+/// From now on a signal has this verb remove what it has begun.
+pub fn begin_work(source: &Source) -> Result<Work, CommandError> {
+    Work::begin(&source.handle).map_err(|error| CommandError::Failed(format!("signals: {error}")))
 }
 
 /// A directory that goes when it is dropped.
@@ -326,6 +338,7 @@ fn back_up(
         return Err(CommandError::Usage(format!("{} is there already; name another file", file.display())));
     }
     let mut wanted = opened.source.want(point.target()?, point.begin())?;
+    let _work = begin_work(&opened.source)?;
     let dir = temporary(scratch.as_deref())?;
     let wall = make_backup(&opened.source, &mut wanted, dir.path(), file)?;
     say!("{}: {}; it is of {}", file.display(), what_it_is(&wanted), age(wall));
@@ -354,18 +367,57 @@ pub fn what_it_is(Wanted { manifest, plan, passed_over, .. }: &Wanted) -> String
     format!("out of the base of {} and {pieces} pieces of the log behind it{without}", time(manifest.wall))
 }
 
+/// A file that takes its name once it is whole, and goes when it is dropped before.
+struct Part<'f> {
+    path: PathBuf,
+    file: &'f Path,
+}
+
+impl<'f> Part<'f> {
+    /// Where to write it: beside the file, under a name that no other try has.
+    fn of(file: &'f Path) -> Self {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".part-{:08x}", rand::random::<u32>()));
+        Self { path: file.with_file_name(name), file }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        // All of a cluster is in it.
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)
+    }
+
+    /// It is whole and durable.
+    fn finish(self) -> io::Result<()> {
+        // Not a rename: it would replace a file that has come meanwhile.
+        fs::hard_link(&self.path, self.file)?;
+        let directory = self.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(directory)?.sync_all()
+    }
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Progress::new("").step(&format!("{} could not be removed: {error}", self.path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
 /// Makes a backup of a point, working in `dir`, which is empty.
 ///
-/// Gives the log's wall clock at its end.
+/// Gives the log's wall clock at its end. Nothing is at `file` where it fails.
 pub fn make_backup(source: &Source, wanted: &mut Wanted, dir: &Path, file: &Path) -> Result<u64, CommandError> {
-    let at_file = |error: std::io::Error| CommandError::Failed(format!("{}: {error}", file.display()));
+    let at_file = |error: io::Error| CommandError::Failed(format!("{}: {error}", file.display()));
     let replay = source.rebuild(wanted, dir, &mut Shown::new("reading the archive"))?;
-    // All of a cluster is in it.
-    let sink = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(at_file)?;
-    let mut sink = BufWriter::with_capacity(PIECE_BYTES, sink);
+    let part = Part::of(file);
+    let mut sink = interrupt::Until(BufWriter::with_capacity(PIECE_BYTES, part.open().map_err(at_file)?));
     let written = replay.back_up(env!("CARGO_PKG_VERSION"), &mut sink);
     written.map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))?;
-    sink.flush().and_then(|()| sink.get_ref().sync_all()).map_err(at_file)?;
+    sink.flush().and_then(|()| sink.0.get_ref().sync_all()).map_err(at_file)?;
+    part.finish().map_err(at_file)?;
     let at = replay.at();
     if let Target::Revision(revision) = wanted.target
         && at.revision < revision
@@ -389,11 +441,13 @@ impl Shown {
 
 impl Watcher for Shown {
     fn on_base(&mut self, bytes: u64) -> Result<(), String> {
+        interrupt::check()?;
         self.0.counted("bytes of the base", bytes);
         Ok(())
     }
 
     fn on_segment(&mut self, done: usize, of: usize, _bytes: u64) -> Result<(), String> {
+        interrupt::check()?;
         self.0.counted(&format!("of {of} pieces of the log"), done as u64);
         Ok(())
     }
@@ -428,4 +482,30 @@ fn prune(opened: &OpenedArchive, retention: Retention, yes: bool) -> Result<(), 
     }
     say!("Removed {bases} bases and {segments} pieces of the log.");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_once_it_is_whole_and_replaces_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("now.backup");
+        let names = || fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        // The disk was full, or somebody had enough of it.
+        let part = Part::of(&file);
+        part.open().unwrap().write_all(b"half").unwrap();
+        assert!(!file.exists() && names().len() == 1);
+        drop(part);
+        assert_eq!(names(), [""; 0]);
+        let part = Part::of(&file);
+        part.open().unwrap().write_all(b"whole").unwrap();
+        part.finish().unwrap();
+        assert_eq!((names(), fs::read(&file).unwrap()), (vec!["now.backup".into()], b"whole".to_vec()));
+        let late = Part::of(&file);
+        late.open().unwrap();
+        assert_eq!(late.finish().unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!((names().len(), fs::read(&file).unwrap()), (1, b"whole".to_vec()));
+    }
 }

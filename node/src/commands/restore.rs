@@ -82,6 +82,7 @@ fn of_archive(
     let made = offline::restore_made::<CommandError>(
         options,
         |scratch| {
+            let _work = archive::begin_work(&opened.source)?;
             let (replay, backup) = (scratch.join("replay"), scratch.join("backup"));
             let at_replay = |error| CommandError::Failed(format!("{}: {error}", replay.display()));
             fs::create_dir(&replay).map_err(at_replay)?;

@@ -213,6 +213,46 @@ async fn a_revoked_certificate_is_refused_and_ends_the_connections_that_are_open
     assert!(!is_served(&mut stays).await && is_served(&mut nameless).await);
 }
 
+#[tokio::test]
+async fn certificates_do_not_wait_for_a_list_whose_time_is_over() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
+    let node = || Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
+    let own = authority.issue(&node(), Lifetime::days(1)).expect("a certificate");
+    let app = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).expect("a certificate");
+    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
+    let crl = Some(authority.revoke(None, Lifetime::days(1)).expect("a list"));
+    let ca = Some(authority.cert());
+    let files = TlsFiles { port: Port::Clients, cert: own.cert.clone(), key: own.key.clone(), ca, crl };
+    let tls = PortTls::open(files).expect("good files");
+    let settings = ServeSettings { tls: Some(Arc::clone(&tls)), ..serve_settings() };
+    let server = Server::start_with(api_settings(), settings).await;
+    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
+    authority.revoke(None, past).expect("a list");
+    // In the place of the one before.
+    for path in [&own.cert, &own.key] {
+        std::fs::remove_file(path).expect("it is there");
+    }
+    let next = authority.issue(&node(), Lifetime::days(100)).expect("a certificate");
+    assert_eq!((&next.cert, &next.key), (&own.cert, &own.key));
+    assert_eq!(tls.reload(), Ok(Some(0)), "the certificate is taken");
+    let left =
+        |tls: &PortTls| tls.seconds_left().iter().find(|(label, _)| *label == "client_port").map(|(_, left)| *left);
+    assert!(left(&tls).expect("it is there") > 50.0 * 24.0 * 3_600.0, "{:?}", tls.seconds_left());
+    let reason = tls.reload().expect_err("the list is too old");
+    assert!(reason.contains("tls_client_crl") && reason.contains("whose time is over"), "{reason}");
+    assert_eq!(tls.reload(), Ok(None), "it is told once");
+    assert!(tls.warnings().iter().any(|warning| warning.contains("whose time is over")), "{:?}", tls.warnings());
+    let refused = match connect(&server, &authority.cert(), Some(&app), None).await {
+        Err(_) => true,
+        Ok(mut stream) => !is_served(&mut stream).await,
+    };
+    assert!(refused, "the last list holds on");
+    authority.revoke(None, Lifetime::days(1)).expect("a list");
+    assert_eq!(tls.reload(), Ok(Some(0)));
+    assert!(!tls.warnings().iter().any(|warning| warning.contains("whose time is over")), "{:?}", tls.warnings());
+}
+
 #[test]
 fn lists_that_do_not_fit_are_refused_by_name() {
     let dir = tempfile::tempdir().expect("a directory");

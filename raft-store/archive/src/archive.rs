@@ -48,6 +48,10 @@ pub struct Verified {
     /// What is wrong, if anything: points are not to be had, or only for as long as what stands in for an object is there. While something is, nothing
     /// is removed.
     pub fault: Option<String>,
+    /// What of before the newest base no key of that node opens, if anything: such points can be restored with another key alone. Nothing is
+    /// wrong with them.
+    #[serde(default)]
+    pub locked: Option<String>,
     /// Gaps between the points that are kept. Nobody can mend them.
     #[serde(default)]
     pub gaps: Vec<String>,
@@ -85,13 +89,18 @@ impl Archive {
     /// # Errors
     /// None or several are there.
     pub async fn find(place: Place, wanted: Option<u128>) -> Result<Self, ArchiveError> {
+        let refused = |what: String| Err(ArchiveError::Refused(what));
         // A location may end in the part itself.
-        if let Some(cluster) = place.prefix.filename().and_then(names::cluster_of) {
-            return Ok(Self { root: place.prefix.clone(), place, cluster });
+        if let Some((around, cluster)) = place.around()? {
+            return match wanted.filter(|wanted| *wanted != cluster) {
+                None => Ok(Self::of(around, cluster)),
+                Some(wanted) => {
+                    refused(format!("{place} is the archive of cluster {cluster:032x}, not of {wanted:032x}"))
+                }
+            };
         }
         let found = place.clusters().await?;
         let list = found.iter().map(|id| format!("{id:032x}")).collect::<Vec<_>>().join(", ");
-        let refused = |what: String| Err(ArchiveError::Refused(what));
         match (wanted, &found[..]) {
             (_, []) => refused(format!(
                 "there is no archive of a cluster in {place}{}: name the place that nodes are given by --archive",
@@ -361,16 +370,22 @@ impl Archive {
     }
 
     /// Where it is a directory: makes it private to its owner, since all of a cluster is in it, and removes what uploads left that broke
-    /// off long before `now`. Gives what an operator should know. Blocks.
+    /// off long before `now`; and leaves its [mark](Self::mark) there. Gives what an operator should know. Blocks.
     ///
     /// # Errors
     /// The directory cannot be made or read.
     pub fn prepare(&self, now: WallMillis) -> Result<Option<String>, ArchiveError> {
         let Some(dir) = self.directory_at(&self.root) else { return Ok(None) };
         let warning = directory::shut(&dir)?;
+        directory::mark(&dir)?;
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now);
         directory::remove_broken_off(&[dir.join(BASES), dir.join(SEGMENTS)], now)?;
         Ok(warning)
+    }
+
+    /// The file that [`Self::prepare`] leaves where it is a directory: without it this may be one on which nothing is mounted.
+    pub fn mark(&self) -> Option<PathBuf> {
+        self.directory_at(&self.root).map(|dir| directory::mark_in(&dir))
     }
 
     /// What a place in the store is called in the file system, where it has a name there.

@@ -1,10 +1,10 @@
-//! An archive that is a directory of this machine: its mode, and what uploads leave there that broke off.
+//! An archive that is a directory of this machine: its mode, its mark, and what uploads leave there that broke off.
 //!
 //! Owns what only a file system has. Never reads or writes an object.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +12,11 @@ use crate::ArchiveError;
 
 /// For the owner alone.
 const MODE: u32 = 0o700;
+/// Tells the place of an archive from a directory on which nothing is mounted.
+const MARK: &str = "archived-here";
+/// What it says to whoever finds it.
+const MARK_TEXT: &[u8] =
+    b"A cluster archives here. Without this file its nodes take this for a directory on which nothing is mounted.\n";
 /// An upload that wrote nothing for so long is not under way any more.
 const BROKEN_OFF_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -35,6 +40,23 @@ pub fn shut(dir: &Path) -> Result<Option<String>, ArchiveError> {
         ))),
         Err(error) => Err(failed(dir)(error)),
     }
+}
+
+/// The mark of a directory.
+pub fn mark_in(dir: &Path) -> PathBuf {
+    dir.join(MARK)
+}
+
+/// Marks a directory, durably, unless it is marked already. Two nodes may do it at once: they write the same.
+pub fn mark(dir: &Path) -> Result<(), ArchiveError> {
+    let path = mark_in(dir);
+    if path.try_exists().map_err(failed(&path))? {
+        return Ok(());
+    }
+    let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let mut file = opened.map_err(failed(&path))?;
+    file.write_all(MARK_TEXT).and_then(|()| file.sync_all()).map_err(failed(&path))?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))
 }
 
 /// Removes a directory with all that is in it, if it is there.
@@ -91,6 +113,17 @@ mod tests {
         assert_eq!((shut(&dir).unwrap(), mode(&dir)), (None, MODE));
         fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
         assert_eq!((shut(&dir).unwrap(), mode(&dir)), (None, MODE));
+    }
+
+    #[test]
+    fn a_directory_is_marked_once_and_not_by_being_there() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("archive");
+        shut(&dir).unwrap();
+        assert!(!mark_in(&dir).exists(), "an empty directory is no archive");
+        mark(&dir).unwrap();
+        mark(&dir).unwrap();
+        assert_eq!(fs::read(mark_in(&dir)).unwrap(), MARK_TEXT);
     }
 
     #[test]

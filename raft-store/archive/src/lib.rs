@@ -9,6 +9,7 @@
 //!   base/<index>-<term>-<revision>-<wall>-<node>/state[.age]     the whole state after that entry
 //!   log/<first>-<last>-<revision>-<least>-<wall>-<checksum>.log[.age]   entries, one object each
 //!   verified.json                                                the last restore that was tried
+//!   archived-here                                                in a directory: the mark that this is the place
 //! ```
 //!
 //! An object is there whole or not at all, and never changes: two nodes that both believe to lead write objects of other names, or

@@ -18,7 +18,7 @@ use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use url::Url;
 
-use crate::{ArchiveError, credentials, names};
+use crate::{ArchiveError, credentials, directory, names};
 
 /// How long a connection may take to come about.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -101,6 +101,14 @@ impl fmt::Display for Location {
 }
 
 impl Location {
+    /// The file that says that a cluster archives here, where this is a directory, see [`crate::Archive::mark`].
+    pub fn mark(&self, cluster: u128) -> Option<PathBuf> {
+        match &self.kind {
+            Kind::Directory(path) => Some(directory::mark_in(&path.join(names::cluster_dir(cluster)))),
+            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => None,
+        }
+    }
+
     /// Opens the store, to write to it: a directory is made where it is missing. Nothing is asked of a store yet.
     ///
     /// # Errors
@@ -137,11 +145,11 @@ impl Location {
                 Arc::new(LocalFileSystem::new_with_prefix(path).map_err(cannot())?.with_fsync(true))
             }
         };
-        let directory = match &self.kind {
+        let at = match &self.kind {
             Kind::Directory(path) => Some(path.clone()),
             Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => None,
         };
-        Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string(), directory })
+        Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string(), directory: at })
     }
 }
 
@@ -213,6 +221,27 @@ impl Place {
     pub fn in_memory() -> Self {
         let store = Arc::new(object_store::memory::InMemory::new());
         Self { store, prefix: Path::default(), shown: "memory".into(), directory: None }
+    }
+
+    /// Where this is the part of one cluster, as somebody who restores may name it: the place around it, and the cluster.
+    ///
+    /// # Errors
+    /// The directory around it is not there.
+    pub(crate) fn around(&self) -> Result<Option<(Self, u128)>, ArchiveError> {
+        let Some(directory) = &self.directory else {
+            let Some(name) = self.prefix.filename() else { return Ok(None) };
+            let prefix = self.prefix.parent().unwrap_or_default();
+            let shown = self.shown.strip_suffix(name).unwrap_or(&self.shown).trim_end_matches('/').to_owned();
+            return Ok(names::cluster_of(name).map(|cluster| (Self { prefix, shown, ..self.clone() }, cluster)));
+        };
+        let name = directory.file_name().and_then(|name| name.to_str());
+        let Some(cluster) = name.and_then(names::cluster_of) else { return Ok(None) };
+        let around = match directory.parent() {
+            Some(around) if !around.as_os_str().is_empty() => around.to_owned(),
+            Some(_) | None => PathBuf::from("."),
+        };
+        let around = Location { kind: Kind::Directory(around), prefix: Path::default() };
+        Ok(Some((around.open_existing()?, cluster)))
     }
 
     /// The clusters that archived something here, in order of their ids.

@@ -182,7 +182,7 @@ fn make(
 }
 
 fn finish_interrupted(data_dir: &Path) -> Result<Recovered, OfflineError> {
-    let old = Staging::resume(data_dir).exchange()?;
+    let old = Staging::resume(data_dir)?.exchange()?;
     let record = Db::peek_applied(&Home(data_dir.join("state")).live()?)?;
     let (revision, epoch) = (record.vars.revision, record.vars.epoch);
     Ok(Recovered { survivor: None, last: record.log_id, revision_before: revision, revision, epoch, old })

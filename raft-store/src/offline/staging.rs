@@ -2,19 +2,21 @@
 //!
 //! Owns the names `recovering/` and `before-epoch-<n>/` and the order of the exchange. The marker of the old content goes
 //! first and that of the new one comes last: at any crash between the two there is no marker, so no node starts, and the
-//! same command goes on from there.
+//! same command goes on from there. Of two that would work in one directory at once the second is refused.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use super::OfflineError;
 use crate::durable;
-use crate::identity::MARKER;
+use crate::identity::{self, MARKER};
 
 /// Where it is built. A directory without a marker but with this is no empty one, see [`crate::identity`].
 pub const STAGING: &str = crate::identity::STAGING;
 
-/// Made last: from then on the exchange is only carried on. Holds the name of the directory for the old content.
+/// Made last: from then on the exchange is only carried on. Says what it exchanges, see [`Ready`].
 const READY: &str = "ready";
 
 /// What is exchanged beside the marker.
@@ -24,13 +26,68 @@ const PARTS: [&str; 3] = ["log", "log.mark", "state"];
 #[derive(Debug)]
 pub struct Staging {
     data_dir: PathBuf,
+    /// The data directory, locked for as long as it is open. A file beside would be in the way of a restore.
+    _lock: File,
 }
 
-/// Whether an exchange was interrupted in this directory: the marker of the old content is gone, and that of the new one not there
-/// yet. Where a marker is in its place a node may have gone on with it since, and what was built aside is of the past.
+/// What an exchange is about.
+#[derive(Debug, PartialEq, Eq)]
+struct Ready {
+    /// Name of the directory for the old content.
+    old: String,
+    /// The disk that it is the content of; `None` where there was none.
+    incarnation: Option<u128>,
+}
+
+impl Ready {
+    fn text(&self) -> String {
+        let incarnation = self.incarnation.map_or_else(String::new, |incarnation| format!("{incarnation:032x}"));
+        format!("{}\n{incarnation}", self.old)
+    }
+
+    /// `None` where there is none.
+    fn read(home: &Path) -> Result<Option<Self>, OfflineError> {
+        let path = home.join(READY);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(OfflineError::at(&path)(error)),
+        };
+        let (old, incarnation) = text.split_once('\n').unwrap_or((&text, ""));
+        Ok(Some(Self { old: old.to_owned(), incarnation: u128::from_str_radix(incarnation, 16).ok() }))
+    }
+}
+
+/// Whether an exchange was interrupted in this directory: the marker of the old content is where the exchange puts it, and that of the new
+/// one not in its place yet. Where a marker is in its place a node may have gone on with it since, and where it was lost in another way,
+/// too: what was built aside is of the past then.
 pub fn is_interrupted(data_dir: &Path) -> bool {
     let home = data_dir.join(STAGING);
-    home.join(READY).exists() && home.join("new").join(MARKER).exists() && !data_dir.join(MARKER).exists()
+    let Ok(Some(ready)) = Ready::read(&home) else { return false };
+    let is_begun = match ready.incarnation {
+        Some(incarnation) => {
+            let moved = identity::read(&data_dir.join(&ready.old));
+            moved.is_ok_and(|moved| moved.is_some_and(|moved| moved.incarnation == incarnation))
+        }
+        None => true,
+    };
+    is_begun && home.join("new").join(MARKER).exists() && !data_dir.join(MARKER).exists()
+}
+
+/// Locks a directory until the file is dropped.
+fn lock(data_dir: &Path) -> Result<File, OfflineError> {
+    let dir = File::open(data_dir).map_err(OfflineError::at(data_dir))?;
+    // SAFETY: the call reads nothing but its two numbers, and the descriptor is open.
+    if unsafe { libc::flock(dir.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(dir);
+    }
+    match io::Error::last_os_error() {
+        held if held.kind() == io::ErrorKind::WouldBlock => Err(OfflineError::Refused(format!(
+            "another restore or recovery works in {} at the moment; wait for its end",
+            data_dir.display()
+        ))),
+        error => Err(OfflineError::at(data_dir)(error)),
+    }
 }
 
 /// Removes what a recovery left that was ended before its exchange, or right behind it: a node goes on beside it, and links keep files of
@@ -68,18 +125,19 @@ pub fn refuse_kept(data_dir: &Path, old: &str) -> Result<(), OfflineError> {
 impl Staging {
     /// Starts anew, and removes what an earlier attempt left.
     pub fn begin(data_dir: &Path) -> Result<Self, OfflineError> {
-        let staging = Self { data_dir: data_dir.to_owned() };
+        durable::create_dir(data_dir).map_err(OfflineError::at(data_dir))?;
+        let staging = Self { data_dir: data_dir.to_owned(), _lock: lock(data_dir)? };
         let home = staging.home();
         remove(&home)?;
-        for dir in [data_dir.to_owned(), home, staging.new_dir(), staging.scratch()] {
+        for dir in [home, staging.new_dir(), staging.scratch()] {
             durable::create_dir(&dir).map_err(OfflineError::at(&dir))?;
         }
         Ok(staging)
     }
 
     /// Goes on with what was ready.
-    pub fn resume(data_dir: &Path) -> Self {
-        Self { data_dir: data_dir.to_owned() }
+    pub fn resume(data_dir: &Path) -> Result<Self, OfflineError> {
+        Ok(Self { data_dir: data_dir.to_owned(), _lock: lock(data_dir)? })
     }
 
     fn home(&self) -> PathBuf {
@@ -106,15 +164,19 @@ impl Staging {
     /// The new content is complete and durable: the exchange may begin. `old` is the name for what is there now, and must be free.
     pub fn seal(&self, old: &str) -> Result<(), OfflineError> {
         refuse_kept(&self.data_dir, old)?;
+        let incarnation = identity::read(&self.data_dir)?.map(|identity| identity.incarnation);
+        let ready = Ready { old: old.to_owned(), incarnation };
         let path = self.home().join(READY);
-        durable::write_whole(&path, old.as_bytes(), "offline-before-ready").map_err(OfflineError::at(&path))
+        durable::write_whole(&path, ready.text().as_bytes(), "offline-before-ready").map_err(OfflineError::at(&path))
     }
 
     /// Exchanges the content, durably. Gives where the old content is, if there was any. May be repeated after a crash.
     pub fn exchange(self) -> Result<Option<PathBuf>, OfflineError> {
-        let ready = self.home().join(READY);
-        let name = fs::read_to_string(&ready).map_err(OfflineError::at(&ready))?;
-        let (old, new) = (self.data_dir.join(name), self.new_dir());
+        let home = self.home();
+        let ready = Ready::read(&home)?.ok_or_else(|| {
+            OfflineError::Refused(format!("{} holds nothing that is ready to be put in its place", home.display()))
+        })?;
+        let (old, new) = (self.data_dir.join(ready.old), self.new_dir());
         durable::create_dir(&old).map_err(OfflineError::at(&old))?;
         let dirs = [&self.data_dir, &old, &new];
         if new.join(MARKER).exists() {
@@ -160,13 +222,18 @@ fn remove(dir: &Path) -> Result<(), OfflineError> {
 mod tests {
     use super::*;
 
-    const OLD: [&str; 3] = ["identity", "log.mark", "state"];
+    const OLD: [&str; 2] = ["log.mark", "state"];
+    const NEW: [&str; 3] = ["log", "log.mark", "state"];
 
-    fn fill(dir: &Path, names: &[&str], text: &str) {
-        names.iter().for_each(|name| fs::write(dir.join(name), text).unwrap());
+    /// Marker first: beside data without one it is refused.
+    fn fill(dir: &Path, names: &[&str], incarnation: u128) {
+        identity::open(dir, 1, incarnation).unwrap();
+        names.iter().for_each(|name| fs::write(dir.join(name), incarnation.to_string()).unwrap());
     }
 
-    fn holds(dir: &Path, names: &[&str], text: &str) {
+    fn holds(dir: &Path, names: &[&str], incarnation: u128) {
+        assert_eq!(identity::read(dir).unwrap().unwrap().incarnation, incarnation);
+        let text = incarnation.to_string();
         names.iter().for_each(|name| assert_eq!(fs::read_to_string(dir.join(name)).unwrap(), text, "{name}"));
     }
 
@@ -175,14 +242,43 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         assert!(!remove_beside_marker(data.path()).unwrap());
         let staging = Staging::begin(data.path()).unwrap();
-        fill(&staging.new_dir(), &["identity", "log", "log.mark", "state"], "new");
+        fill(&staging.new_dir(), &NEW, 2);
         staging.seal("before").unwrap();
         assert!(!remove_beside_marker(data.path()).unwrap(), "it may be all that there is");
-        assert!(is_interrupted(data.path()));
-        fill(data.path(), &OLD, "old");
+        assert!(is_interrupted(data.path()), "nothing was there before");
+        fs::copy(staging.new_dir().join(MARKER), data.path().join(MARKER)).unwrap();
         assert!(remove_beside_marker(data.path()).unwrap());
         assert!(!data.path().join(STAGING).exists());
-        holds(data.path(), &OLD, "old");
+        assert_eq!(identity::read(data.path()).unwrap().unwrap().incarnation, 2);
+    }
+
+    #[test]
+    fn a_marker_that_was_lost_in_another_way_is_no_exchange() {
+        let data = tempfile::tempdir().unwrap();
+        fill(data.path(), &OLD, 1);
+        let staging = Staging::begin(data.path()).unwrap();
+        fill(&staging.new_dir(), &NEW, 2);
+        staging.seal("before").unwrap();
+        let marker = data.path().join(MARKER);
+        let lost = fs::read(&marker).unwrap();
+        fs::remove_file(&marker).unwrap();
+        assert!(!is_interrupted(data.path()), "what was built is of the past");
+        let old = data.path().join("before");
+        fs::create_dir(&old).unwrap();
+        fs::write(old.join(MARKER), lost).unwrap();
+        assert!(is_interrupted(data.path()), "the exchange has moved it");
+    }
+
+    #[test]
+    fn of_two_in_one_directory_the_second_is_refused() {
+        let data = tempfile::tempdir().unwrap();
+        let first = Staging::begin(data.path()).unwrap();
+        fill(&first.new_dir(), &NEW, 2);
+        let refused = Staging::begin(data.path()).unwrap_err().to_string();
+        assert!(refused.contains("another restore or recovery works in"), "{refused}");
+        holds(&first.new_dir(), &NEW, 2);
+        first.abandon();
+        Staging::begin(data.path()).unwrap();
     }
 
     #[test]
@@ -192,11 +288,12 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let data = dir.path().join("data");
             fs::create_dir(&data).unwrap();
-            fill(&data, &OLD, "old");
+            fill(&data, &OLD, 1);
             let staging = Staging::begin(&data).unwrap();
-            fill(&staging.new_dir(), &["identity", "log", "log.mark", "state"], "new");
+            fill(&staging.new_dir(), &NEW, 2);
             staging.seal("before").unwrap();
             let (old, new) = (data.join("before"), staging.new_dir());
+            drop(staging);
             fs::create_dir(&old).unwrap();
             let moves = [
                 (data.join("identity"), old.join("identity")),
@@ -209,9 +306,10 @@ mod tests {
             ];
             moves.iter().take(done).for_each(|(from, to)| fs::rename(from, to).unwrap());
             assert_eq!(is_interrupted(&data), done > 0, "with its marker in place the old content is whole");
-            assert_eq!(Staging::resume(&data).exchange().unwrap().as_deref(), Some(old.as_path()));
-            holds(&data, &["identity", "log", "log.mark", "state"], "new");
-            holds(&old, &OLD, "old");
+            let exchanged = Staging::resume(&data).unwrap().exchange().unwrap();
+            assert_eq!(exchanged.as_deref(), Some(old.as_path()));
+            holds(&data, &NEW, 2);
+            holds(&old, &OLD, 1);
             assert!(!data.join(STAGING).exists());
         }
     }

@@ -212,6 +212,24 @@ fn an_old_token_is_refused_after_a_restore() {
 }
 
 #[test]
+fn of_two_restores_into_one_directory_at_once_the_second_is_refused_and_the_first_comes_to_its_end() {
+    let (old_dir, new_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut state, reader) = open(old_dir.path());
+    runtime().block_on(filled(&mut state, &reader));
+    let (path, data_dir) = (new_dir.path().join("backup"), new_dir.path().join("data"));
+    reader.back_up(taker(), File::create(&path).unwrap(), |_| {}).unwrap();
+    let mut refused = None;
+    let second = || restore(&chosen(&path, &data_dir), |_, _| {}).unwrap_err().to_string();
+    restore(&chosen(&path, &data_dir), |_, _| {
+        refused.get_or_insert_with(second);
+    })
+    .unwrap();
+    let refused = refused.expect("it was tried in the middle");
+    assert!(refused.contains("another restore or recovery works in"), "{refused}");
+    reopened(&data_dir, 4);
+}
+
+#[test]
 fn a_restore_refuses_what_is_occupied_and_what_is_damaged_and_leaves_nothing() {
     let (old_dir, new_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (mut state, reader) = open(old_dir.path());

@@ -17,11 +17,12 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
+use super::members::take_in;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::file_mode::refuse_open_secret;
-use crate::peer::CallError;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
+use crate::peer::{CallError, handshake};
 
 /// Between two rounds of questions.
 const ROUND: Duration = Duration::from_millis(100);
@@ -34,10 +35,27 @@ const ASK: Duration = Duration::from_millis(1_000);
 /// For an answer to a join, which includes catching up.
 const JOIN: Duration = Duration::from_secs(70);
 
-/// Why this node cannot become or be a member. A sentence for people; the process ends with it.
+/// Why this node cannot become or be a member; the process ends with it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
+#[error("{reason}")]
+pub struct Refused {
+    /// A sentence for people.
+    pub reason: String,
+    /// Whether it is about the id of this node: under another one it may be taken in.
+    pub is_of_the_id: bool,
+}
+
+impl Refused {
+    /// Under whatever id.
+    fn whole(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_the_id: false }
+    }
+
+    /// Under this id.
+    fn of_the_id(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_the_id: true }
+    }
+}
 
 /// Why this node is no member and becomes none.
 #[derive(Debug, thiserror::Error)]
@@ -80,13 +98,13 @@ impl JoinCredential {
         let Some(path) = self.invitation_file.clone() else { return Ok(Shown::Nothing) };
         let shown = path.display().to_string();
         let read = background::blocking(move || (std::fs::read_to_string(&path), refuse_open_secret(&path))).await;
-        match read.map_err(|error| Refused(error.to_string()))? {
+        match read.map_err(|error| Refused::whole(error.to_string()))? {
             // There is nothing yet that somebody could have read.
             (Ok(text), _) if text.trim().is_empty() => Ok(Shown::Nothing),
             (Ok(_), Err(why)) => Ok(Shown::Open(format!("join_token_file: {shown} {why}"))),
             (Ok(text), Ok(())) => Ok(Shown::Invitation(Invitation(text.trim().to_owned()))),
             (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(Shown::Nothing),
-            (Err(error), _) => Err(Refused(format!("join_token_file: {shown} cannot be read: {error}"))),
+            (Err(error), _) => Err(Refused::whole(format!("join_token_file: {shown} cannot be read: {error}"))),
         }
     }
 
@@ -180,7 +198,7 @@ async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> 
     loop {
         match ask_all(app, service, &strangers).await {
             Ok(hellos) => strangers.retain(|id, _| !hellos.contains_key(id)),
-            Err(Refused(reason)) if known.len() > 1 => {
+            Err(Refused { reason, .. }) if known.len() > 1 => {
                 tracing::warn!(reason, "the join list has a node that is none of this cluster; is it up to date?");
             }
             Err(refused) => return Err(refused),
@@ -261,7 +279,7 @@ fn decide(
         }
     }
     let silent: Vec<NodeId> = list.keys().copied().filter(|id| *id != self_id && !hellos.contains_key(id)).collect();
-    let founder = *list.keys().next().ok_or_else(|| Refused("the join list is empty".into()))?;
+    let founder = *list.keys().next().ok_or_else(|| Refused::whole("the join list is empty"))?;
     if founder != self_id || !silent.is_empty() {
         return Ok(Step::Wait { silent, founder });
     }
@@ -271,7 +289,7 @@ fn decide(
 }
 
 fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
-    Refused(format!(
+    Refused::of_the_id(format!(
         "node {self_id} is a member of cluster {cluster_id:032x} with another disk (incarnation {known:032x}), and this data \
          directory is new: a node that lost its disk must not come back as itself. Bring the old directory back, or remove \
          node {self_id} from the cluster and start under a node id that was never used, or under its own with an invitation by \
@@ -285,7 +303,7 @@ fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> 
     for hello in hellos.values() {
         match (agreed, hello.cluster_id) {
             (Some(one), Some(other)) if one != other => {
-                return Err(Refused(format!(
+                return Err(Refused::whole(format!(
                     "node {} belongs to cluster {other:032x}, others of the join list to {one:032x}: they cannot form one cluster",
                     hello.node_id
                 )));
@@ -318,7 +336,7 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
                 hellos.insert(id, hello);
             }
             Ok(PeerResponse::Hello(hello)) if list.contains_key(&hello.node_id) => {
-                return Err(Refused(format!(
+                return Err(Refused::whole(format!(
                     "node {} answers at {}, where the join list has node {id}: give each node its own address there",
                     hello.node_id, list[&id]
                 )));
@@ -327,7 +345,9 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
             Ok(PeerResponse::Hello(hello)) => crate::debug!(node = id, is = hello.node_id, "another node answers"),
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
             Err(QueryError::Call(CallError::Refused(reason))) => {
-                return Err(Refused(format!("node {id} of the join list refuses this node: {reason}")));
+                let is_of_the_id = handshake::is_of_the_id(&reason);
+                let reason = format!("node {id} of the join list refuses this node: {reason}");
+                return Err(Refused { reason, is_of_the_id });
             }
             Err(error) => crate::debug!(node = id, %error, "no answer to Hello"),
         }
@@ -352,7 +372,7 @@ async fn found(
         match app.peers().ask_at(addr, *id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
             Ok(PeerResponse::Done) => {}
             Ok(PeerResponse::Refused { reason }) => {
-                return Err(Refused(format!("node {id} refuses adoption: {reason}")));
+                return Err(Refused::whole(format!("node {id} refuses adoption: {reason}")));
             }
             // The next round asks again, with the same cluster id.
             Ok(_) | Err(_) => return Ok(()),
@@ -362,7 +382,7 @@ async fn found(
     let members: BTreeMap<NodeId, Member> = members.into_iter().map(|(id, member)| (id, member.into())).collect();
     match app.raft().initialize(members).await {
         Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
-        Err(error) => Err(Refused(format!("the cluster could not be founded: {error}"))),
+        Err(error) => Err(Refused::whole(format!("the cluster could not be founded: {error}"))),
     }
 }
 
@@ -395,10 +415,14 @@ async fn join(
                 return Ok(());
             }
             Ok(PeerResponse::Refused { reason }) => {
-                return Err(Refused(format!("node {id} refuses to take this node in: {reason}")).into());
+                let is_of_the_id = take_in::is_of_the_id(&reason);
+                let reason = format!("node {id} refuses to take this node in: {reason}");
+                return Err(Refused { reason, is_of_the_id }.into());
             }
             Ok(PeerResponse::Membership { is_member: false }) => return Err(NoMember::Removed),
-            Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => return Err(Refused(reason).into()),
+            Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => {
+                return Err(Refused::of_the_id(reason).into());
+            }
             // An operator can do something about it while this node waits.
             Ok(PeerResponse::NotInvited { reason } | PeerResponse::IdRemoved { reason }) => {
                 credential.say(&reason);
@@ -413,7 +437,7 @@ async fn join(
 }
 
 async fn record(service: &Arc<Service>, cluster_id: u128) -> Result<(), Refused> {
-    service.record_cluster(cluster_id).await.map_err(Refused)
+    service.record_cluster(cluster_id).await.map_err(Refused::whole)
 }
 
 #[cfg(test)]
@@ -482,7 +506,7 @@ mod tests {
         let step = decide(1, &identity(1), &list(), false, &hellos).unwrap();
         assert!(matches!(step, Step::Found { cluster_id: Some(7), .. }), "{step:?}");
         let torn = BTreeMap::from([hello(2, Some(7), &[]), hello(3, Some(8), &[])]);
-        assert!(decide(1, &identity(1), &list(), false, &torn).unwrap_err().0.contains("cannot form one cluster"));
+        assert!(decide(1, &identity(1), &list(), false, &torn).unwrap_err().reason.contains("cannot form one cluster"));
     }
 
     #[test]
@@ -490,8 +514,21 @@ mod tests {
         let hellos = BTreeMap::from([hello(2, Some(7), &[1, 2, 3])]);
         let wiped = Identity { incarnation: 99, ..identity(1) };
         let refusal = decide(1, &wiped, &list(), false, &hellos).unwrap_err();
-        assert!(refusal.0.contains("lost its disk"), "{refusal}");
+        assert!(refusal.reason.contains("lost its disk") && refusal.is_of_the_id, "{refusal}");
         assert_eq!(decide(1, &identity(1), &list(), false, &hellos).unwrap(), Step::Listed { cluster_id: 7 });
+    }
+
+    #[tokio::test]
+    async fn what_has_nothing_to_do_with_the_id_is_told_apart() {
+        let dir = tempfile::tempdir().expect("a directory");
+        // A directory cannot be read as a file.
+        let credential = JoinCredential { invitation_file: Some(dir.path().into()), ..JoinCredential::default() };
+        let refused = credential.invitation().await.expect_err("it cannot be read");
+        assert!(!refused.is_of_the_id && refused.reason.contains("join_token_file"), "{refused}");
+        let torn = BTreeMap::from([hello(2, Some(7), &[]), hello(3, Some(8), &[])]);
+        assert!(!decide(1, &identity(1), &list(), false, &torn).unwrap_err().is_of_the_id);
+        let known = wiped(1, 7, 1);
+        assert!(known.is_of_the_id, "{known}");
     }
 
     #[test]

@@ -210,6 +210,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::Room => PeerResponse::Room(app.disk_room()),
         // This machine's own, right or wrong: where a majority is, whoever asks finds out.
         PeerRequest::Wall => PeerResponse::Wall { wall: wall_now() },
+        PeerRequest::Archive => PeerResponse::Archive(super::archive::standing(app)),
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }

@@ -26,6 +26,16 @@ pub const PROTOCOL: Versions = Versions::new(1, 1, 1);
 /// The newest.
 pub const PROTOCOL_VERSION: u16 = PROTOCOL.writes() as u16;
 const MAGIC: &[u8; 4] = b"QRTp";
+/// Words of a refusal that is about the id of a node: others know it with another disk.
+const KNOWN_BY_DISK: &str = "is known by disk";
+/// The same: the one that refuses bears the same id.
+const ANOTHER_OF_ITS_NUMBER: &str = "another process that bears its number";
+
+/// Whether a handshake was refused for the id of the node that asked, which may ask under another one.
+pub fn is_of_the_id(refusal: &str) -> bool {
+    [KNOWN_BY_DISK, ANOTHER_OF_ITS_NUMBER].iter().any(|words| refusal.contains(words))
+}
+
 /// Magic and version stand before anything that a version may change.
 const PREFIX_BYTES: usize = 4 + 2;
 
@@ -210,7 +220,7 @@ impl LocalPeer {
     ) -> Result<(), String> {
         let own = self.identity.load();
         if node == own.node_id {
-            return Err(format!("node {node} is this node itself, or another process that bears its number"));
+            return Err(format!("node {node} is this node itself, or {ANOTHER_OF_ITS_NUMBER}"));
         }
         if let (Some(ours), Some(theirs)) = (own.cluster_id, cluster)
             && ours != theirs
@@ -222,7 +232,7 @@ impl LocalPeer {
         }
         if let Some(known) = known.filter(|known| *known != incarnation) {
             return Err(format!(
-                "node {node} is known by disk {known:032x} but came with disk {incarnation:032x}: a node whose disk was \
+                "node {node} {KNOWN_BY_DISK} {known:032x} but came with disk {incarnation:032x}: a node whose disk was \
                  replaced has to join under a new number"
             ));
         }

@@ -75,6 +75,8 @@ pub enum PeerRequest {
     Room,
     /// What your wall clock shows.
     Wall,
+    /// How far back your log goes, and where you archive.
+    Archive,
 }
 
 /// The text of an invitation.
@@ -202,6 +204,17 @@ pub enum PeerResponse {
         /// Unix milliseconds.
         wall: WallMillis,
     },
+    /// To [`PeerRequest::Archive`].
+    Archive(ArchiveStanding),
+}
+
+/// What a node knows and has of what is archived.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ArchiveStanding {
+    /// The first entry of its log.
+    pub log_from: u64,
+    /// Where it archives, as it was configured, once it has found the place.
+    pub location: Option<String>,
 }
 
 /// What a node thinks of its own state.

@@ -97,6 +97,7 @@ impl Asker {
             | PeerRequest::EndRepair
             | PeerRequest::Room
             | PeerRequest::Wall
+            | PeerRequest::Archive
             | PeerRequest::Knows(_) => Self::Member,
         }
     }

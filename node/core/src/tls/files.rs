@@ -100,7 +100,9 @@ pub struct Expiry {
 pub struct Loaded {
     pub identity: CertifiedKey,
     pub roots: Option<Arc<RootCertStore>>,
-    pub crls: Vec<CertificateRevocationListDer<'static>>,
+    pub lists: revoked::Lists,
+    /// Why the lists of the file were not taken, and those that were given stay.
+    pub lists_fault: Option<TlsFault>,
     pub expiries: Vec<Expiry>,
 }
 
@@ -129,30 +131,46 @@ impl TlsFiles {
     }
 
     pub(super) fn load(&self) -> Result<Loaded, Vec<TlsFault>> {
+        self.load_or_keep(None)
+    }
+
+    /// The same while these lists are in use: they stay where those in the file cannot be taken and they are of the CAs that are there now.
+    /// Certificates do not wait for lists.
+    pub(super) fn load_beside(&self, kept: &revoked::Lists) -> Result<Loaded, Vec<TlsFault>> {
+        self.load_or_keep(Some(kept))
+    }
+
+    fn load_or_keep(&self, kept: Option<&revoked::Lists>) -> Result<Loaded, Vec<TlsFault>> {
         let [cert_field, key_field, ca_field] = self.port.fields();
         let [own_label, ca_label, crl_label] = self.port.labels();
         let cert_fault = |what| vec![fault(cert_field, &self.cert, what)];
         let (chain, key, authorities) = self.read()?;
         let at = earliest(&chain).map_err(cert_fault)?;
         let mut expiries = vec![Expiry { label: own_label, field: cert_field, at }];
-        let (mut roots, mut crls) = (None, Vec::new());
+        let (mut roots, mut lists, mut lists_fault) = (None, revoked::Lists::default(), None);
         if let Some((path, authorities)) = authorities {
             let ca_fault = |what| vec![fault(ca_field, path, what)];
             let at = earliest(&authorities).map_err(ca_fault)?;
             expiries.push(Expiry { label: ca_label, field: ca_field, at });
             if let Some(path) = &self.crl {
                 let field = self.port.crl_field();
-                let read =
-                    revoked::read(path, &authorities, since_1970()).map_err(|what| vec![fault(field, path, what)])?;
-                crls = read.lists;
-                expiries.extend(read.until.map(|at| Expiry { label: crl_label, field, at }));
+                let read = revoked::read(path, &authorities, since_1970()).map_err(|what| fault(field, path, what));
+                lists = match (read, kept.filter(|kept| kept.cover(&authorities).is_ok())) {
+                    (Ok(read), _) => read,
+                    (Err(fault), Some(kept)) => {
+                        lists_fault = Some(fault);
+                        kept.clone()
+                    }
+                    (Err(fault), None) => return Err(vec![fault]),
+                };
+                expiries.extend(lists.until.map(|at| Expiry { label: crl_label, field, at }));
             }
             roots = Some(Arc::new(root_store(authorities).map_err(ca_fault)?));
         }
         let identity = CertifiedKey::from_der(chain, key, provider())
             .map_err(|error| vec![fault(key_field, &self.key, self.misfit(&error))])?;
-        self.judge_own(&identity.cert, roots.as_ref(), &crls).map_err(cert_fault)?;
-        Ok(Loaded { identity, roots, crls, expiries })
+        self.judge_own(&identity.cert, roots.as_ref(), &lists.lists).map_err(cert_fault)?;
+        Ok(Loaded { identity, roots, lists, lists_fault, expiries })
     }
 
     /// The content of all files, of the CA's with its path; every fault is told.

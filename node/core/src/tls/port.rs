@@ -23,7 +23,7 @@ use tokio_rustls::server::TlsStream;
 use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, sentence, since_1970};
 use super::handshakes::Handshakes;
 use super::node_verifier::NodeVerifier;
-use super::revoked::{Shown, ShownCertificate};
+use super::revoked::{Lists, Shown, ShownCertificate};
 use super::{provider, revoked};
 use crate::file_version::FileVersion;
 
@@ -38,6 +38,8 @@ struct Current {
     expiries: Vec<Expiry>,
     /// Judges certificates that were shown; where there are lists of revoked ones.
     revocation: Option<Arc<dyn ClientCertVerifier>>,
+    /// Of revoked certificates.
+    lists: Lists,
 }
 
 /// TLS of one port.
@@ -113,29 +115,45 @@ impl PortTls {
     }
 
     /// Takes the files anew if they have changed; `None` if they have not, else how many connections ended since their certificates are
-    /// revoked. An error tells why the old ones stay, once for each reason.
+    /// revoked. An error tells why the old ones stay, once for each reason. Certificates do not wait for lists: where only those cannot be
+    /// taken, the rest is, and the next look tells of them.
     pub fn reload(&self) -> Result<Option<usize>, String> {
-        let now: Vec<Option<FileVersion>> = self.files.paths().map(FileVersion::of).collect();
-        if *self.versions.lock() == now {
+        let mut now: Vec<Option<FileVersion>> = self.files.paths().map(FileVersion::of).collect();
+        let before = self.versions.lock().clone();
+        if before == now {
             *self.fault.lock() = None;
             return Ok(None);
         }
-        let loaded = self.files.load().map_err(|faults| sentence(&faults));
-        match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
-            Ok(current) => {
+        // They are last.
+        let lists_at = now.len() - usize::from(self.files.crl.is_some());
+        let kept = self.current.load_full();
+        let loaded = self.files.load_beside(&kept.lists).map_err(|faults| sentence(&faults));
+        let taken = loaded.and_then(|mut loaded| {
+            let lists_fault = loaded.lists_fault.take();
+            Ok((Current::of(loaded, self.files.port)?, lists_fault))
+        });
+        let reason = match taken {
+            Err(reason) => reason,
+            Ok((_, Some(fault))) if before[..lists_at] == now[..lists_at] => sentence(&[fault]),
+            Ok((current, lists_fault)) => {
                 self.current.store(Arc::new(current));
+                if lists_fault.is_some() {
+                    now.truncate(lists_at);
+                    now.extend_from_slice(&before[lists_at..]);
+                }
                 *self.versions.lock() = now;
                 *self.fault.lock() = None;
-                Ok(Some(self.end_revoked()))
+                return Ok(Some(self.end_revoked()));
             }
-            // Looked at again each time: a file may be readable by then, a certificate's time may have come.
-            Err(reason) if self.fault.lock().as_ref() == Some(&reason) => Ok(None),
-            Err(reason) => {
-                self.failures.fetch_add(1, Relaxed);
-                *self.fault.lock() = Some(reason.clone());
-                Err(reason)
-            }
+        };
+        let mut fault = self.fault.lock();
+        // Looked at again each time: a file may be readable by then, a certificate's time may have come.
+        if fault.as_ref() == Some(&reason) {
+            return Ok(None);
         }
+        self.failures.fetch_add(1, Relaxed);
+        *fault = Some(reason.clone());
+        Err(reason)
     }
 
     /// Which port it is.
@@ -182,7 +200,7 @@ fn expiring(expiry: &Expiry, now: Duration) -> String {
 
 impl Current {
     fn of(loaded: Loaded, port: Port) -> Result<Self, String> {
-        let Loaded { identity, roots, crls, expiries } = loaded;
+        let Loaded { identity, roots, lists, lists_fault: _, expiries } = loaded;
         let mut revocation = None;
         let identity = Arc::new(SingleCertAndKey::from(identity));
         let builder = ServerConfig::builder_with_provider(Arc::clone(provider()));
@@ -196,8 +214,8 @@ impl Current {
             None => builder.with_no_client_auth(),
             Some(roots) => {
                 // Who has a token needs no certificate.
-                let verifier = revoked::verifier(roots, &crls, port == Port::Clients)?;
-                revocation = (!crls.is_empty()).then(|| Arc::clone(&verifier));
+                let verifier = revoked::verifier(roots, &lists.lists, port == Port::Clients)?;
+                revocation = (!lists.lists.is_empty()).then(|| Arc::clone(&verifier));
                 builder.with_client_cert_verifier(verifier)
             }
         };
@@ -218,7 +236,7 @@ impl Current {
                 Some(Arc::new(dialler(identity, roots, revocation.clone())?))
             }
         };
-        Ok(Self { accept: Arc::new(accept), dial, expiries, revocation })
+        Ok(Self { accept: Arc::new(accept), dial, expiries, revocation, lists })
     }
 }
 

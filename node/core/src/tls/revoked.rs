@@ -16,14 +16,18 @@ use rustls::{CertificateError, Error, RootCertStore};
 use tokio_util::sync::CancellationToken;
 use x509_cert::crl::CertificateList;
 use x509_cert::der::Decode;
+use x509_cert::name::Name;
 
 use super::certificate::subject_of;
 use super::provider;
 use super::words::unreadable;
 
 /// Lists, as they were read.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
     pub lists: Vec<CertificateRevocationListDer<'static>>,
+    /// The CAs that they are of.
+    issuers: Vec<Name>,
     /// When the first of them is to be replaced by a newer one, since 1970; `None` where none of them says.
     pub until: Option<Duration>,
 }
@@ -50,15 +54,24 @@ pub(super) fn read(path: &Path, authorities: &[CertificateDer<'static>], now: Du
     if until.is_some_and(|until| until <= now) {
         return Err("has a list whose time is over; put a new one of its CA there".into());
     }
-    for authority in authorities {
-        let name = subject_of(authority)?;
-        if !issuers.contains(&name) {
-            return Err(format!(
-                "has no list of the CA `{name}`, whose certificates would all be refused; add one, if need be an empty one"
-            ));
+    let lists = Lists { lists, issuers, until };
+    lists.cover(authorities)?;
+    Ok(lists)
+}
+
+impl Lists {
+    /// Whether each of these authorities has a list.
+    pub fn cover(&self, authorities: &[CertificateDer<'static>]) -> Result<(), String> {
+        for authority in authorities {
+            let name = subject_of(authority)?;
+            if !self.issuers.contains(&name) {
+                return Err(format!(
+                    "has no list of the CA `{name}`, whose certificates would all be refused; add one, if need be an empty one"
+                ));
+            }
         }
+        Ok(())
     }
-    Ok(Lists { lists, until })
 }
 
 /// Who judges the certificates of clients and nodes: whether a CA made them and has not revoked them. Only the certificate itself is

@@ -245,6 +245,45 @@ fn of_several_clusters_one_has_to_be_named() {
 }
 
 #[test]
+fn the_part_of_a_cluster_may_be_named_itself() {
+    blocking(|handle| {
+        let home = tempfile::tempdir().unwrap();
+        let located = |path: std::path::PathBuf| path.to_str().unwrap().parse::<Location>().unwrap();
+        let whole = located(home.path().to_owned()).open().unwrap();
+        for cluster in [1, 2] {
+            let archive = Archive::of(whole.clone(), cluster);
+            handle.block_on(archive.put_segment(head(0, 1), entries(0, 1), &Recipients::default())).unwrap();
+        }
+        let part = located(home.path().join(names::cluster_dir(2))).open_existing().unwrap();
+        for wanted in [None, Some(2)] {
+            let found = handle.block_on(Archive::find(part.clone(), wanted)).unwrap();
+            assert_eq!((found.cluster(), found.to_string()), (2, Archive::of(whole.clone(), 2).to_string()));
+            assert_eq!(handle.block_on(found.catalogue()).unwrap().segments.len(), 1);
+        }
+        let said = handle.block_on(Archive::find(part, Some(1))).unwrap_err().to_string();
+        assert!(said.contains("is the archive of cluster") && said.contains("not of"), "{said}");
+        let bucket =
+            Place { shown: format!("s3://bucket/{}", names::cluster_dir(2)), directory: None, ..Place::in_memory() };
+        let bucket = Place { prefix: Path::from(names::cluster_dir(2)), ..bucket };
+        let found = handle.block_on(Archive::find(bucket, None)).unwrap();
+        assert_eq!(found.to_string(), format!("s3://bucket/{}", names::cluster_dir(2)));
+    });
+}
+
+#[test]
+fn a_directory_is_marked_and_a_store_needs_no_mark() {
+    let home = tempfile::tempdir().unwrap();
+    let location = home.path().to_str().unwrap().parse::<Location>().unwrap();
+    let archive = Archive::of(location.open().unwrap(), CLUSTER);
+    assert_eq!(archive.mark(), location.mark(CLUSTER));
+    let mark = archive.mark().expect("it is a directory");
+    assert!(!mark.exists(), "it may be one on which nothing is mounted");
+    archive.prepare(0).unwrap();
+    assert!(mark.exists());
+    assert_eq!(Archive::of(Place::in_memory(), CLUSTER).mark(), None);
+}
+
+#[test]
 fn the_last_try_of_a_restore_is_remembered() {
     blocking(|handle| {
         let archive = Archive::of(Place::in_memory(), CLUSTER);

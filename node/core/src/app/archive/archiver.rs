@@ -1,10 +1,11 @@
 //! What the leader archives, and what the others learn of it.
 //!
-//! Owns the order: entries go on while a base is being written, and a base begins wherever entries are missing. Two nodes that both
-//! believe to lead write the same entries twice, which does no harm. What fails is tried again, for ever, and told. Whatever grows with
+//! Owns the order: entries go on while a base is being written, and a base begins wherever entries are missing that no voter has any
+//! more. Two nodes that both believe to lead write the same entries twice, which does no harm. What fails is tried again, for ever, and told. Whatever grows with
 //! the archive or the log (listing, planning, encoding, sealing, pruning) is done by [`background::patient_task`], never on the threads of
 //! requests and Raft.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +27,8 @@ use quorate_store::types::WallMillis;
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;
+use super::others::{self, Missing};
+use super::place::{self, PlaceError};
 use super::{ArchiveLedger, ArchiveSettings};
 use crate::app::backup::BackupFor;
 use crate::app::proposer::ProposerParts;
@@ -49,8 +52,17 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 enum NotArchived {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     #[error("the log cannot be read: {0}")]
     Log(#[from] io::Error),
+}
+
+impl NotArchived {
+    /// What is wrong with the place, where another one is there than before.
+    fn away(&self) -> Option<String> {
+        matches!(self, Self::Place(PlaceError::Away { .. })).then(|| self.to_string())
+    }
 }
 
 /// Archives until it is dropped.
@@ -61,18 +73,22 @@ pub async fn run(
     settings: ArchiveSettings,
     ledger: Arc<ArchiveLedger>,
 ) {
+    let mut failures = 0;
     let archive = loop {
         match open(&app, &settings).await {
             Some(Ok(archive)) => break archive,
             Some(Err(error)) => {
+                ledger.note_away(error.away());
                 if ledger.note_trouble(error.to_string()) {
                     tracing::warn!(%error, "the archive cannot be opened; it is tried again");
                 }
-                tokio::time::sleep(PAUSE_MAX).await;
+                failures += 1;
+                tokio::time::sleep(pause_after(failures, settings.interval)).await;
             }
             None => tokio::time::sleep(LOOK_EVERY).await,
         }
     };
+    ledger.note_location(settings.location.to_string());
     let mut archiver = Archiver {
         app,
         parts,
@@ -80,7 +96,9 @@ pub async fn run(
         archive,
         ledger,
         known: None,
+        is_rekeyed: false,
         led: false,
+        missing: None,
         written: Instant::now(),
         listed: None,
         pruned: None,
@@ -91,13 +109,16 @@ pub async fn run(
         thinned: Thinned::default(),
         settings,
     };
-    let mut failures = 0;
+    failures = 0;
     loop {
-        let pause = archiver.settings.interval.saturating_mul(1 << failures.min(4));
-        tokio::time::sleep(if failures == 0 { pause } else { pause.min(PAUSE_MAX) }).await;
+        tokio::time::sleep(pause_after(failures, archiver.settings.interval)).await;
         failures = match archiver.tick().await {
-            Ok(()) => 0,
+            Ok(()) => {
+                archiver.ledger.note_away(None);
+                0
+            }
             Err(error) => {
+                archiver.ledger.note_away(error.away());
                 // What is known may be wrong; but what was begun anew is not in any listing before its base is.
                 archiver.known.take_if(|known| known.base.is_some());
                 if archiver.ledger.note_trouble(error.to_string()) {
@@ -109,16 +130,25 @@ pub async fn run(
     }
 }
 
-/// The archive of this node's cluster, once there is one.
+/// How long to wait before the next try, after so many that failed.
+fn pause_after(failures: u32, interval: Duration) -> Duration {
+    let pause = interval.saturating_mul(1 << failures.min(4));
+    if failures == 0 { pause } else { pause.min(PAUSE_MAX) }
+}
+
+/// The archive of this node's cluster, once it is a member of one.
 async fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, NotArchived>> {
     let cluster = app.inner.identity.load().cluster_id?;
+    let is_known = others::is_known_to_others(app, &settings.location).await?;
     let location = settings.location.clone();
+    let state_dir = app.state().state_dir().to_path_buf();
     let opened = background::patiently(move || {
-        let archive = Archive::of(location.open()?, cluster);
-        if let Some(warning) = archive.prepare(wall_now())? {
+        let data_dir = state_dir.parent().unwrap_or(&state_dir);
+        let (archive, warning) = place::open(data_dir, &location, cluster, is_known)?;
+        if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
-        Ok::<_, ArchiveError>(archive)
+        Ok::<_, PlaceError>(archive)
     });
     Some(opened.await.map_err(NotArchived::from).and_then(|opened| Ok(opened?)))
 }
@@ -180,8 +210,12 @@ struct Archiver {
     archive: Archive,
     ledger: Arc<ArchiveLedger>,
     known: Option<Known>,
+    /// Whether the newest base is for other keys than what is archived from now on.
+    is_rekeyed: bool,
     /// Whether this node led at the last look.
     led: bool,
+    /// The entry that was to be archived last, and that its log had no more.
+    missing: Option<Missing>,
     /// When entries were archived last.
     written: Instant,
     /// When a node that does not lead looked last.
@@ -223,11 +257,16 @@ struct Pruned {
 
 impl Archiver {
     async fn tick(&mut self) -> Result<(), NotArchived> {
+        let archive = self.archive.clone();
+        background::patiently(move || place::check(&archive)).await??;
         self.reap().await?;
         let leads = self.parts.view.now().leader == Some(self.parts.self_id) && self.app.unready_reason().is_none();
         if std::mem::replace(&mut self.led, leads) != leads {
             // Another may have gone on with it.
             self.known = None;
+            if let Some(missing) = &mut self.missing {
+                missing.begin_anew();
+            }
         }
         match leads {
             true => self.lead().await,
@@ -274,9 +313,33 @@ impl Archiver {
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
+        self.is_rekeyed = match self.known.as_ref().and_then(|known| known.base) {
+            Some(base) => self.is_for_other_keys(base).await,
+            None => false,
+        };
         self.note_listing(&listing);
         self.ledger.note_good();
         Ok(listing.last_run)
+    }
+
+    /// Whether a base is for other keys than those that this node archives for: whoever has these alone could restore nothing before there
+    /// is another one.
+    async fn is_for_other_keys(&self, base: BaseName) -> bool {
+        let archive = self.archive.clone();
+        let manifest = background::patient_task(async move { archive.manifest(&base).await }).await;
+        let ours: BTreeSet<String> = self.settings.recipients.names().collect();
+        match manifest {
+            Ok(Ok(manifest)) => manifest.recipients.into_iter().collect::<BTreeSet<_>>() != ours,
+            // What cannot be read is told by whoever restores, or tries to.
+            Ok(Err(error)) => {
+                crate::debug!(%base, %error, "does not say whom it is for");
+                false
+            }
+            Err(error) => {
+                crate::debug!(%base, %error, "was not asked whom it is for");
+                false
+            }
+        }
     }
 
     fn note_listing(&self, listing: &Listing) {
@@ -296,6 +359,10 @@ impl Archiver {
             }
         }
         let is_whole = self.append(&applied).await?;
+        if !is_whole && self.leaves_it_to_another().await {
+            self.ledger.note_good();
+            return Ok(());
+        }
         if !is_whole {
             self.ledger.gaps.fetch_add(1, Relaxed);
             let from = self.known.as_ref().map_or(0, |known| known.index + 1);
@@ -322,6 +389,16 @@ impl Archiver {
             }
         }
         Ok(())
+    }
+
+    /// Whether another voter has, or may have, the entries that are gone from this node's log: then nothing is missing yet.
+    async fn leaves_it_to_another(&mut self) -> bool {
+        let Some(first) = self.known.as_ref().map(|known| known.index + 1) else { return false };
+        let missing = match self.missing.take().filter(|missing| missing.is(first)) {
+            Some(missing) => missing,
+            None => Missing::from(first),
+        };
+        self.missing.insert(missing).hand_over(&self.app).await
     }
 
     /// From here on, behind a base that is to be made: what comes before is missing.
@@ -400,7 +477,7 @@ impl Archiver {
         let now = self.app.wall_now();
         let is_old = |base: BaseName| is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
-        let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
+        let is_due = known.base.is_none_or(|base| base.index < applied.at.index && (self.is_rekeyed || is_old(base)));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
         if !is_due || failed_lately || self.base.is_some() {
             return;
@@ -440,6 +517,7 @@ impl Archiver {
                     // Behind a gap it leads to nothing that follows: then another one is due.
                     if let Some(known) = self.known.as_mut().filter(|known| manifest.position.index >= known.from) {
                         known.base = Some(manifest.name());
+                        self.is_rekeyed = false;
                     }
                     // What it makes needless may go.
                     self.pruned = None;

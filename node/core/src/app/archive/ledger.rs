@@ -48,6 +48,10 @@ pub struct ArchiveLedger {
     fault: Mutex<Option<String>>,
     /// The gaps that it found.
     holes: Mutex<Vec<String>>,
+    /// Where this node archives, once it has found the place.
+    location: Mutex<Option<String>>,
+    /// Why the place is not the one in which the cluster archived before.
+    away: Mutex<Option<String>>,
 }
 
 impl ArchiveLedger {
@@ -72,6 +76,8 @@ impl ArchiveLedger {
             trouble: Mutex::default(),
             fault: Mutex::default(),
             holes: Mutex::default(),
+            location: Mutex::default(),
+            away: Mutex::default(),
         }
     }
 
@@ -87,6 +93,22 @@ impl ArchiveLedger {
         if whole_until > 0 {
             self.whole_until.store(whole_until, Ordering::Relaxed);
         }
+    }
+
+    /// Where this node archives; `None` until it has found the place.
+    pub fn location(&self) -> Option<String> {
+        self.location.lock().clone()
+    }
+
+    /// The place was found.
+    pub(super) fn note_location(&self, location: String) {
+        *self.location.lock() = Some(location);
+    }
+
+    /// Why the place is not the one in which the cluster archived before, if so. At once, and not only when the archive is late: what is in
+    /// its place would pass for an archive that is empty.
+    pub(super) fn note_away(&self, away: Option<String>) {
+        *self.away.lock() = away;
     }
 
     /// Something worked again.
@@ -115,7 +137,8 @@ impl ArchiveLedger {
         let until = self.whole_until.load(Ordering::Relaxed);
         let late = now.saturating_sub(until.max(self.since));
         let is_late = late > self.late_max_ms;
-        let trouble = self.trouble.lock().as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        let trouble = self.trouble.lock().clone().filter(|trouble| self.away.lock().as_ref() != Some(trouble));
+        let trouble = trouble.map(|trouble| format!(": {trouble}")).unwrap_or_default();
         let lacks = is_late.then(|| match until {
             0 => format!("nothing of this cluster is known to be archived{trouble}"),
             _ => format!("the archive lacks what was written in the last {} s{trouble}", late / 1_000),
@@ -124,7 +147,8 @@ impl ArchiveLedger {
         let fault = fault.map(|fault| format!("a restore of the archive was tried and is not to be had: {fault}"));
         let hole = |gap: &String| format!("the archive has a gap among what is kept: {gap}");
         let holes: Vec<_> = self.holes.lock().iter().map(hole).collect();
-        lacks.into_iter().chain(fault).chain(holes).collect()
+        let away = self.away.lock().clone();
+        lacks.into_iter().chain(away).chain(fault).chain(holes).collect()
     }
 }
 
@@ -198,6 +222,20 @@ mod tests {
         ledger.note_archived(10, 0);
         let late = "the archive lacks what was written in the last 3600 s: no route";
         assert_eq!(ledger.warnings(2_300_000 + hour), [late], "a clock that was ahead hides nothing");
+    }
+
+    #[test]
+    fn a_place_that_is_away_is_told_at_once_and_once() {
+        let ledger = ArchiveLedger::new(1_000_000, Duration::from_secs(5));
+        let away = "nothing is mounted".to_owned();
+        ledger.note_trouble(away.clone());
+        ledger.note_away(Some(away.clone()));
+        assert_eq!(ledger.warnings(1_000_000), [away.clone()]);
+        let lacks = "nothing of this cluster is known to be archived".to_owned();
+        assert_eq!(ledger.warnings(2_000_000), [lacks, away]);
+        ledger.note_away(None);
+        ledger.note_good();
+        assert_eq!(ledger.warnings(1_000_000), [""; 0]);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 mod archiver;
 mod key;
 mod ledger;
+mod others;
+mod place;
 mod verify;
 
 use std::time::Duration;
@@ -15,6 +17,7 @@ use quorate_archive::{Keys, Location, Recipients, Retention};
 pub use archiver::run;
 pub use key::read as read_keys;
 pub use ledger::{ArchiveLedger, ArchiveSamples};
+pub use others::standing;
 pub use verify::run as verify;
 
 /// Where a cluster is archived, and how.

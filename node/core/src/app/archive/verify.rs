@@ -3,7 +3,8 @@
 //! turn, each within [`ROUNDS`] tries.
 //!
 //! Owns when, the pace, and what is noted. The leader does it, on its own disk, and gives way to the room and the time that the cluster
-//! needs. What it finds stands in the archive, so that the next leader knows, until it is mended.
+//! needs. What it finds stands in the archive, so that the next leader knows, until it is mended. What is locked by a key of before is no
+//! fault where the newest base and all that follows it can be had: it is told, and whoever keeps that key can have it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Target, Verified, W
 use quorate_store::offline::OfflineError;
 use quorate_store::{background, durable};
 
-use super::{ArchiveLedger, ArchiveSettings};
+use super::{ArchiveLedger, ArchiveSettings, place};
 use crate::app::pace::Pace;
 use crate::app::{App, wall_now};
 use crate::millis::millis;
@@ -40,8 +41,14 @@ pub async fn run(app: App, settings: ArchiveSettings, ledger: Arc<ArchiveLedger>
         }
         match try_where_due(&app, &settings, &ledger, every).await {
             Ok(None) => {}
-            Ok(Some(Verified { fault: None, index, revision, .. })) => {
+            Ok(Some(Verified { fault: None, index, revision, locked, .. })) => {
                 tracing::info!(index, revision, "tried a restore of the archive: it is to be had");
+                if let Some(locked) = locked {
+                    tracing::warn!(
+                        locked,
+                        "points before the newest base can be restored with another key alone: keep that"
+                    );
+                }
             }
             Ok(Some(Verified { fault: Some(fault), .. })) => {
                 tracing::error!(fault, "tried a restore of the archive: it is not to be had");
@@ -61,7 +68,15 @@ async fn try_where_due(
     every: Duration,
 ) -> Result<Option<Verified>, RebuildError> {
     let Some(cluster) = app.inner.identity.load().cluster_id else { return Ok(None) };
-    let archive = Archive::of(settings.location.open()?, cluster);
+    // Whoever archives finds the place, makes it where it has to be made, and tells where another one is there.
+    if ledger.location().is_none() {
+        return Ok(None);
+    }
+    let archive = Archive::of(settings.location.open_existing()?, cluster);
+    let looked = archive.clone();
+    if !matches!(background::patiently(move || place::check(&looked)).await, Ok(Ok(()))) {
+        return Ok(None);
+    }
     let last = archive.verified().await?;
     if let Some(last) = &last {
         ledger.note_verified(last);
@@ -101,7 +116,15 @@ impl Trial {
         let mut pace = Pace::begin(app.state().clone());
         let mut verified = Verified { at: wall_now(), node: app.node_id(), ..Verified::default() };
         let mut faults = Vec::new();
-        match self.restore(app, &mut pace, &mut verified) {
+        let restored = match self.restore(app, Begin::BeforeNewest, &mut pace, &mut verified) {
+            Err(RebuildError::Archive(error @ ArchiveError::Locked { .. })) => {
+                let restored = self.restore(app, Begin::Newest, &mut pace, &mut verified);
+                verified.locked = restored.is_ok().then(|| error.to_string());
+                restored
+            }
+            restored => restored,
+        };
+        match restored {
             Ok(passed_over) => faults.extend(passed_over),
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
@@ -114,9 +137,15 @@ impl Trial {
     }
 
     /// Makes the state at the end of the archive; what could not be had for it, though there was another way.
-    fn restore(&self, app: &App, pace: &mut Pace, verified: &mut Verified) -> Result<Vec<String>, RebuildError> {
+    fn restore(
+        &self,
+        app: &App,
+        begin: Begin,
+        pace: &mut Pace,
+        verified: &mut Verified,
+    ) -> Result<Vec<String>, RebuildError> {
         let scratch = Scratch::make(app.state().state_dir())?;
-        let mut wanted = self.source.want(Target::Latest, Begin::BeforeNewest)?;
+        let mut wanted = self.source.want(Target::Latest, begin)?;
         let mut watcher = Modest { app, pace, base: 0, log: 0 };
         let replay = self.source.rebuild(&mut wanted, &scratch.0, &mut watcher)?;
         let at = replay.at();

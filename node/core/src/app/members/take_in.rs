@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use openraft::ChangeMembers;
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::raft::{Member, NodeId};
+use quorate_store::raft::{Member, Membership, NodeId};
 use quorate_store::types::NodeDisk;
 
 use super::super::App;
 use super::super::peers::QueryError;
 use super::admission::{self, Credential};
-use super::carry_out::{Stop, done, grant, my_turn, propose};
+use super::carry_out::{Proposal, Stop, done, finish, grant, my_turn, propose};
 use super::cluster_view::ClusterView;
 use super::not_leader;
-use super::plan::{Change, Health, Plan, plan};
+use super::plan::{Change, Health, Nodes, Plan, plan};
 use crate::peer::CallError;
 use crate::peer::members::MemberReply;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
@@ -25,6 +25,14 @@ use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 const JOIN_MAX: Duration = Duration::from_secs(60);
 /// For one question to a node that is to be taken in.
 const ASK: Duration = Duration::from_secs(2);
+
+/// Words of a refusal that is about the id of a node.
+const OF_ANOTHER_DISK: &str = "is a member of this cluster with another disk";
+
+/// Whether a node was refused for its id, and may ask under another one.
+pub fn is_of_the_id(refusal: &str) -> bool {
+    refusal.contains(OF_ANOTHER_DISK)
+}
 
 /// A node that an operator names.
 #[derive(Debug)]
@@ -84,17 +92,19 @@ pub async fn join(
 /// Gives a node that has caught up its vote: in the place of the one before it at its address, where there was one.
 async fn take_place(app: &App, id: NodeId, peer_addr: &str, deadline: Instant) -> Result<(), Stop> {
     let view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
-    let gone = predecessors(&view, id, peer_addr);
-    let votes = |id: &NodeId| view.membership.voters().contains(id);
-    let change = match gone.iter().find(|old| votes(old)) {
-        Some(&old) if !votes(&id) => Change::Replace { old, new: id },
-        _ => Change::Promote(id),
-    };
-    grant(app, change, false, true, deadline).await?;
-    for old in gone.into_iter().filter(|old| change != Change::Replace { old: *old, new: id }) {
-        grant(app, Change::Remove(old), false, true, deadline).await?;
+    for change in steps(id, &predecessors(&view, id, peer_addr), view.membership.voters()) {
+        grant(app, change, false, true, deadline).await?;
     }
     Ok(())
+}
+
+/// How a node gets its vote that comes after these, which are gone. Its vote is last: who votes asks for nothing more, so that whatever a
+/// leader leaves that ends before would stay for ever.
+fn steps(id: NodeId, gone: &[NodeId], voters: &Nodes) -> Vec<Change> {
+    let exchanged = gone.iter().copied().find(|old| voters.contains(old) && !voters.contains(&id));
+    let others = gone.iter().copied().filter(|old| Some(*old) != exchanged);
+    let vote = exchanged.map_or(Change::Promote(id), |old| Change::Replace { old, new: id });
+    others.map(Change::Remove).chain([vote]).collect()
 }
 
 /// Members that are not heard of, at the address at which a node was heard: nobody is there any more to be them. Their place lost its
@@ -209,7 +219,7 @@ async fn learn(
     let view = ClusterView::of(app).ok_or(Stop::NotLeader)?;
     match view.nodes.get(&id) {
         Some(known) if known.incarnation != member.incarnation => Err(Stop::Refused(format!(
-            "node {id} is a member of this cluster with another disk (incarnation {:032x}); \
+            "node {id} {OF_ANOTHER_DISK} (incarnation {:032x}); \
              remove it from the cluster, or join under a new node id",
             known.incarnation
         ))),
@@ -217,8 +227,63 @@ async fn learn(
         None => {
             let newcomer = NodeDisk { node_id: id, incarnation: member.incarnation };
             admission::admit(app, newcomer, credential, deadline).await?;
+            if matches!(credential, Credential::Shown { as_standby: true, .. })
+                && let Some((view, gone)) = gone_standbys(app, &view, id, &member.peer_addr, deadline).await?
+            {
+                tracing::info!(id, %member, ?gone, "taking in a standby in the place of one that is gone");
+                return propose(app, in_place(&view, id, member, &gone)?, Some(&view), deadline).await;
+            }
             tracing::info!(id, %member, "taking in a node as a learner");
             propose(app, ChangeMembers::AddNodes([(id, member)].into()).into(), Some(&view), deadline).await
         }
+    }
+}
+
+/// Standbys before a new one at its address that are not heard of any more, if there are any, and a view with no change under way. A
+/// standby asks for nothing more once it is a member, so they go in the very step that takes it in. Who votes is none of them: its vote
+/// is for the [autopilot](super::autopilot) or an operator to give away.
+async fn gone_standbys(
+    app: &App,
+    view: &ClusterView,
+    id: NodeId,
+    peer_addr: &str,
+    deadline: Instant,
+) -> Result<Option<(ClusterView, Vec<NodeId>)>, Stop> {
+    // Nobody comes in the place of another who does not answer there.
+    let is_taken = view.nodes.values().any(|member| member.peer_addr == peer_addr);
+    if !is_taken || introduce(app, id, peer_addr).await.is_err() {
+        return Ok(None);
+    }
+    let mut view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
+    if view.membership.is_joint() {
+        finish(app, &view, deadline).await?;
+        view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
+    }
+    let mut gone = predecessors(&view, id, peer_addr);
+    gone.retain(|old| !view.membership.voters().contains(old));
+    Ok((!gone.is_empty()).then_some((view, gone)))
+}
+
+/// The members with a learner more, and without these.
+fn in_place(view: &ClusterView, id: NodeId, member: Member, gone: &[NodeId]) -> Result<Proposal, Stop> {
+    let mut nodes = view.nodes.clone();
+    nodes.retain(|other, _| !gone.contains(other));
+    nodes.insert(id, member);
+    let whole = Membership::new(view.membership.configs.clone(), nodes);
+    whole.map(Proposal::Whole).map_err(|error| Stop::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vote_comes_last_and_takes_the_place_of_one_that_voted() {
+        let voters = Nodes::from([1, 2, 3, 203]);
+        let replace = |old| Change::Replace { old, new: 303 };
+        assert_eq!(steps(303, &[103, 3, 203], &voters), [Change::Remove(103), Change::Remove(203), replace(3)]);
+        assert_eq!(steps(303, &[103], &voters), [Change::Remove(103), Change::Promote(303)]);
+        assert_eq!(steps(303, &[], &voters), [Change::Promote(303)]);
+        assert_eq!(steps(203, &[3], &voters), [Change::Remove(3), Change::Promote(203)], "it votes already");
     }
 }
