@@ -88,6 +88,7 @@ pub async fn run(
         base_failed: None,
         pruning: None,
         thinned: Instant::now(),
+        is_outdated: false,
         settings,
     };
     let mut failures = 0;
@@ -192,6 +193,8 @@ struct Archiver {
     pruning: Option<JoinHandle<io::Result<Result<Pruned, ArchiveError>>>>,
     /// When bases were removed last, or since when this node archives: as many may go as came about in that time.
     thinned: Instant,
+    /// Whether the newest base is of a build that wrote entries in an older form.
+    is_outdated: bool,
 }
 
 /// What a prune came to.
@@ -257,6 +260,10 @@ impl Archiver {
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
+        self.is_outdated = match self.known.as_ref().and_then(|known| known.base) {
+            Some(base) => is_outdated(&self.archive, base).await?,
+            None => false,
+        };
         self.note_listing(&listing);
         self.ledger.note_good();
         Ok(listing.last_run)
@@ -381,7 +388,8 @@ impl Archiver {
         let every = millis(self.settings.base_every);
         // By the cluster's clock, which a base is of. One that was made while that was ahead would put the next one off for as long.
         let now = self.app.wall_now();
-        let is_old = |base: BaseName| is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
+        let is_old =
+            |base: BaseName| self.is_outdated || is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
         let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
@@ -420,6 +428,7 @@ impl Archiver {
                     self.ledger.bases.fetch_add(1, Relaxed);
                     self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
                     self.app.backups().note_completed(BackupFor::Archive);
+                    self.is_outdated = false;
                     // Behind a gap it leads to nothing that follows: then another one is due.
                     if let Some(known) = self.known.as_mut().filter(|known| manifest.position.index >= known.from) {
                         known.base = Some(manifest.name());
@@ -447,6 +456,17 @@ impl Archiver {
     }
 }
 
+/// Whether a base is of a build that wrote entries in an older form: what follows then begins with one of this build, so that a later one
+/// need not read both.
+async fn is_outdated(archive: &Archive, base: BaseName) -> Result<bool, ArchiveError> {
+    match archive.manifest(&base).await {
+        Ok(manifest) => Ok(manifest.entry_format < ENTRY_FORMAT),
+        // Trials tell of it.
+        Err(error) if error.is_of_an_object() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Removes what nobody needs any more. Nothing, while the last try of a restore failed: what would be removed may be needed yet.
 async fn prune(
     archive: Archive,
@@ -466,9 +486,7 @@ async fn prune(
     for base in &gone.bases {
         archive.remove_base(base).await?;
     }
-    for segment in &gone.segments {
-        archive.remove_segment(segment).await?;
-    }
+    archive.remove_segments(&gone.segments).await?;
     let (bases, removed) = (gone.bases.len(), (gone.bases.len() + gone.segments.len()) as u64);
     catalogue.remove(&gone);
     Ok(Pruned { removed, bases, listing: Listing::by(&catalogue) })
@@ -528,6 +546,7 @@ fn manifest(header: &BackupHeader) -> BaseManifest {
         digest: format!("{:032x}", header.vars.digest()),
         node: header.node_id,
         node_version: header.node_version.clone(),
+        entry_format: ENTRY_FORMAT,
         written_at: header.taken_at,
         bytes: 0,
         sha256: String::new(),

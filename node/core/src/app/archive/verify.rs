@@ -5,6 +5,7 @@
 //! Owns when, the pace, and what is noted. The leader does it, on its own disk, and gives way to the room and the time that the cluster
 //! needs. What it finds stands in the archive, so that the next leader knows, until it is mended.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,7 +109,9 @@ impl Trial {
         }
         verified.gaps = gaps(&catalogue, app.wall_now().saturating_sub(self.keep_ms));
         self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
-        faults.dedup();
+        // What the restore did without was read in turn, too.
+        let mut told = BTreeSet::new();
+        faults.retain(|fault| told.insert(fault.clone()));
         verified.fault = (!faults.is_empty()).then(|| faults.join("; "));
         Ok(Some(verified))
     }
@@ -134,14 +137,20 @@ impl Trial {
         faults: &mut Vec<String>,
     ) -> Result<(), RebuildError> {
         let (archive, handle, from) = (&self.source.archive, &self.source.handle, self.last.read_to);
-        let mut note = |name: String, read: Result<(), ArchiveError>| match read {
-            Ok(()) => Ok(()),
-            Err(error) if error.is_of_an_object() => {
+        // How many bytes were read of an object.
+        let mut note = |name: String, read: Result<u64, Vec<ArchiveError>>| {
+            let errors = match read {
+                Ok(bytes) => return Ok(bytes),
+                Err(errors) => errors,
+            };
+            for error in errors {
+                if !error.is_of_an_object() {
+                    return Err(error);
+                }
                 faults.push(quorate_archive::with_causes(&error));
-                verified.damaged.push(name);
-                Ok(())
             }
-            Err(error) => Err(error),
+            verified.damaged.push(name);
+            Ok(0)
         };
         let was_damaged = |name: &str| self.last.damaged.iter().any(|damaged| damaged == name);
         let share = catalogue.segments.len() / ROUNDS + 1;
@@ -158,26 +167,25 @@ impl Trial {
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
             let manifest = handle.block_on(archive.manifest(base));
-            let read = manifest.and_then(|manifest| {
-                archive.check_base(handle, &manifest)?;
-                pace.count(usize::try_from(manifest.bytes).unwrap_or(usize::MAX));
-                Ok(())
-            });
-            note(base.to_string(), read)?;
-            pace.keep();
+            let read = manifest.and_then(|manifest| archive.check_base(handle, &manifest).map(|()| manifest.bytes));
+            passed(pace, note(base.to_string(), read.map_err(|error| vec![error]))?);
         }
         for (place, segment) in catalogue.segments.iter().enumerate() {
             if !(begin..end).contains(&place) && !was_damaged(&segment.to_string()) {
                 continue;
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
-            note(segment.to_string(), handle.block_on(archive.check_segment(segment)))?;
-            pace.count(usize::try_from(catalogue.bytes).unwrap_or(usize::MAX) / catalogue.segments.len());
-            pace.keep();
+            passed(pace, note(segment.to_string(), handle.block_on(archive.check_segment(segment)))?);
         }
         verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
         Ok(())
     }
+}
+
+/// Waits as long as so many bytes should have taken.
+fn passed(pace: &mut Pace, bytes: u64) {
+    pace.count(usize::try_from(bytes).unwrap_or(usize::MAX));
+    pace.keep();
 }
 
 /// Gaps between points of which those behind are newer than `since`.
@@ -233,8 +241,7 @@ struct Modest<'a> {
 impl Modest<'_> {
     fn pass(&mut self, more: u64) -> Result<(), String> {
         go_on(self.app)?;
-        self.pace.count(usize::try_from(more).unwrap_or(usize::MAX));
-        self.pace.keep();
+        passed(self.pace, more);
         Ok(())
     }
 }

@@ -189,7 +189,7 @@ fn spoil_base(source: &Source, entry: u64) {
 fn remove_piece(source: &Source, first: u64) {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.segments.iter().find(|segment| segment.first == first).unwrap();
-    source.handle.block_on(source.archive.remove_segment(name)).unwrap();
+    source.handle.block_on(source.archive.remove_segments(std::slice::from_ref(name))).unwrap();
 }
 
 #[test]
