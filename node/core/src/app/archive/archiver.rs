@@ -26,6 +26,7 @@ use quorate_store::types::WallMillis;
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;
+use super::merge::Merger;
 use super::{ArchiveLedger, ArchiveSettings};
 use crate::app::backup::BackupFor;
 use crate::app::proposer::ProposerParts;
@@ -88,6 +89,7 @@ pub async fn run(
         base_failed: None,
         pruning: None,
         thinned: Instant::now(),
+        merger: Merger::new(),
         is_outdated: false,
         settings,
     };
@@ -193,6 +195,7 @@ struct Archiver {
     pruning: Option<JoinHandle<io::Result<Result<Pruned, ArchiveError>>>>,
     /// When bases were removed last, or since when this node archives: as many may go as came about in that time.
     thinned: Instant,
+    merger: Merger,
     /// Whether the newest base is of a build that wrote entries in an older form.
     is_outdated: bool,
 }
@@ -304,6 +307,7 @@ impl Archiver {
         self.ledger.note_good();
         self.base_where_due(&applied);
         self.prune_where_due();
+        self.merger.look(&self.app, &self.archive, &self.settings, &self.ledger).await;
         if self.written.elapsed() >= MARK_EVERY {
             self.written = Instant::now();
             // An entry that says what time it is. Not proposed or unknown: the next one does it.
