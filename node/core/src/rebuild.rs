@@ -238,8 +238,16 @@ impl Source {
         let opened = match self.handle.block_on(self.archive.open_bundle(bundle)) {
             Ok(opened) => opened,
             Err(error) if error.is_of_an_object() => {
-                passed_over.push(told(&error.into()));
-                return Ok(catalogue.without_segment(bundle));
+                catalogue = catalogue.without_segment(bundle);
+                let is_larger = |name: &SegmentName| error.is_not_found() && name.holds(bundle);
+                let listed = self.handle.block_on(self.archive.segments())?.into_iter().map(|(name, _)| name);
+                let larger: Vec<_> = listed.filter(is_larger).collect();
+                match larger.is_empty() {
+                    true => passed_over.push(told(&error.into())),
+                    // It was merged meanwhile.
+                    false => catalogue.add(larger),
+                }
+                return Ok(catalogue);
             }
             Err(error) => return Err(error.into()),
         };
@@ -247,7 +255,8 @@ impl Source {
             let its_own = catalogue.segments.binary_search(piece).is_ok().then(|| piece.clone());
             places.entry(piece.clone()).or_insert_with(|| its_own.into_iter().collect()).push(bundle.clone());
         }
-        catalogue.expand(bundle, opened.pieces().cloned());
+        catalogue = catalogue.without_segment(bundle);
+        catalogue.add(opened.pieces().cloned());
         Ok(catalogue)
     }
 
@@ -332,45 +341,86 @@ struct Pieces<'a> {
     /// The bundle that is being read.
     bundle: Option<Bundle>,
     /// Pieces of their own that are on their way.
-    ahead: VecDeque<JoinHandle<Result<Bytes, ArchiveError>>>,
+    ahead: VecDeque<(&'a SegmentName, JoinHandle<Result<Bytes, ArchiveError>>)>,
     /// How many pieces of the plan were looked at for that.
     looked: usize,
+    /// The bundles in which pieces are that were merged meanwhile.
+    moved: BTreeMap<SegmentName, SegmentName>,
 }
 
 impl<'a> Pieces<'a> {
     fn of(source: &'a Source, wanted: &'a Wanted) -> Self {
-        Self { source, wanted, bundle: None, ahead: VecDeque::new(), looked: 0 }
+        Self { source, wanted, bundle: None, ahead: VecDeque::new(), looked: 0, moved: BTreeMap::new() }
     }
 
     /// The bundle in which a piece is; `None` for one of its own.
-    fn bundle_of(&self, piece: &SegmentName) -> Option<&'a SegmentName> {
-        self.wanted.places.get(piece).and_then(|places| places.last()).filter(|place| place.is_bundle())
+    fn bundle_of(&self, piece: &SegmentName) -> Option<&SegmentName> {
+        let planned = || self.wanted.places.get(piece).and_then(|places| places.last());
+        self.moved.get(piece).or_else(planned).filter(|place| place.is_bundle())
     }
 
     /// Reads the next piece, which is this one.
     fn next(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
-        let Source { archive, keys, handle } = self.source;
         self.fetch_ahead();
-        if let Some(name) = self.bundle_of(piece) {
-            let goes_on = self.bundle.take_if(|bundle| bundle.name() == name && bundle.is_ahead(piece));
-            let bundle = match goes_on {
-                Some(bundle) => bundle,
-                None => handle.block_on(archive.open_bundle(name))?,
-            };
-            return handle.block_on(self.bundle.insert(bundle).segment(piece, keys));
+        let read = match self.ahead.front().is_some_and(|(name, _)| *name == piece) {
+            true => self.fetched(piece),
+            false => self.in_bundle(piece),
+        };
+        match read {
+            // Fetched before it was known where it is now.
+            Err(gone) if gone.is_not_found() && self.moved.contains_key(piece) => {
+                self.in_bundle(piece).or_else(|gone| self.merged(piece, gone))
+            }
+            Err(gone) if gone.is_not_found() => self.merged(piece, gone),
+            read => read,
         }
-        let fetched = self.ahead.pop_front().expect("it was looked at");
+    }
+
+    fn fetched(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        let (_, fetched) = self.ahead.pop_front().expect("it is the first");
         let gone = |error| ArchiveError::File { path: piece.to_string(), source: io::Error::other(error) };
         archive.open_segment(piece, &handle.block_on(fetched).map_err(gone)??, keys)
     }
 
+    fn in_bundle(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        let name = self.bundle_of(piece).expect("one of its own is fetched").clone();
+        let goes_on = self.bundle.take_if(|bundle| *bundle.name() == name && bundle.is_ahead(piece));
+        let bundle = match goes_on {
+            Some(bundle) => bundle,
+            None => handle.block_on(archive.open_bundle(&name))?,
+        };
+        handle.block_on(self.bundle.insert(bundle).segment(piece, keys))
+    }
+
+    /// Reads a piece that is not where it was, out of a bundle that it has become part of.
+    fn merged(&mut self, piece: &SegmentName, gone: ArchiveError) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        for (name, _) in handle.block_on(archive.segments())?.into_iter().filter(|(name, _)| name.holds(piece)) {
+            match handle.block_on(archive.open_bundle(&name)) {
+                Ok(mut bundle) if bundle.is_ahead(piece) => {
+                    self.moved.extend(bundle.pieces().map(|piece| (piece.clone(), name.clone())));
+                    let read = handle.block_on(bundle.segment(piece, keys));
+                    self.bundle = Some(bundle);
+                    return read;
+                }
+                Err(error) if !error.is_of_an_object() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Err(gone)
+    }
+
     /// Begins to fetch pieces of their own, up to so many at a time.
     fn fetch_ahead(&mut self) {
-        while let Some(piece) = self.wanted.plan.segments.get(self.looked).filter(|_| self.ahead.len() < AHEAD) {
+        let wanted = self.wanted;
+        while let Some(piece) = wanted.plan.segments.get(self.looked).filter(|_| self.ahead.len() < AHEAD) {
             self.looked += 1;
             if self.bundle_of(piece).is_none() {
-                let (archive, piece) = (self.source.archive.clone(), piece.clone());
-                self.ahead.push_back(self.source.handle.spawn(async move { archive.segment_bytes(&piece).await }));
+                let (archive, name) = (self.source.archive.clone(), piece.clone());
+                let fetched = self.source.handle.spawn(async move { archive.segment_bytes(&name).await });
+                self.ahead.push_back((piece, fetched));
             }
         }
     }
@@ -379,7 +429,7 @@ impl<'a> Pieces<'a> {
 impl Drop for Pieces<'_> {
     /// What is on its way is of no use any more.
     fn drop(&mut self) {
-        self.ahead.iter().for_each(JoinHandle::abort);
+        self.ahead.iter().for_each(|(_, fetched)| fetched.abort());
     }
 }
 

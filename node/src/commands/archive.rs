@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_archive::{Archive, Catalogue, Gap, Location, Reach, Retention, Target};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Location, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
 use super::progress::Progress;
@@ -252,13 +252,21 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
         let checked = manifest.and_then(|manifest| archive.check_base(&source.handle, &manifest));
         faults.extend(checked.err());
     }
+    let mut gone = Vec::new();
     for (done, name) in catalogue.segments.iter().enumerate() {
         progress.counted("objects of the log", done as u64);
-        faults.extend(runtime.block_on(archive.check_segment(name)).err().into_iter().flatten());
+        match runtime.block_on(archive.check_segment(name)) {
+            Ok(_) => {}
+            Err(errors) if errors.iter().all(ArchiveError::is_not_found) => gone.push(name),
+            Err(errors) => faults.extend(errors),
+        }
     }
     drop(progress);
+    // A leader merges and prunes while these are read: what is still named, or missing between others, is lost.
+    let now = if gone.is_empty() { catalogue.clone() } else { runtime.block_on(archive.catalogue())? };
+    let lost = gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost"));
     let faults: Vec<_> =
-        faults.iter().map(|fault| quorate_archive::with_causes(fault)).chain(gaps(&catalogue)).collect();
+        faults.iter().map(|fault| quorate_archive::with_causes(fault)).chain(lost).chain(gaps(&now)).collect();
     faults.iter().for_each(|fault| say!("  {fault}"));
     if faults.is_empty() {
         let (bases, objects) = (catalogue.bases.len(), catalogue.segments.len());

@@ -177,7 +177,10 @@ mod tests {
             loop {
                 let Plan { base, segments } = catalogue.plan(target)?;
                 match segments.iter().find(|segment| segment.is_bundle()) {
-                    Some(bundle) => catalogue.expand(bundle, self.pieces(bundle)),
+                    Some(bundle) => {
+                        catalogue = catalogue.without_segment(bundle);
+                        catalogue.add(self.pieces(bundle));
+                    }
                     None => return Ok((base.index, segments.iter().map(|segment| segment.last).collect())),
                 }
             }

@@ -109,6 +109,11 @@ impl SegmentName {
     pub fn is_bundle(&self) -> bool {
         self.form == Form::Bundle
     }
+
+    /// Whether it is a bundle that may hold another object: all entries of that are in it.
+    pub fn holds(&self, other: &Self) -> bool {
+        self.is_bundle() && self != other && self.first <= other.first && other.last <= self.last
+    }
 }
 
 impl fmt::Display for SegmentName {

@@ -209,12 +209,10 @@ impl Catalogue {
         self
     }
 
-    /// Has the pieces that a bundle holds in its place.
-    pub fn expand(&mut self, bundle: &SegmentName, pieces: impl IntoIterator<Item = SegmentName>) {
-        self.segments.retain(|segment| segment != bundle);
-        self.segments.extend(pieces);
+    /// Has these, too; one that is there already counts once.
+    pub fn add(&mut self, segments: impl IntoIterator<Item = SegmentName>) {
+        self.segments.extend(segments);
         self.segments.sort_unstable();
-        // One that a merge left is there by itself, too.
         self.segments.dedup();
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Target, Verified, WallMillis};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, SegmentName, Target, Verified, WallMillis};
 use quorate_store::offline::OfflineError;
 use quorate_store::{background, durable};
 
@@ -107,8 +107,14 @@ impl Trial {
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
         }
-        verified.gaps = gaps(&catalogue, app.wall_now().saturating_sub(self.keep_ms));
-        self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
+        let gone = self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
+        // Others are merged or pruned while these are read: what is still named, or missing between others, is lost.
+        let now = match gone.is_empty() {
+            true => catalogue,
+            false => self.source.handle.block_on(self.source.archive.catalogue())?,
+        };
+        faults.extend(gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost")));
+        verified.gaps = gaps(&now, app.wall_now().saturating_sub(self.keep_ms));
         // What the restore did without was read in turn, too.
         let mut told = BTreeSet::new();
         faults.retain(|fault| told.insert(fault.clone()));
@@ -127,7 +133,8 @@ impl Trial {
         Ok(wanted.passed_over)
     }
 
-    /// Reads what was damaged, the next part of all that is kept, and the newest base, which the restore did not begin with.
+    /// Reads what was damaged, the next part of all that is kept, and the newest base, which the restore did not begin with. Gives those objects
+    /// of the log that are not there any more.
     fn read_in_turn(
         &self,
         app: &App,
@@ -135,7 +142,7 @@ impl Trial {
         catalogue: &Catalogue,
         verified: &mut Verified,
         faults: &mut Vec<String>,
-    ) -> Result<(), RebuildError> {
+    ) -> Result<Vec<SegmentName>, RebuildError> {
         let (archive, handle, from) = (&self.source.archive, &self.source.handle, self.last.read_to);
         // How many bytes were read of an object.
         let mut note = |name: String, read: Result<u64, Vec<ArchiveError>>| {
@@ -170,15 +177,19 @@ impl Trial {
             let read = manifest.and_then(|manifest| archive.check_base(handle, &manifest).map(|()| manifest.bytes));
             passed(pace, note(base.to_string(), read.map_err(|error| vec![error]))?);
         }
+        let mut gone = Vec::new();
         for (place, segment) in catalogue.segments.iter().enumerate() {
             if !(begin..end).contains(&place) && !was_damaged(&segment.to_string()) {
                 continue;
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
-            passed(pace, note(segment.to_string(), handle.block_on(archive.check_segment(segment)))?);
+            match handle.block_on(archive.check_segment(segment)) {
+                Err(errors) if errors.iter().all(ArchiveError::is_not_found) => gone.push(segment.clone()),
+                read => passed(pace, note(segment.to_string(), read)?),
+            }
         }
         verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
-        Ok(())
+        Ok(gone)
     }
 }
 

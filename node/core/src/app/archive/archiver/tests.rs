@@ -305,6 +305,22 @@ fn a_second_within_a_bundle_is_restored_as_out_of_its_pieces() {
 }
 
 #[test]
+fn what_is_merged_while_it_is_restored_is_found_where_it_is_then() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2]);
+    // Planned as pieces, as pieces and a bundle, and as a bundle that becomes part of a larger one.
+    for merges in [&[(3, 14)][..], &[(15, 26), (3, 26)], &[(3, LAST)]] {
+        let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
+        for (first, last) in merges {
+            merge(&source, *first, *last, usize::MAX);
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+        assert_eq!((at.log_id.index, wanted.passed_over.len()), (LAST, 0), "{merges:?}");
+    }
+}
+
+#[test]
 fn a_damaged_piece_of_a_bundle_is_passed_over_where_another_one_has_its_entries() {
     let runtime = runtime();
     let both = [&PIECES[..], &OVERLAPPING[..]].concat();
