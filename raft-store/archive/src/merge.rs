@@ -12,7 +12,8 @@ use crate::{SegmentName, WallMillis};
 const BUNDLE_BYTES: u64 = 64 << 20;
 /// A long span has so many short ones.
 const SHORT_IN_LONG: u64 = 24;
-/// What is not older than so much of a short span stays: those who follow the end of an archive look for pieces there.
+/// What is not older than so much of a short span stays, since those who follow the end of an archive look for pieces there; and for so long
+/// what a bundle holds stays beside it, since a listing takes its time.
 const SETTLED_AFTER: u64 = 6;
 
 /// How long the spans are whose pieces become one object.
@@ -37,7 +38,7 @@ struct Group {
 type Window = (u64, u64);
 
 impl Merging {
-    /// How long it takes after a span until its pieces are settled.
+    /// How long it takes after a span until its pieces are settled, and after a bundle until what it holds may go.
     pub fn settled_after_ms(self) -> u64 {
         self.span_ms / SETTLED_AFTER
     }
