@@ -6,7 +6,7 @@
 //! pieces it holds: it is read from its begin to the last of them that the point needs.
 //! Blocks; used by verbs of the program, and by a node that tries whether a restore can be had.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::mem;
@@ -204,11 +204,13 @@ impl Source {
     ) -> Result<Wanted, RebuildError> {
         loop {
             let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &passed_over))?;
-            let bundles: Vec<_> = plan.segments.iter().filter(|segment| segment.is_bundle()).collect();
-            for bundle in &bundles {
-                catalogue = self.expand(catalogue, bundle, &mut places, &mut passed_over)?;
-            }
+            let bundles: BTreeSet<_> = plan.segments.iter().filter(|segment| segment.is_bundle()).cloned().collect();
             if !bundles.is_empty() {
+                let mut instead = Vec::new();
+                for bundle in &bundles {
+                    instead.extend(self.instead_of(bundle, &catalogue, &mut places, &mut passed_over)?);
+                }
+                catalogue.replace(&bundles, instead);
                 continue;
             }
             let error = match self.handle.block_on(self.archive.manifest(&plan.base)) {
@@ -227,27 +229,24 @@ impl Source {
         }
     }
 
-    /// Has the pieces of a bundle in its place, or nothing where it cannot be had.
-    fn expand(
+    /// What there is instead of a bundle: its pieces, or a larger one that it was merged into. Nothing where it cannot be had.
+    fn instead_of(
         &self,
-        mut catalogue: Catalogue,
         bundle: &SegmentName,
+        catalogue: &Catalogue,
         places: &mut Places,
         passed_over: &mut Vec<String>,
-    ) -> Result<Catalogue, RebuildError> {
+    ) -> Result<Vec<SegmentName>, RebuildError> {
         let opened = match self.handle.block_on(self.archive.open_bundle(bundle)) {
             Ok(opened) => opened,
             Err(error) if error.is_of_an_object() => {
-                catalogue = catalogue.without_segment(bundle);
                 let is_larger = |name: &SegmentName| error.is_not_found() && name.holds(bundle);
                 let listed = self.handle.block_on(self.archive.segments())?.into_iter().map(|(name, _)| name);
                 let larger: Vec<_> = listed.filter(is_larger).collect();
-                match larger.is_empty() {
-                    true => passed_over.push(told(&error.into())),
-                    // It was merged meanwhile.
-                    false => catalogue.add(larger),
+                if larger.is_empty() {
+                    passed_over.push(told(&RebuildError::from(error)));
                 }
-                return Ok(catalogue);
+                return Ok(larger);
             }
             Err(error) => return Err(error.into()),
         };
@@ -255,9 +254,7 @@ impl Source {
             let its_own = catalogue.segments.binary_search(piece).is_ok().then(|| piece.clone());
             places.entry(piece.clone()).or_insert_with(|| its_own.into_iter().collect()).push(bundle.clone());
         }
-        catalogue = catalogue.without_segment(bundle);
-        catalogue.add(opened.pieces().cloned());
-        Ok(catalogue)
+        Ok(opened.pieces().cloned().collect())
     }
 
     fn unreachable(&self, why: Unreachable, passed_over: &[String]) -> RebuildError {

@@ -142,12 +142,12 @@ impl Index {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::plan::tests::segment;
 
     /// The index of pieces of ten bytes.
-    pub(crate) fn index(pieces: &[(u64, u64)]) -> Option<Index> {
+    fn index(pieces: &[(u64, u64)]) -> Option<Index> {
         Index::of(pieces.iter().map(|(first, last)| Part { name: segment(*first, *last), bytes: 10 }).collect())
     }
 

@@ -178,10 +178,7 @@ mod tests {
             loop {
                 let Plan { base, segments } = catalogue.plan(target)?;
                 match segments.iter().find(|segment| segment.is_bundle()) {
-                    Some(bundle) => {
-                        catalogue = catalogue.without_segment(bundle);
-                        catalogue.add(self.pieces(bundle));
-                    }
+                    Some(bundle) => catalogue.replace(&BTreeSet::from([bundle.clone()]), self.pieces(bundle)),
                     None => return Ok((base.index, segments.iter().map(|segment| segment.last).collect())),
                 }
             }

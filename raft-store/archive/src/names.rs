@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_read_as_they_were_written(
-            numbers in any::<(u64, u64, u64, u64, u64, u64)>(), known in any::<bool>(), form in prop::sample::select(&Form::ALL[..]),
+            numbers in any::<(u64, u64, u64, u64, u64, u64)>(), known in any::<bool>(), form in prop::sample::select(Form::ALL.to_vec()),
         ) {
             let (index, term, revision, wall, node, other) = numbers;
             let base = BaseName { index, term, revision, wall, node };

@@ -209,10 +209,12 @@ impl Catalogue {
         self
     }
 
-    /// Has these, too; one that is there already counts once.
-    pub fn add(&mut self, segments: impl IntoIterator<Item = SegmentName>) {
-        self.segments.extend(segments);
+    /// Has other names in the place of these bundles: those of the pieces they hold.
+    pub fn replace(&mut self, bundles: &BTreeSet<SegmentName>, instead: impl IntoIterator<Item = SegmentName>) {
+        self.segments.retain(|segment| !bundles.contains(segment));
+        self.segments.extend(instead);
         self.segments.sort_unstable();
+        // What a merge left is there by itself, too.
         self.segments.dedup();
     }
 
