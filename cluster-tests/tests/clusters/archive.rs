@@ -247,6 +247,43 @@ async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_
     old.assert_agreement().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verification_says_what_is_damaged_and_whether_the_end_can_be_restored_without_it() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = Settings::with_ids([1])
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-base-every-ms", 1_000);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    let mut written = 0;
+    eventually("there are three bases", PATIENCE, async || {
+        written += 1;
+        put(&client, "k", written).await;
+        wait_archived(&cluster).await;
+        match metric(&cluster, 1, "quorate_archive_bases_written_total").await {
+            bases if bases >= 3.0 => Ok(()),
+            bases => Err(bases.to_string()),
+        }
+    })
+    .await;
+    cluster.stop(1).await;
+    let bases = files(&files(&dir).remove(0).join("base"));
+    // The one that a trial begins with.
+    let damaged = &bases[bases.len() - 2];
+    flip(&damaged.join("state"));
+    let arguments = ["archive", "verify", "--restore", "--from", text(&dir)];
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    for words in [
+        "has 1 faults",
+        "The state at its end can be restored",
+        &format!("without what cannot be had: base/{name}/state is damaged"),
+    ] {
+        refuse("quorate-node", &arguments, 1, words).await;
+    }
+}
+
 /// An archive of one node, encrypted, of at least four pieces.
 async fn encrypted_archive(home: &Path) -> PathBuf {
     let (dir, key) = (home.join("archive"), home.join("key"));
@@ -418,6 +455,7 @@ async fn a_real_s3_server_holds_an_archive_as_a_directory_does() {
         .flag("--archive-interval-ms", 200)
         .flag("--archive-base-every-ms", 3_000)
         .flag("--archive-verify-every-ms", 1_000)
+        .flag("--archive-merge-ms", 1_000)
         .flag("--archive-key", text(&key))
         .flag("--snapshot-every-entries", 100)
         .flag("--keep-log-entries", 10);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::*;
 use crate::segment::After;
-use crate::{Location, Position, Target};
+use crate::{Form, Listed, Location, Position, Target};
 
 const CLUSTER: u128 = 0xabc;
 
@@ -414,5 +414,27 @@ fn a_damaged_piece_is_not_merged_and_in_a_bundle_it_alone_is_damaged() {
             let faults = said(handle.block_on(archive.check_segment(&bundle)).unwrap_err());
             assert!(faults.len() == 1 && faults[0].contains(words), "{faults:?}");
         }
+    });
+}
+
+#[test]
+fn the_names_of_a_year_are_listed_and_planned_within_seconds() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        // A gigabyte a day, as it is once it was merged.
+        let count = 10_000;
+        for n in 0..count {
+            let (first, last) = (700 * n + 1, 700 * (n + 1));
+            let (wall_min, wall) = (5_000 * first, 5_000 * last);
+            let name = SegmentName { first, last, revision: None, wall_min, wall, checksum: n, form: Form::Bundle };
+            let put = archive.store().put(&archive.segment_path(&name), "".into());
+            handle.block_on(put).unwrap();
+        }
+        let base = archive.put_base(handle, &manifest(0), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
+        let begun = std::time::Instant::now();
+        let catalogue = handle.block_on(archive.catalogue()).unwrap();
+        let plan = catalogue.plan(Target::Time(5_000 * 700 * count - 1_000)).unwrap();
+        assert_eq!((plan.base, plan.segments.len() as u64), (base.name(), count));
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     });
 }

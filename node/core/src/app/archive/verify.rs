@@ -115,10 +115,7 @@ impl Trial {
         };
         faults.extend(gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost")));
         verified.gaps = gaps(&now, app.wall_now().saturating_sub(self.keep_ms));
-        // What the restore did without was read in turn, too.
-        let mut told = BTreeSet::new();
-        faults.retain(|fault| told.insert(fault.clone()));
-        verified.fault = (!faults.is_empty()).then(|| faults.join("; "));
+        verified.fault = joined(faults);
         Ok(Some(verified))
     }
 
@@ -191,6 +188,13 @@ impl Trial {
         verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
         Ok(gone)
     }
+}
+
+/// All faults in one sentence, each once: what the restore did without was read in turn, too.
+fn joined(mut faults: Vec<String>) -> Option<String> {
+    let mut told = BTreeSet::new();
+    faults.retain(|fault| told.insert(fault.clone()));
+    (!faults.is_empty()).then(|| faults.join("; "))
 }
 
 /// Waits as long as so many bytes should have taken.
@@ -269,5 +273,17 @@ impl Watcher for Modest<'_> {
         let more = bytes.checked_sub(self.log).unwrap_or(bytes);
         self.log = bytes;
         self.pass(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_object_is_told_once_however_many_are_told_between() {
+        let faults = ["a is damaged", "b is damaged", "a is damaged", "b is damaged"].map(str::to_owned);
+        assert_eq!(joined(faults.to_vec()).as_deref(), Some("a is damaged; b is damaged"));
+        assert_eq!(joined(Vec::new()), None);
     }
 }
