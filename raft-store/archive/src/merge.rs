@@ -62,7 +62,7 @@ impl Merging {
             let window = self.window(name.wall, now);
             let joins = group.as_ref().is_some_and(|group| {
                 let goes_on = name.first <= group.last.saturating_add(1) && Some(group.window) == window;
-                name.last <= group.last || goes_on && group.bytes + bytes <= BUNDLE_BYTES
+                name.last <= group.last || (goes_on && group.bytes + bytes <= BUNDLE_BYTES)
             });
             match &mut group {
                 Some(group) if joins => {
