@@ -263,10 +263,11 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
     }
     drop(progress);
     // A leader merges and prunes while these are read: what is still named, or missing between others, is lost.
-    let now = if gone.is_empty() { catalogue.clone() } else { runtime.block_on(archive.catalogue())? };
+    let later = (!gone.is_empty()).then(|| runtime.block_on(archive.catalogue())).transpose()?;
+    let now = later.as_ref().unwrap_or(&catalogue);
     let lost = gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost"));
     let faults: Vec<_> =
-        faults.iter().map(|fault| quorate_archive::with_causes(fault)).chain(lost).chain(gaps(&now)).collect();
+        faults.iter().map(|fault| quorate_archive::with_causes(fault)).chain(lost).chain(gaps(now)).collect();
     faults.iter().for_each(|fault| say!("  {fault}"));
     if faults.is_empty() {
         let (bases, objects) = (catalogue.bases.len(), catalogue.segments.len());
