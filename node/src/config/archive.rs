@@ -24,7 +24,10 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
     let hold_bytes = faults.within("archive_hold_bytes", args.archive_hold_bytes.unwrap_or(4 << 30), 64 << 20, HUGE);
     let verify_every_ms =
         faults.within("archive_verify_every_ms", args.archive_verify_every_ms.unwrap_or(DAY_MS), 0, 365 * DAY_MS);
-    let span_ms = faults.within("archive_merge_ms", args.archive_merge_ms.unwrap_or(HOUR_MS), 0, 365 * DAY_MS);
+    let span_ms = match args.archive_merge_ms {
+        Some(0) => 0,
+        given => faults.within("archive_merge_ms", given.unwrap_or(HOUR_MS), 1_000, 365 * DAY_MS),
+    };
     let Some(location) = args.archive.take() else {
         refuse_lone(args, faults);
         return None;

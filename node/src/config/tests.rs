@@ -312,6 +312,8 @@ fn an_archive_has_a_place_and_its_settings_have_an_archive() {
     assert_eq!(archive.merging.map(|merging| merging.span_ms), Some(3_600_000));
     let never = with(&["--archive", "d", "--archive-merge-ms", "0"]).expect("good").archive.expect("it is named");
     assert_eq!(never.merging, None);
+    let error = with(&["--archive", "d", "--archive-merge-ms", "9"]).expect_err("too short").to_string();
+    assert!(error.contains("archive_merge_ms: 9 is out of range"), "{error}");
     for flag in ["--archive-interval-ms", "--archive-keep-ms", "--archive-verify-every-ms", "--archive-merge-ms"] {
         let error = with(&[flag, "1000"]).expect_err("no archive").to_string();
         assert!(error.contains("say --archive LOCATION too"), "{error}");
