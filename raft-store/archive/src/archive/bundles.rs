@@ -30,7 +30,7 @@ const STEP: Duration = Duration::from_millis(2);
 pub enum NotMerged {
     /// One of them cannot be had as it was written.
     #[error("{1}")]
-    Object(SegmentName, ArchiveError),
+    Object(Box<SegmentName>, Box<ArchiveError>),
     /// The store did not do it.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -39,7 +39,7 @@ pub enum NotMerged {
 impl NotMerged {
     fn of(object: &SegmentName) -> impl Fn(ArchiveError) -> Self {
         move |error| match error.is_of_an_object() {
-            true => Self::Object(object.clone(), error),
+            true => Self::Object(Box::new(object.clone()), Box::new(error)),
             false => Self::Archive(error),
         }
     }

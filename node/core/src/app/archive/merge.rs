@@ -126,7 +126,7 @@ async fn round(archive: Archive, merging: Merging, now: WallMillis, mut memory: 
             Err(NotMerged::Object(_, error)) if error.is_not_found() => break,
             Err(NotMerged::Object(object, error)) => {
                 tracing::warn!(%error, "an object of the archive is not merged with others");
-                memory.apart.insert(object);
+                memory.apart.insert(*object);
                 goes_on = true;
                 continue;
             }
