@@ -231,11 +231,11 @@ mod tests {
             bases in prop::collection::btree_set(0usize..45, 1..4),
             wanted in prop::collection::vec(0u64..60, 1..8),
         ) {
-            let clock = (1u64..).zip(&shapes).map(|(entry, (_, ahead, _))| 1_000 * (entry + ahead / 8));
+            let clock = (1u64..).zip(&shapes).map(|(entry, &(_, ahead, _))| 1_000 * (entry + ahead / 8));
             let log = Log([0].into_iter().chain(clock).collect());
             let mut names = Names::default();
             // No two end at the same entry, so that it says which one is meant. Some are missing.
-            for (last, (back, _, is_known)) in (1u64..).zip(&shapes).filter(|(_, (back, ..))| *back < 3) {
+            for (last, (back, _, is_known)) in (1u64..).zip(&shapes).filter(|(_, shape)| shape.0 < 3) {
                 names.objects.push(log.piece(last.saturating_sub(*back).max(1), last, *is_known));
             }
             names.objects.sort();
@@ -248,7 +248,7 @@ mod tests {
                 for group in merging.due(listed, 10_000 * now, &BTreeSet::new()) {
                     names.merge(&group, removed);
                 }
-                let targets = wanted.iter().flat_map(|n| [Target::Time(1_000 * n), Target::Revision(10 * n + n % 2)]);
+                let targets = wanted.iter().flat_map(|&n| [Target::Time(1_000 * n), Target::Revision(10 * n + n % 2)]);
                 for target in targets.chain([Target::Latest]) {
                     let reached = |names: &Names| {
                         names.plan(&bases, target).map(|plan| log.restored(plan, target)).map_err(reason)
