@@ -190,7 +190,7 @@ async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_
     let settings = Settings::default()
         .flag("--archive", text(&dir))
         .flag("--archive-interval-ms", 100)
-        .flag("--archive-merge-ms", 1_000)
+        .flag("--archive-merge-ms", 2_000)
         .flag("--archive-verify-every-ms", 1_000);
     let mut old = Cluster::start_with(settings).await;
     let client = old.client_without(None);
@@ -455,7 +455,7 @@ async fn a_real_s3_server_holds_an_archive_as_a_directory_does() {
         .flag("--archive-interval-ms", 200)
         .flag("--archive-base-every-ms", 3_000)
         .flag("--archive-verify-every-ms", 1_000)
-        .flag("--archive-merge-ms", 1_000)
+        .flag("--archive-merge-ms", 2_000)
         .flag("--archive-key", text(&key))
         .flag("--snapshot-every-entries", 100)
         .flag("--keep-log-entries", 10);
