@@ -7,11 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, SegmentName, Target, Verified, WallMillis};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Target, Verified, WallMillis};
 use quorate_store::offline::OfflineError;
 use quorate_store::{background, durable};
 
@@ -26,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// What has to stay free beyond what writes need.
 const SPARE_BYTES: u64 = 256 << 20;
 /// After so many tries all that is kept was read.
-const ROUNDS: usize = 7;
+const ROUNDS: u64 = 7;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
 
@@ -157,13 +158,12 @@ impl Trial {
             Ok(0)
         };
         let was_damaged = |name: &str| self.last.damaged.iter().any(|damaged| damaged == name);
-        let share = catalogue.segments.len() / ROUNDS + 1;
-        let begin = catalogue.segments.partition_point(|segment| segment.first < from);
-        let begin = if begin == catalogue.segments.len() { 0 } else { begin };
-        let end = (begin + share).min(catalogue.segments.len());
+        let mut segments = handle.block_on(archive.segments())?;
+        segments.sort_unstable();
+        let turn = turn(&segments, from);
         // Those of the entries that are read, so that bases and pieces have the same rounds.
-        let entries = |place: usize| catalogue.segments.get(place).map_or(u64::MAX, |segment| segment.first);
-        let stretch = if begin == 0 { 0 } else { entries(begin) }..entries(end);
+        let entries = |place: usize| segments.get(place).map_or(u64::MAX, |(segment, _)| segment.first);
+        let stretch = if turn.start == 0 { 0 } else { entries(turn.start) }..entries(turn.end);
         let newest = catalogue.bases.last();
         for base in &catalogue.bases {
             if Some(base) != newest && !stretch.contains(&base.index) && !was_damaged(&base.to_string()) {
@@ -175,8 +175,8 @@ impl Trial {
             passed(pace, note(base.to_string(), read.map_err(|error| vec![error]))?);
         }
         let mut gone = Vec::new();
-        for (place, segment) in catalogue.segments.iter().enumerate() {
-            if !(begin..end).contains(&place) && !was_damaged(&segment.to_string()) {
+        for (place, (segment, _)) in segments.iter().enumerate() {
+            if !turn.contains(&place) && !was_damaged(&segment.to_string()) {
                 continue;
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
@@ -185,7 +185,7 @@ impl Trial {
                 read => passed(pace, note(segment.to_string(), read)?),
             }
         }
-        verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
+        verified.read_to = if turn.end == segments.len() { 0 } else { entries(turn.end) };
         Ok(gone)
     }
 }
@@ -195,6 +195,20 @@ fn joined(mut faults: Vec<String>) -> Option<String> {
     let mut told = BTreeSet::new();
     faults.retain(|fault| told.insert(fault.clone()));
     (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// The places of the objects that are read next, from the one of this entry on: so many that all bytes are read in [`ROUNDS`] tries.
+fn turn(segments: &[Listed], from: u64) -> Range<usize> {
+    let share = segments.iter().map(|(_, bytes)| bytes).sum::<u64>() / ROUNDS;
+    let begin = segments.partition_point(|(segment, _)| segment.first < from);
+    let begin = if begin == segments.len() { 0 } else { begin };
+    let mut read = 0;
+    let is_enough = |(_, bytes): &Listed| {
+        read += bytes;
+        read > share
+    };
+    let end = segments[begin..].iter().position(is_enough).map_or(segments.len(), |place| begin + place + 1);
+    begin..end
 }
 
 /// Waits as long as so many bytes should have taken.
@@ -279,6 +293,28 @@ impl Watcher for Modest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_bytes_are_read_in_turn_however_large_the_objects_are() {
+        let object = |n: u64| {
+            let name = format!("{n:020}-{n:020}-x-1-1-{n:016x}.log").parse().expect("a name");
+            // Bundles of days, and pieces of the last hours.
+            (name, if n < 9 { 64 << 20 } else { 600 })
+        };
+        let segments: Vec<Listed> = (1..1_000).map(object).collect();
+        let (mut from, mut read) = (0, Vec::new());
+        for round in 1..=ROUNDS {
+            let turn = turn(&segments, from);
+            let bytes: u64 = segments[turn.clone()].iter().map(|(_, bytes)| bytes).sum();
+            assert!(bytes <= 128 << 20, "{bytes} bytes in round {round}");
+            from = segments.get(turn.end).map_or(0, |(segment, _)| segment.first);
+            read.extend(turn);
+        }
+        read.sort_unstable();
+        read.dedup();
+        assert_eq!(read.len(), segments.len());
+        assert_eq!(turn(&[], 7), 0..0);
+    }
 
     #[test]
     fn a_damaged_object_is_told_once_however_many_are_told_between() {
