@@ -175,6 +175,115 @@ async fn check_points(settings: Settings, from: &str, environment: &[(&str, &str
     old.assert_agreement().await;
 }
 
+/// The revisions up to which bundles of an archive in a directory go, as far as they tell.
+fn bundled_to(dir: &Path) -> Vec<u64> {
+    let log = files(dir).remove(0).join("log");
+    let names = files(&log).into_iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
+    let bundles = names.filter(|name| name.ends_with(".bundle"));
+    bundles.filter_map(|name| name.split('-').nth(2)?.parse().ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_can_be_restored() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = Settings::default()
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-merge-ms", 2_000)
+        .flag("--archive-verify-every-ms", 1_000);
+    let mut old = Cluster::start_with(settings).await;
+    let client = old.client_without(None);
+    wait_archived(&old).await;
+    let load = Load::start(&old, 2, "merged");
+    let mut points = Vec::new();
+    for round in 0..3 {
+        load.wait_for_more(50).await;
+        points.push(put(&client, &format!("marker/{round}"), round).await);
+        load.wait_for_more(50).await;
+        let before = bundled_to(&dir);
+        eventually("the leader merges", PATIENCE, async || match bundled_to(&dir) {
+            now if now == before => Err(format!("{now:?}")),
+            _ => Ok(()),
+        })
+        .await;
+        // What it has put, or what is in it, may still be to go.
+        let leader = old.leader().await;
+        old.kill(leader).await;
+        old.start_node(leader);
+        old.wait_all_ready().await;
+    }
+    load.finish().await;
+    eventually("all points are in bundles", PATIENCE, async || match bundled_to(&dir).into_iter().max() {
+        Some(to) if points.iter().all(|point| *point < to) => Ok(()),
+        to => Err(format!("{to:?} of {points:?}")),
+    })
+    .await;
+    wait_archived(&old).await;
+    let leader = old.leader().await;
+    eventually("a restore was tried by the leader", PATIENCE, async || {
+        match metric(&old, leader, "quorate_archive_verified_timestamp_seconds").await {
+            0.0 => Err(old.status(leader).await?.warnings.join("; ")),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    assert_eq!(metric(&old, leader, "quorate_archive_verify_failed").await, 0.0);
+    for point in points {
+        // Also while the leader merges on.
+        let (mut new, printed) = restored(text(&dir), &["--revision", &point.to_string()]).await;
+        assert_eq!(revision_in(&printed), point, "{printed}");
+        assert_eq!(
+            entries(&new.client_without(None), None).await,
+            entries(&client, Some(point)).await,
+            "revision {point}"
+        );
+        new.assert_agreement().await;
+    }
+    let printed = succeed("quorate-node", &["archive", "verify", "--restore", "--from", text(&dir)]).await;
+    assert!(printed.contains("The state at its end can be restored") && !printed.contains("without"), "{printed}");
+    let printed = succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
+    assert!(printed.contains("bundles of pieces") && !printed.contains("gap:"), "{printed}");
+    old.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_verification_says_what_is_damaged_and_whether_the_end_can_be_restored_without_it() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = Settings::with_ids([1])
+        .flag("--archive", text(&dir))
+        .flag("--archive-interval-ms", 100)
+        .flag("--archive-base-every-ms", 1_000);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    let mut written = 0;
+    eventually("there are three bases", PATIENCE, async || {
+        written += 1;
+        put(&client, "k", written).await;
+        wait_archived(&cluster).await;
+        match metric(&cluster, 1, "quorate_archive_bases_written_total").await {
+            bases if bases >= 3.0 => Ok(()),
+            bases => Err(bases.to_string()),
+        }
+    })
+    .await;
+    cluster.stop(1).await;
+    let bases = files(&files(&dir).remove(0).join("base"));
+    // The one that a trial begins with.
+    let damaged = &bases[bases.len() - 2];
+    flip(&damaged.join("state"));
+    let arguments = ["archive", "verify", "--restore", "--from", text(&dir)];
+    let name = damaged.file_name().unwrap().to_str().unwrap();
+    for words in [
+        "has 1 faults",
+        "The state at its end can be restored",
+        &format!("without what cannot be had: base/{name}/state is damaged"),
+    ] {
+        refuse("quorate-node", &arguments, 1, words).await;
+    }
+}
+
 /// An archive of one node, encrypted, of at least four pieces.
 async fn encrypted_archive(home: &Path) -> PathBuf {
     let (dir, key) = (home.join("archive"), home.join("key"));
@@ -541,6 +650,7 @@ async fn a_real_s3_server_holds_an_archive_as_a_directory_does() {
         .flag("--archive-interval-ms", 200)
         .flag("--archive-base-every-ms", 3_000)
         .flag("--archive-verify-every-ms", 1_000)
+        .flag("--archive-merge-ms", 2_000)
         .flag("--archive-key", text(&key))
         .flag("--snapshot-every-entries", 100)
         .flag("--keep-log-entries", 10);

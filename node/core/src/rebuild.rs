@@ -2,24 +2,33 @@
 //!
 //! Owns the way from a point to a state, and what is said of a point that cannot be reached. All that is read is checked: each object
 //! against its checksum, the entries against one another, and the state against the digests that the node noted which archived it. An
-//! object that is damaged, missing or locked is passed over where another way reaches the point, and this is told.
+//! object that is damaged, missing or locked is passed over where another way reaches the point, and this is told. A bundle is as good as the
+//! pieces it holds: it is read from its begin to the last of them that the point needs.
 //! Blocks; used by verbs of the program, and by a node that tries whether a restore can be had.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
+use std::io;
 use std::mem;
 use std::path::Path;
 
+use bytes::Bytes;
 use quorate_archive::{
-    Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Keys, Plan, Position, Segment, SegmentName, Target,
-    Unreachable, WallMillis,
+    Archive, ArchiveError, BaseManifest, BaseName, Bundle, Catalogue, Keys, Plan, Position, Segment, SegmentName,
+    Target, Unreachable, WallMillis,
 };
+use quorate_store::codec::RECORDS;
 use quorate_store::durable;
 use quorate_store::offline::{OfflineError, Replay, ReplayError, Until};
 use quorate_store::raft::wire::LogIdRecord;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
-/// Form of the entries that this build reads.
-pub const ENTRY_FORMAT: u32 = quorate_store::codec::FORMAT_VERSION as u32;
+/// So many pieces are fetched ahead of the one that is applied: a store answers in some 30 ms, and there may be thousands.
+const AHEAD: usize = 8;
+
+/// Form of the entries that this build archives.
+pub const ENTRY_FORMAT: u32 = RECORDS.writes();
 
 /// Why there is no such state. A sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -110,10 +119,12 @@ pub enum Begin {
 
 /// What is needed for a point.
 pub struct Wanted {
-    /// All that there is.
+    /// All that there is, with the pieces of those bundles that are needed in their place.
     pub catalogue: Catalogue,
-    /// What is needed of it.
+    /// What is needed of it: no bundle, but pieces.
     pub plan: Plan,
+    /// The objects in which pieces of bundles are; the last is read.
+    places: Places,
     /// The manifest of its base.
     pub manifest: BaseManifest,
     /// The point.
@@ -123,6 +134,9 @@ pub struct Wanted {
     /// What was passed over, and why: sentences for people.
     pub passed_over: Vec<String>,
 }
+
+/// The objects that a piece is in: bundles, or one of its own. A piece that is not here is one of its own.
+type Places = BTreeMap<SegmentName, Vec<SegmentName>>;
 
 /// Something that is needed.
 enum Object {
@@ -177,20 +191,33 @@ impl Source {
                 }
             }
         }
-        Ok(Wanted { checkpoint, ..self.want_of(catalogue, target, Vec::new())? })
+        Ok(Wanted { checkpoint, ..self.want_of(catalogue, Places::new(), target, Vec::new())? })
     }
 
-    /// What is needed of these. A base whose manifest cannot be had is passed over.
+    /// What is needed of these. A base whose manifest cannot be had is passed over, and so is a bundle without its index.
     fn want_of(
         &self,
         mut catalogue: Catalogue,
+        mut places: Places,
         target: Target,
         mut passed_over: Vec<String>,
     ) -> Result<Wanted, RebuildError> {
         loop {
             let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &passed_over))?;
+            let bundles: BTreeSet<_> = plan.segments.iter().filter(|segment| segment.is_bundle()).cloned().collect();
+            if !bundles.is_empty() {
+                let mut instead = Vec::new();
+                for bundle in &bundles {
+                    instead.extend(self.instead_of(bundle, &catalogue, &mut places, &mut passed_over)?);
+                }
+                catalogue.replace(&bundles, instead);
+                continue;
+            }
             let error = match self.handle.block_on(self.archive.manifest(&plan.base)) {
-                Ok(manifest) => return Ok(Wanted { catalogue, plan, manifest, target, checkpoint: None, passed_over }),
+                Ok(manifest) => {
+                    let checkpoint = None;
+                    return Ok(Wanted { catalogue, plan, places, manifest, target, checkpoint, passed_over });
+                }
                 Err(error) => RebuildError::from(error),
             };
             passed_over.push(told(&error));
@@ -200,6 +227,34 @@ impl Source {
                 return Err(error);
             }
         }
+    }
+
+    /// What there is instead of a bundle: its pieces, or a larger one that it was merged into. Nothing where it cannot be had.
+    fn instead_of(
+        &self,
+        bundle: &SegmentName,
+        catalogue: &Catalogue,
+        places: &mut Places,
+        passed_over: &mut Vec<String>,
+    ) -> Result<Vec<SegmentName>, RebuildError> {
+        let opened = match self.handle.block_on(self.archive.open_bundle(bundle)) {
+            Ok(opened) => opened,
+            Err(error) if error.is_of_an_object() => {
+                let is_larger = |name: &SegmentName| error.is_not_found() && name.holds(bundle);
+                let listed = self.handle.block_on(self.archive.segments())?.into_iter().map(|(name, _)| name);
+                let larger: Vec<_> = listed.filter(is_larger).collect();
+                if larger.is_empty() {
+                    passed_over.push(told(&RebuildError::from(error)));
+                }
+                return Ok(larger);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for piece in opened.pieces() {
+            let its_own = catalogue.segments.binary_search(piece).is_ok().then(|| piece.clone());
+            places.entry(piece.clone()).or_insert_with(|| its_own.into_iter().collect()).push(bundle.clone());
+        }
+        Ok(opened.pieces().cloned().collect())
     }
 
     fn unreachable(&self, why: Unreachable, passed_over: &[String]) -> RebuildError {
@@ -229,12 +284,19 @@ impl Source {
             watcher.on_passed_over(&told(&error));
             let mut passed_over = mem::take(&mut wanted.passed_over);
             passed_over.push(told(&error));
-            let catalogue = match &object {
-                Object::Base(name) => mem::take(&mut wanted.catalogue).without_base(name),
-                Object::Segment(name) => mem::take(&mut wanted.catalogue).without_segment(name),
-            };
+            let (mut catalogue, mut places) = (mem::take(&mut wanted.catalogue), mem::take(&mut wanted.places));
+            match &object {
+                Object::Base(name) => catalogue = catalogue.without_base(name),
+                Object::Segment(name) => {
+                    let others = places.get_mut(name);
+                    let is_elsewhere = others.is_some_and(|others| others.pop().is_some() && !others.is_empty());
+                    if !is_elsewhere {
+                        catalogue = catalogue.without_segment(name);
+                    }
+                }
+            }
             let checkpoint = wanted.checkpoint.take();
-            *wanted = Wanted { checkpoint, ..self.want_of(catalogue, wanted.target, passed_over)? };
+            *wanted = Wanted { checkpoint, ..self.want_of(catalogue, places, wanted.target, passed_over)? };
             empty(dir)?;
         }
     }
@@ -256,53 +318,150 @@ impl Source {
         check_noted(&base, &replay, noted)?;
         let segments = &wanted.plan.segments;
         let (count, mut bytes) = (segments.len(), 0);
+        let mut pieces = Pieces::of(self, wanted);
         for (done, name) in segments.iter().enumerate() {
             watcher.on_segment(done, count, bytes).map_err(RebuildError::GivenUp)?;
             let until = until(wanted.target, &segments[done + 1..]);
-            let applied = self.apply(&mut replay, name, until, wanted.checkpoint.as_ref());
+            let read = pieces.next(name).map_err(RebuildError::from);
+            let applied = read.and_then(|read| apply(&mut replay, name, read, until, wanted.checkpoint.as_ref()));
             bytes += applied.map_err(|error| Failed::on(Object::Segment(name.clone()), error))?;
         }
         watcher.on_segment(count, count, bytes).map_err(RebuildError::GivenUp)?;
         Ok(replay)
     }
+}
 
-    /// Applies a piece; the bytes of its entries.
-    fn apply(
-        &self,
-        replay: &mut Replay,
-        name: &SegmentName,
-        until: Until,
-        checkpoint: Option<&BaseManifest>,
-    ) -> Result<u64, RebuildError> {
-        let Segment { head, entries } = self.handle.block_on(self.archive.segment(name, &self.keys))?;
-        if head.entry_format != ENTRY_FORMAT {
-            let (found, known) = (head.entry_format, ENTRY_FORMAT);
-            return Err(ArchiveError::UnknownFormat { object: name.to_string(), found, known }.into());
-        }
-        let bytes = entries.iter().map(|entry| entry.len() as u64).sum();
-        let apply = |replay: &mut Replay, until| {
-            let applied = replay.apply(head.before.map(log_id), &entries, until);
-            applied.map_err(|source| RebuildError::Broken { object: name.to_string(), source })
+/// The pieces of a plan in their order.
+struct Pieces<'a> {
+    source: &'a Source,
+    wanted: &'a Wanted,
+    /// The bundle that is being read.
+    bundle: Option<Bundle>,
+    /// Pieces of their own that are on their way.
+    ahead: VecDeque<(&'a SegmentName, JoinHandle<Result<Bytes, ArchiveError>>)>,
+    /// How many pieces of the plan were looked at for that.
+    looked: usize,
+    /// The bundles in which pieces are that were merged meanwhile.
+    moved: BTreeMap<SegmentName, SegmentName>,
+}
+
+impl<'a> Pieces<'a> {
+    fn of(source: &'a Source, wanted: &'a Wanted) -> Self {
+        Self { source, wanted, bundle: None, ahead: VecDeque::new(), looked: 0, moved: BTreeMap::new() }
+    }
+
+    /// The bundle in which a piece is; `None` for one of its own.
+    fn bundle_of(&self, piece: &SegmentName) -> Option<&SegmentName> {
+        let planned = || self.wanted.places.get(piece).and_then(|places| places.last());
+        self.moved.get(piece).or_else(planned).filter(|place| place.is_bundle())
+    }
+
+    /// Reads the next piece, which is this one.
+    fn next(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
+        self.fetch_ahead();
+        let read = match self.ahead.front().is_some_and(|(name, _)| *name == piece) {
+            true => self.fetched(piece),
+            false => self.in_bundle(piece),
         };
-        let within = |base: &&BaseManifest| (name.first..=name.last).contains(&base.position.index);
-        if let Some(base) = checkpoint.filter(within).filter(|base| replay.at().log_id.index < base.position.index) {
-            apply(replay, Until::Index(base.position.index))?;
-            if replay.at().log_id == log_id(base.position) {
-                check_noted(&format!("the way to base {}", base.name()), replay, (base.revision, &base.digest))?;
+        match read {
+            // Fetched before it was known where it is now.
+            Err(gone) if gone.is_not_found() && self.moved.contains_key(piece) => {
+                self.in_bundle(piece).or_else(|gone| self.merged(piece, gone))
+            }
+            Err(gone) if gone.is_not_found() => self.merged(piece, gone),
+            read => read,
+        }
+    }
+
+    fn fetched(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        let (_, fetched) = self.ahead.pop_front().expect("it is the first");
+        let gone = |error| ArchiveError::File { path: piece.to_string(), source: io::Error::other(error) };
+        archive.open_segment(piece, &handle.block_on(fetched).map_err(gone)??, keys)
+    }
+
+    fn in_bundle(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        let name = self.bundle_of(piece).expect("one of its own is fetched").clone();
+        let goes_on = self.bundle.take_if(|bundle| *bundle.name() == name && bundle.is_ahead(piece));
+        let bundle = match goes_on {
+            Some(bundle) => bundle,
+            None => handle.block_on(archive.open_bundle(&name))?,
+        };
+        handle.block_on(self.bundle.insert(bundle).segment(piece, keys))
+    }
+
+    /// Reads a piece that is not where it was, out of a bundle that it has become part of.
+    fn merged(&mut self, piece: &SegmentName, gone: ArchiveError) -> Result<Segment, ArchiveError> {
+        let Source { archive, keys, handle } = self.source;
+        for (name, _) in handle.block_on(archive.segments())?.into_iter().filter(|(name, _)| name.holds(piece)) {
+            match handle.block_on(archive.open_bundle(&name)) {
+                Ok(mut bundle) if bundle.is_ahead(piece) => {
+                    self.moved.extend(bundle.pieces().map(|piece| (piece.clone(), name.clone())));
+                    let read = handle.block_on(bundle.segment(piece, keys));
+                    self.bundle = Some(bundle);
+                    return read;
+                }
+                Err(error) if !error.is_of_an_object() => return Err(error),
+                Ok(_) | Err(_) => {}
             }
         }
-        apply(replay, until)?;
-        if replay.at().log_id != log_id(head.last) || replay.at().is_reached {
-            return Ok(bytes);
-        }
-        if matches!(until, Until::Index(_) | Until::Wall(_)) {
-            check_clock(name, replay)?;
-        }
-        if let Some(after) = &head.after {
-            check_noted(&name.to_string(), replay, (after.revision, &after.digest))?;
-        }
-        Ok(bytes)
+        Err(gone)
     }
+
+    /// Begins to fetch pieces of their own, up to so many at a time.
+    fn fetch_ahead(&mut self) {
+        let wanted = self.wanted;
+        while let Some(piece) = wanted.plan.segments.get(self.looked).filter(|_| self.ahead.len() < AHEAD) {
+            self.looked += 1;
+            if self.bundle_of(piece).is_none() {
+                let (archive, name) = (self.source.archive.clone(), piece.clone());
+                let fetched = self.source.handle.spawn(async move { archive.segment_bytes(&name).await });
+                self.ahead.push_back((piece, fetched));
+            }
+        }
+    }
+}
+
+impl Drop for Pieces<'_> {
+    /// What is on its way is of no use any more.
+    fn drop(&mut self) {
+        self.ahead.iter().for_each(|(_, fetched)| fetched.abort());
+    }
+}
+
+/// Applies a piece; the bytes of its entries.
+fn apply(
+    replay: &mut Replay,
+    name: &SegmentName,
+    Segment { head, entries }: Segment,
+    until: Until,
+    checkpoint: Option<&BaseManifest>,
+) -> Result<u64, RebuildError> {
+    ArchiveError::check_format(&name.to_string(), head.entry_format, RECORDS)?;
+    let bytes = entries.iter().map(|entry| entry.len() as u64).sum();
+    let apply = |replay: &mut Replay, until| {
+        let applied = replay.apply(head.before.map(log_id), &entries, until);
+        applied.map_err(|source| RebuildError::Broken { object: name.to_string(), source })
+    };
+    let within = |base: &&BaseManifest| (name.first..=name.last).contains(&base.position.index);
+    if let Some(base) = checkpoint.filter(within).filter(|base| replay.at().log_id.index < base.position.index) {
+        apply(replay, Until::Index(base.position.index))?;
+        if replay.at().log_id == log_id(base.position) {
+            check_noted(&format!("the way to base {}", base.name()), replay, (base.revision, &base.digest))?;
+        }
+    }
+    apply(replay, until)?;
+    if replay.at().log_id != log_id(head.last) || replay.at().is_reached {
+        return Ok(bytes);
+    }
+    if matches!(until, Until::Index(_) | Until::Wall(_)) {
+        check_clock(name, replay)?;
+    }
+    if let Some(after) = &head.after {
+        check_noted(&name.to_string(), replay, (after.revision, &after.digest))?;
+    }
+    Ok(bytes)
 }
 
 /// An error as it is told of what was passed over.
@@ -341,19 +500,19 @@ fn check_clock(name: &SegmentName, replay: &Replay) -> Result<(), RebuildError> 
 
 /// Reads the rows of a base for as long as whoever watches wants it.
 struct GivingUp<'a> {
-    state: &'a mut dyn std::io::Read,
+    state: &'a mut dyn io::Read,
     given_up: &'a mut Option<String>,
     watcher: &'a mut dyn Watcher,
     bytes: u64,
 }
 
-impl std::io::Read for GivingUp<'_> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+impl io::Read for GivingUp<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.state.read(into)?;
         self.bytes += count as u64;
         if let Err(reason) = self.watcher.on_base(self.bytes) {
             *self.given_up = Some(reason.clone());
-            return Err(std::io::Error::other(reason));
+            return Err(io::Error::other(reason));
         }
         Ok(count)
     }

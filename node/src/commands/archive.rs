@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_archive::{Archive, Catalogue, Gap, Location, Reach, Retention, Target};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Location, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
 use super::interrupt::{self, Work};
@@ -191,8 +191,10 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
     let archive = &source.archive;
     let catalogue = runtime.block_on(archive.catalogue())?;
     say!("The archive of cluster {:032x}: {archive}", archive.cluster());
-    let (pieces, bytes) = (catalogue.segments.len(), catalogue.bytes);
-    say!("  {} bases, {pieces} pieces of the log of {bytes} bytes", catalogue.bases.len());
+    let (bases, bytes) = (catalogue.bases.len(), catalogue.bytes);
+    let bundles = catalogue.segments.iter().filter(|segment| segment.is_bundle()).count();
+    let pieces = catalogue.segments.len() - bundles;
+    say!("  {bases} bases, {pieces} pieces of the log and {bundles} bundles of pieces, of {bytes} bytes");
     for name in &catalogue.bases {
         let manifest = runtime.block_on(archive.manifest(name))?;
         let sealed = match manifest.is_encrypted() {
@@ -254,39 +256,55 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
         progress.counted("bases", done as u64);
         let manifest = runtime.block_on(archive.manifest(name));
         let checked = manifest.and_then(|manifest| archive.check_base(&source.handle, &manifest));
-        faults.extend(checked.err().map(|error| quorate_archive::with_causes(&error)));
+        faults.extend(checked.err());
     }
+    let mut gone = Vec::new();
     for (done, name) in catalogue.segments.iter().enumerate() {
-        progress.counted("pieces of the log", done as u64);
-        faults.extend(
-            runtime.block_on(archive.check_segment(name)).err().map(|error| quorate_archive::with_causes(&error)),
-        );
+        progress.counted("objects of the log", done as u64);
+        match runtime.block_on(archive.check_segment(name)) {
+            Ok(_) => {}
+            Err(errors) if errors.iter().all(ArchiveError::is_not_found) => gone.push(name),
+            Err(errors) => faults.extend(errors),
+        }
     }
     drop(progress);
-    faults.extend(gaps(&catalogue));
+    // A leader merges and prunes while these are read: what is still named, or missing between others, is lost.
+    let later = (!gone.is_empty()).then(|| runtime.block_on(archive.catalogue())).transpose()?;
+    let now = later.as_ref().unwrap_or(&catalogue);
+    let lost = gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost"));
+    let faults: Vec<_> =
+        faults.iter().map(|fault| quorate_archive::with_causes(fault)).chain(lost).chain(gaps(now)).collect();
     faults.iter().for_each(|fault| say!("  {fault}"));
-    if !faults.is_empty() {
-        let what = format!("{archive} has {} faults; points beyond them can be restored all the same", faults.len());
-        return Err(CommandError::Failed(what));
+    if faults.is_empty() {
+        let (bases, objects) = (catalogue.bases.len(), catalogue.segments.len());
+        say!("All {bases} bases and {objects} objects of the log are as they were written.");
     }
-    say!(
-        "All {} bases and {} pieces of the log are as they were written.",
-        catalogue.bases.len(),
-        catalogue.segments.len()
-    );
+    // What is damaged may stand beside the way.
     if let Some(scratch) = restore {
-        let mut wanted = source.want(Target::Latest, Begin::BeforeNewest)?;
-        let _work = begin_work(source)?;
-        let dir = temporary(scratch.as_deref())?;
-        let replay = source.rebuild(&mut wanted, dir.path(), &mut Shown::new("restoring"))?;
-        let at = replay.at();
-        say!(
-            "The state at its end can be restored: revision {}, {}, digest {:032x}",
-            at.revision,
-            time(at.wall),
-            at.digest
-        );
+        restore_end(source, scratch.as_deref())?;
     }
+    match faults.len() {
+        0 => Ok(()),
+        count => Err(CommandError::Failed(format!(
+            "{archive} has {count} faults; points beyond them can be restored all the same"
+        ))),
+    }
+}
+
+/// Makes the state at the end of an archive, and says what it did without.
+fn restore_end(source: &Source, scratch: Option<&Path>) -> Result<(), CommandError> {
+    let mut wanted = source.want(Target::Latest, Begin::BeforeNewest)?;
+    let _work = begin_work(source)?;
+    let dir = temporary(scratch)?;
+    let replay = source.rebuild(&mut wanted, dir.path(), &mut Shown::new("restoring"))?;
+    let at = replay.at();
+    say!(
+        "The state at its end can be restored: revision {}, {}, digest {:032x}",
+        at.revision,
+        time(at.wall),
+        at.digest
+    );
+    wanted.passed_over.iter().for_each(|fault| say!("  without what cannot be had: {fault}"));
     Ok(())
 }
 
@@ -471,16 +489,14 @@ fn prune(opened: &OpenedArchive, retention: Retention, yes: bool) -> Result<(), 
     gone.bases.iter().for_each(|base| say!("  base of {}, revision {}", time(base.wall), base.revision));
     let (bases, segments) = (gone.bases.len(), gone.segments.len());
     if !yes {
-        say!("{bases} bases and {segments} pieces of the log are not needed; say --yes to remove them");
+        say!("{bases} bases and {segments} objects of the log are not needed; say --yes to remove them");
         return Ok(());
     }
     for base in &gone.bases {
         runtime.block_on(archive.remove_base(base))?;
     }
-    for segment in &gone.segments {
-        runtime.block_on(archive.remove_segment(segment))?;
-    }
-    say!("Removed {bases} bases and {segments} pieces of the log.");
+    runtime.block_on(archive.remove_segments(&gone.segments))?;
+    say!("Removed {bases} bases and {segments} objects of the log.");
     Ok(())
 }
 

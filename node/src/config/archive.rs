@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
-use quorate_archive::{ArchiveError, Keys, Location, Recipients, Retention};
+use quorate_archive::{ArchiveError, Keys, Location, Merging, Recipients, Retention};
 
 use super::Args;
 use super::check::{DAY_MS, HUGE};
 use super::faults::Faults;
 use crate::app::archive::{ArchiveSettings, read_keys};
+
+/// Spans of so long become one object, and days of them.
+const HOUR_MS: u64 = 60 * 60 * 1_000;
 
 /// The settings, where an archive is named.
 pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSettings> {
@@ -21,6 +24,10 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
     let hold_bytes = faults.within("archive_hold_bytes", args.archive_hold_bytes.unwrap_or(4 << 30), 64 << 20, HUGE);
     let verify_every_ms =
         faults.within("archive_verify_every_ms", args.archive_verify_every_ms.unwrap_or(DAY_MS), 0, 365 * DAY_MS);
+    let span_ms = match args.archive_merge_ms {
+        Some(0) => 0,
+        given => faults.within("archive_merge_ms", given.unwrap_or(HOUR_MS), 1_000, 365 * DAY_MS),
+    };
     let Some(location) = args.archive.take() else {
         refuse_lone(args, faults);
         return None;
@@ -44,6 +51,7 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         keys,
         hold_bytes,
         verify_every: (verify_every_ms > 0).then(|| Duration::from_millis(verify_every_ms)),
+        merging: (span_ms > 0).then_some(Merging { span_ms }),
     })
 }
 
@@ -62,6 +70,7 @@ fn refuse_lone(args: &Args, faults: &mut Faults) {
         ("archive_key", args.archive_key.is_some()),
         ("archive_hold_bytes", args.archive_hold_bytes.is_some()),
         ("archive_verify_every_ms", args.archive_verify_every_ms.is_some()),
+        ("archive_merge_ms", args.archive_merge_ms.is_some()),
     ];
     for (field, _) in given.into_iter().filter(|(_, given)| *given) {
         faults.add(field, "nothing is archived without a place for it; say --archive LOCATION too");

@@ -299,6 +299,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_ARCHIVE_VERIFY_EVERY_MS", value_name = "MS")]
     pub archive_verify_every_ms: Option<u64>,
 
+    /// Milliseconds of a span whose pieces in the archive become one object once it is over, and later those of 24 such spans; 0 for never
+    /// [default: 3600000, an hour]
+    #[arg(long, env = "QUORATE_ARCHIVE_MERGE_MS", value_name = "MS")]
+    pub archive_merge_ms: Option<u64>,
+
     /// Serve no console: without it, browsers find one at /console/
     #[arg(long, env = "QUORATE_NO_CONSOLE", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub no_console: Option<bool>,
@@ -433,7 +438,7 @@ impl Args {
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads client_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
-            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
+            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms archive_merge_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
             peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim audit_log dev insecure)
     }
 }

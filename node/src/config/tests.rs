@@ -309,7 +309,12 @@ fn an_archive_has_a_place_and_its_settings_have_an_archive() {
     assert_eq!((archive.retention.keep_ms, archive.retention.bases_min), (7 * 86_400_000, 2));
     assert!(archive.recipients.is_none() && archive.can_read() && archive.verify_every.is_some());
     assert_eq!(with(&[]).expect("good").archive, None);
-    for flag in ["--archive-interval-ms", "--archive-keep-ms", "--archive-verify-every-ms"] {
+    assert_eq!(archive.merging.map(|merging| merging.span_ms), Some(3_600_000));
+    let never = with(&["--archive", "d", "--archive-merge-ms", "0"]).expect("good").archive.expect("it is named");
+    assert_eq!(never.merging, None);
+    let error = with(&["--archive", "d", "--archive-merge-ms", "9"]).expect_err("too short").to_string();
+    assert!(error.contains("archive_merge_ms: 9 is out of range"), "{error}");
+    for flag in ["--archive-interval-ms", "--archive-keep-ms", "--archive-verify-every-ms", "--archive-merge-ms"] {
         let error = with(&[flag, "1000"]).expect_err("no archive").to_string();
         assert!(error.contains("say --archive LOCATION too"), "{error}");
     }

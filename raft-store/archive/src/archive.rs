@@ -1,6 +1,6 @@
 //! The part of an archive that is of one cluster.
 //!
-//! Owns which objects are written and read, and in which order. Never decides when, or what is needed.
+//! Owns which objects are written and read, and in which order; those of many pieces are in `bundles`. Never decides when, or what is needed.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -12,10 +12,11 @@ use flate2::read::DeflateDecoder;
 use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
+use quorate_machine::versions::Versions;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::base::FORMAT;
+use crate::base::FORMATS;
 use crate::crypt::of_io;
 use crate::directory;
 use crate::stream::{Download, Upload};
@@ -23,6 +24,10 @@ use crate::{
     ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, Place, Recipients, Segment, SegmentHead,
     SegmentName, WallMillis, names, segment,
 };
+
+mod bundles;
+
+pub use bundles::{Bundle, NotMerged};
 
 const BASES: &str = "base";
 const SEGMENTS: &str = "log";
@@ -204,27 +209,23 @@ impl Archive {
         Ok((name, bytes))
     }
 
-    async fn segment_bytes(&self, name: &SegmentName) -> Result<Bytes, ArchiveError> {
-        let got = async { self.store().get(&self.segment_path(name)).await?.bytes().await }.await;
-        got.map_err(ArchiveError::store(format!("{name} cannot be read from {self}")))
-    }
-
-    /// Reads a piece of the log.
+    /// The bytes of a piece of the log, as they are there.
     ///
     /// # Errors
-    /// It is damaged, locked, of another cluster, or cannot be read.
-    pub async fn segment(&self, name: &SegmentName, keys: &Keys) -> Result<Segment, ArchiveError> {
-        let segment = segment::open(name, &self.segment_bytes(name).await?, keys)?;
+    /// It cannot be read.
+    pub async fn segment_bytes(&self, name: &SegmentName) -> Result<Bytes, ArchiveError> {
+        let got = async { self.store().get(&self.segment_path(name)).await?.bytes().await }.await;
+        got.map_err(self.unreadable(name))
+    }
+
+    /// Reads a piece of the log out of its bytes.
+    ///
+    /// # Errors
+    /// It is damaged, locked or of another cluster.
+    pub fn open_segment(&self, name: &SegmentName, bytes: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
+        let segment = segment::open(name, bytes, keys)?;
         self.check_cluster(&name.to_string(), &segment.head.cluster)?;
         Ok(segment)
-    }
-
-    /// Reads the bytes of a piece of the log and compares them with its name, which needs no key.
-    ///
-    /// # Errors
-    /// It is damaged or cannot be read.
-    pub async fn check_segment(&self, name: &SegmentName) -> Result<(), ArchiveError> {
-        segment::check(name, &self.segment_bytes(name).await?)
     }
 
     /// Writes a base: `write` is given a sink for the state, and gives back its manifest, in which what is known here is set. Blocks;
@@ -240,7 +241,7 @@ impl Archive {
         write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
     ) -> Result<BaseManifest, ArchiveError> {
         let mut manifest = BaseManifest {
-            format: FORMAT,
+            format: FORMATS.writes(),
             cluster: format!("{:032x}", self.cluster),
             recipients: recipients.names().collect(),
             ..unfinished.clone()
@@ -265,13 +266,15 @@ impl Archive {
     /// # Errors
     /// It is damaged, of a newer build, or cannot be read.
     pub async fn manifest(&self, name: &BaseName) -> Result<BaseManifest, ArchiveError> {
+        self.manifest_of(FORMATS, name).await
+    }
+
+    async fn manifest_of(&self, known: Versions, name: &BaseName) -> Result<BaseManifest, ArchiveError> {
         let object = format!("{BASES}/{name}/{MANIFEST}");
         let bytes = self.small(&self.base_dir(name).join(MANIFEST), &object).await?;
         let damaged = |error: serde_json::Error| ArchiveError::damaged(&object, error.to_string());
         let format: Formatted = serde_json::from_slice(&bytes).map_err(damaged)?;
-        if format.format != FORMAT {
-            return Err(ArchiveError::UnknownFormat { object, found: format.format, known: FORMAT });
-        }
+        ArchiveError::check_format(&object, format.format, known)?;
         let manifest: BaseManifest = serde_json::from_slice(&bytes).map_err(damaged)?;
         if manifest.name() != *name {
             return Err(ArchiveError::damaged(object, "it is of another base than its name says"));
@@ -348,14 +351,6 @@ impl Archive {
         put.map(drop).map_err(self.failed("cannot be written to"))
     }
 
-    /// Removes a piece of the log.
-    ///
-    /// # Errors
-    /// The store did not do it.
-    pub async fn remove_segment(&self, name: &SegmentName) -> Result<(), ArchiveError> {
-        self.remove(&self.segment_path(name)).await
-    }
-
     /// Removes a base. The manifest goes first, so that nobody takes what is half there.
     ///
     /// # Errors
@@ -417,6 +412,10 @@ impl Archive {
                 format!("it is of cluster {found}, and stands among those of another"),
             )),
         }
+    }
+
+    fn unreadable(&self, name: &SegmentName) -> impl FnOnce(object_store::Error) -> ArchiveError + use<> {
+        ArchiveError::store(format!("{name} cannot be read from {self}"))
     }
 
     fn failed(&self, what: &str) -> impl FnOnce(object_store::Error) -> ArchiveError + use<> {

@@ -6,14 +6,15 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use quorate_machine::versions::Versions;
 use serde::{Deserialize, Serialize};
 
 use crate::crypt::Sealing;
 use crate::stream::Upload;
 use crate::{BaseName, Position, Recipients, WallMillis};
 
-/// Form of a manifest.
-pub(crate) const FORMAT: u32 = 1;
+/// Forms of a manifest and of what it leads to.
+pub(crate) const FORMATS: Versions = Versions::new(1, 1, 1);
 
 /// What a base is of, and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct BaseManifest {
     pub node: u64,
     /// The version of its program.
     pub node_version: String,
+    /// Version of the form of entries that it wrote.
+    #[serde(default = "first_entry_format")]
+    pub entry_format: u32,
     /// When it did.
     pub written_at: WallMillis,
     /// Bytes of the object.
@@ -42,6 +46,11 @@ pub struct BaseManifest {
     pub sha256: String,
     /// For whom it is encrypted, by age; empty where it is not.
     pub recipients: Vec<String>,
+}
+
+/// That of the manifests which do not say it.
+fn first_entry_format() -> u32 {
+    1
 }
 
 impl BaseManifest {

@@ -7,7 +7,8 @@
 //! <prefix>/quorate-<cluster id>/
 //!   base/<index>-<term>-<revision>-<wall>-<node>/manifest.json   written last: without it the base is not there
 //!   base/<index>-<term>-<revision>-<wall>-<node>/state[.age]     the whole state after that entry
-//!   log/<first>-<last>-<revision>-<least>-<wall>-<checksum>.log[.age]   entries, one object each
+//!   log/<first>-<last>-<revision>-<least>-<wall>-<checksum>.log[.age]   a piece of the log
+//!   log/<first>-<last>-<revision>-<least>-<wall>-<checksum>.bundle      many pieces, as they were written
 //!   verified.json                                                the last restore that was tried
 //!   archived-here                                                in a directory: the mark that this is the place
 //! ```
@@ -15,6 +16,9 @@
 //! An object is there whole or not at all, and never changes: two nodes that both believe to lead write objects of other names, or
 //! the same bytes. What was archived was committed, so all of them tell one history; [`Position`]s show it, by Raft's log matching:
 //! equal term and index mean equal entries, and equal ones before them.
+//!
+//! Small objects become fewer and larger ones ([`Merging`]): the pieces of an hour that is over become one bundle, and those of a day. A piece
+//! goes once a bundle that holds it was read again; until then both are there, which does no harm.
 //!
 //! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
 //! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.
@@ -25,25 +29,29 @@
 
 mod archive;
 mod base;
+mod bundle;
 mod credentials;
 mod crypt;
 mod directory;
 mod location;
+mod merge;
 mod names;
 mod plan;
 mod retention;
 mod segment;
 mod stream;
 
-pub use archive::{Archive, Verified};
+pub use archive::{Archive, Bundle, NotMerged, Verified};
 pub use base::{BaseManifest, BaseUpload};
 pub use crypt::{Keys, Recipients};
 pub use location::{Location, Place};
-pub use names::{BaseName, SegmentName};
+pub use merge::{Listed, Merging};
+pub use names::{BaseName, Form, SegmentName};
 pub use plan::{Catalogue, Gap, Plan, Reach, Survey, Target, Unreachable};
 pub use retention::{Retention, Superfluous};
 pub use segment::{After, SEGMENT_BYTES, Segment, SegmentHead};
 
+use quorate_machine::versions::Versions;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds since 1970.
@@ -91,16 +99,14 @@ pub enum ArchiveError {
         what: String,
     },
     /// An object of a newer build.
-    #[error(
-        "{object} has format {found}, and this build reads only {known}: use the version that wrote it, or a newer one"
-    )]
+    #[error("{object} has format {found}, and this build reads {known}: use the version that wrote it, or a newer one")]
     UnknownFormat {
         /// The object.
         object: String,
         /// Its format.
         found: u32,
-        /// What this build knows.
-        known: u32,
+        /// What this build reads.
+        known: Versions,
     },
     /// A file of this machine.
     #[error("{path}: {source}")]
@@ -129,6 +135,25 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 impl ArchiveError {
     fn damaged(object: impl std::fmt::Display, what: impl Into<String>) -> Self {
         Self::Damaged { object: object.to_string(), what: what.into() }
+    }
+
+    /// Whether an object of this format can be read.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check_format(object: &str, found: u32, known: Versions) -> Result<(), Self> {
+        match known.reads(found) {
+            true => Ok(()),
+            false => Err(Self::UnknownFormat { object: object.to_owned(), found, known }),
+        }
+    }
+
+    /// The same, of a piece that is in a bundle.
+    fn within(self, bundle: &SegmentName) -> Self {
+        match self {
+            Self::Damaged { object, what } => Self::Damaged { object: format!("{object} in {bundle}"), what },
+            other => other,
+        }
     }
 
     /// An error of the store.

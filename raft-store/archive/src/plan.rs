@@ -16,9 +16,9 @@ pub struct Catalogue {
     pub bases: Vec<BaseName>,
     /// Bases without a manifest: begun, or begun to be removed.
     pub unfinished: Vec<BaseName>,
-    /// Pieces of the log, in order of their first entries.
+    /// Pieces of the log and bundles of them, in order of their first entries.
     pub segments: Vec<SegmentName>,
-    /// Bytes of the pieces.
+    /// Bytes of these.
     pub bytes: u64,
 }
 
@@ -39,7 +39,7 @@ pub enum Target {
 pub struct Plan {
     /// The base to begin with.
     pub base: BaseName,
-    /// The pieces to apply to it, in this order. They may overlap.
+    /// The pieces and bundles to apply to it, in this order. They may overlap.
     pub segments: Vec<SegmentName>,
 }
 
@@ -209,6 +209,15 @@ impl Catalogue {
         self
     }
 
+    /// Has other names in the place of these bundles: those of the pieces they hold.
+    pub fn replace(&mut self, bundles: &BTreeSet<SegmentName>, instead: impl IntoIterator<Item = SegmentName>) {
+        self.segments.retain(|segment| !bundles.contains(segment));
+        self.segments.extend(instead);
+        self.segments.sort_unstable();
+        // What a merge left is there by itself, too.
+        self.segments.dedup();
+    }
+
     /// The pieces at the end that follow one another: the entry before the first, and the piece that goes furthest.
     pub fn last_run(&self) -> Option<(u64, &SegmentName)> {
         let mut run: Option<(u64, &SegmentName)> = None;
@@ -271,6 +280,7 @@ impl Catalogue {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::Form;
 
     pub(crate) fn base(index: u64) -> BaseName {
         BaseName { index, term: 1, revision: 10 * index, wall: 1_000 * index, node: 1 }
@@ -278,7 +288,7 @@ pub(crate) mod tests {
 
     pub(crate) fn segment(first: u64, last: u64) -> SegmentName {
         let (revision, wall_min, wall) = (Some(10 * last), 1_000 * first, 1_000 * last);
-        SegmentName { first, last, revision, wall_min, wall, checksum: last, is_encrypted: false }
+        SegmentName { first, last, revision, wall_min, wall, checksum: last, form: Form::Plain }
     }
 
     pub(crate) fn catalogue(bases: &[u64], segments: &[(u64, u64)]) -> Catalogue {

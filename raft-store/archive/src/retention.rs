@@ -18,7 +18,7 @@ pub struct Retention {
 pub struct Superfluous {
     /// Bases, and what is left of some that were never whole.
     pub bases: Vec<BaseName>,
-    /// Pieces of the log.
+    /// Pieces of the log and bundles of them.
     pub segments: Vec<SegmentName>,
 }
 
@@ -57,6 +57,7 @@ impl Retention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Form;
     use crate::plan::tests::{base, catalogue, segment};
 
     fn gone(catalogue: &Catalogue, keep_ms: u64, bases_min: usize, now: u64, good: Option<u64>) -> (Vec<u64>, usize) {
@@ -116,6 +117,16 @@ mod tests {
         assert_eq!(gone(&Catalogue::default(), 0, 0, 1, None), (vec![], 0));
         let only = Catalogue { segments: vec![segment(1, 2)], ..Catalogue::default() };
         assert_eq!(gone(&only, 0, 0, u64::MAX, None), (vec![], 0), "without a base nothing is known to be needless");
+    }
+
+    #[test]
+    fn a_bundle_goes_when_all_of_it_is_superfluous() {
+        let mut all = catalogue(&[0, 10, 20, 30], &[(1, 12), (13, 25), (26, 40)]);
+        all.segments[0].form = Form::Bundle;
+        all.segments[1].form = Form::Bundle;
+        for (keep, left) in [(30_000, (vec![0], 0)), (20_000, (vec![0, 10], 1)), (10_000, (vec![0, 10, 20], 2))] {
+            assert_eq!(gone(&all, keep, 1, 40_000, None), left, "{keep}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | [`MAGIC`] |
-//! | 4 | [`FORMAT`], little endian like the rest |
+//! | 4 | one of [`FORMATS`], little endian like the rest |
 //! | 4 | bytes of the head |
 //! | … | the head, JSON: a [`SegmentHead`] |
 //! | … | the entries, deflated: length (4 bytes) and bytes of each |
@@ -19,21 +19,22 @@ use bytes::{BufMut, Bytes, BytesMut};
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use quorate_machine::versions::Versions;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::crypt::of_io;
-use crate::{ArchiveError, Keys, Position, Recipients, SegmentName, WallMillis};
+use crate::{ArchiveError, Form, Keys, Position, Recipients, SegmentName, WallMillis};
 
 const MAGIC: [u8; 8] = *b"\x89QRSEGM\n";
-const FORMAT: u32 = 1;
+const FORMATS: Versions = Versions::new(1, 1, 1);
 const FIXED_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 32;
 
 /// Entries of about so many bytes make a segment at most: little to hold, and little to send again.
 pub const SEGMENT_BYTES: usize = 8 << 20;
 /// What damage can make us ask for: a segment that one large entry goes beyond.
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
 /// What a piece of the log says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +91,7 @@ pub(crate) fn seal(
     let json = serde_json::to_vec(&head).map_err(std::io::Error::other)?;
     let mut bytes = BytesMut::with_capacity(FIXED_BYTES + json.len());
     bytes.put_slice(&MAGIC);
-    bytes.put_u32_le(FORMAT);
+    bytes.put_u32_le(FORMATS.writes());
     bytes.put_u32_le(length(json.len())?);
     bytes.put_slice(&json);
     let mut packer = DeflateEncoder::new(bytes.to_vec(), Compression::fast());
@@ -111,7 +112,7 @@ pub(crate) fn seal(
         wall_min: head.wall_min,
         wall: head.wall,
         checksum: checksum_of(&object),
-        is_encrypted: !recipients.is_none(),
+        form: if recipients.is_none() { Form::Plain } else { Form::Encrypted },
     };
     Ok((name, object))
 }
@@ -138,10 +139,14 @@ pub(crate) fn check(name: &SegmentName, object: &[u8]) -> Result<(), ArchiveErro
 
 /// Reads an object, and believes nothing of it before it was found whole.
 pub(crate) fn open(name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
+    open_of(FORMATS, name, object, keys)
+}
+
+fn open_of(known: Versions, name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
     check(name, object)?;
     let object_name = name.to_string();
     let mut bytes = Vec::new();
-    let mut source = keys.open(&object_name, name.is_encrypted, object)?;
+    let mut source = keys.open(&object_name, name.form == Form::Encrypted, object)?;
     source.read_to_end(&mut bytes).map_err(|error| of_io(&object_name, &error))?;
     let damaged = |what: &str| ArchiveError::damaged(name, what);
     let (body, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or_else(|| damaged("it is cut short"))?;
@@ -153,9 +158,7 @@ pub(crate) fn open(name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Seg
         return Err(damaged("it does not begin as a piece of a log"));
     }
     let number = |at: usize| u32::from_le_bytes(*fixed[at..].first_chunk().expect("the head has 16 bytes"));
-    if number(8) != FORMAT {
-        return Err(ArchiveError::UnknownFormat { object: object_name, found: number(8), known: FORMAT });
-    }
+    ArchiveError::check_format(&object_name, number(8), known)?;
     let (json, packed) = rest.split_at_checked(number(12) as usize).ok_or_else(|| damaged("its head is cut short"))?;
     let head: SegmentHead =
         serde_json::from_slice(json).map_err(|error| damaged(&format!("its head cannot be read: {error}")))?;
@@ -242,6 +245,23 @@ mod tests {
                 assert!(open(&renamed, wrong, &Keys::default()).is_err(), "byte {at}");
             }
         }
+    }
+
+    #[test]
+    fn a_build_reads_the_formats_before_its_own_and_refuses_those_behind() {
+        let next = Versions::new(1, 2, 2);
+        let entries = [Bytes::from_static(b"a")];
+        let (name, object) = seal(head(8, 8), &entries, &Recipients::default()).unwrap();
+        assert_eq!(open_of(next, &name, &object, &Keys::default()).unwrap().entries, entries);
+        // The same in the next format, which has another number at its begin.
+        let mut body = object[..object.len() - CHECKSUM_BYTES].to_vec();
+        body[8] = 2;
+        let object = [&body[..], &Sha256::digest(&body)[..]].concat();
+        let name = SegmentName { checksum: checksum_of(&object), ..name };
+        assert_eq!(open_of(next, &name, &object, &Keys::default()).unwrap().entries, entries);
+        let refused = open(&name, &object, &Keys::default()).unwrap_err();
+        assert!(matches!(refused, ArchiveError::UnknownFormat { found: 2, .. }), "{refused}");
+        assert!(refused.to_string().contains("has format 2, and this build reads version 1"), "{refused}");
     }
 
     #[test]

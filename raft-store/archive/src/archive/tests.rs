@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::*;
 use crate::segment::After;
-use crate::{Location, Position, Target};
+use crate::{Form, Listed, Location, Position, Target};
 
 const CLUSTER: u128 = 0xabc;
 
@@ -37,6 +37,7 @@ fn manifest(index: u64) -> BaseManifest {
         digest: "d".into(),
         node: 2,
         node_version: "0".into(),
+        entry_format: 1,
         written_at: 7,
         bytes: 0,
         sha256: String::new(),
@@ -80,6 +81,10 @@ fn read_all(archive: &Archive, handle: &Handle, manifest: &BaseManifest, keys: &
     })
 }
 
+fn segment_of(archive: &Archive, handle: &Handle, name: &SegmentName, keys: &Keys) -> Result<Segment, ArchiveError> {
+    handle.block_on(archive.segment_bytes(name)).and_then(|bytes| archive.open_segment(name, &bytes, keys))
+}
+
 /// In memory and in a directory, plain and encrypted.
 fn each(test: impl Fn(&Handle, Place, &Keys)) {
     blocking(|handle| {
@@ -120,13 +125,14 @@ fn what_was_written_is_listed_and_read_again() {
         assert_eq!(read_all(&found, handle, &base, keys).unwrap(), state);
         archive.check_base(handle, &base).unwrap();
         for (name, (first, last)) in names.iter().zip([(6, 9), (10, 10), (11, 30)]) {
-            let segment = handle.block_on(found.segment(name, keys)).unwrap();
+            let segment = segment_of(&found, handle, name, keys).unwrap();
             assert_eq!((segment.entries, segment.head.last), (entries(first, last), position(last)));
         }
         assert_eq!(handle.block_on(found.segments_after(&names[1])).unwrap(), names[2..]);
 
         handle.block_on(archive.remove_base(&base.name())).unwrap();
-        handle.block_on(archive.remove_segment(&names[0])).unwrap();
+        handle.block_on(archive.remove_segments(&names[..1])).unwrap();
+        handle.block_on(archive.remove_segments(&names[..1])).expect("gone is gone");
         let left = handle.block_on(archive.catalogue()).unwrap();
         assert_eq!((left.bases.len(), left.unfinished.len()), (0, 0));
         assert!(!left.segments.contains(&names[0]) && left.segments.contains(&names[1]));
@@ -182,7 +188,7 @@ fn damage_of_any_object_is_found_and_named() {
         for is_cut in [false, true] {
             let path = archive.segment_path(&name);
             let bytes = damage(&path, 30, is_cut);
-            let said = handle.block_on(archive.segment(&name, keys)).unwrap_err().to_string();
+            let said = segment_of(&archive, handle, &name, keys).unwrap_err().to_string();
             assert!(said.contains("is damaged") && said.contains(&name.to_string()), "{said}");
             handle.block_on(archive.check_segment(&name)).unwrap_err();
             restore(&path, bytes);
@@ -194,12 +200,31 @@ fn damage_of_any_object_is_found_and_named() {
         for (from, to, words) in [
             ("\"revision\": 50", "\"revision\": 51", "of another base"),
             ("abc\"", "abd\"", "among those of another"),
-            ("\"format\": 1", "\"format\": 9", "has format 9, and this build reads only 1"),
+            ("\"format\": 1", "\"format\": 9", "has format 9, and this build reads version 1"),
         ] {
             restore(&path, json.replacen(from, to, 1).into_bytes().into());
             let said = handle.block_on(archive.manifest(&base.name())).unwrap_err().to_string();
             assert!(said.contains(words), "{said}");
         }
+    });
+}
+
+#[test]
+fn a_build_reads_the_manifests_of_the_release_before() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        let base = archive.put_base(handle, &manifest(5), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
+        let next = Versions::new(1, 2, 2);
+        let read = |known| handle.block_on(archive.manifest_of(known, &base.name()));
+        assert_eq!(read(next).unwrap(), base);
+        let path = archive.base_dir(&base.name()).join(MANIFEST);
+        // One of the next format, and one of a build that did not note the format of its entries.
+        let mut json = serde_json::to_value(&base).unwrap();
+        json["format"] = 2.into();
+        json.as_object_mut().unwrap().remove("entry_format");
+        handle.block_on(archive.store().put(&path, json.to_string().into())).unwrap();
+        assert_eq!(read(next).unwrap(), BaseManifest { format: 2, ..base.clone() });
+        assert!(matches!(read(FORMATS), Err(ArchiveError::UnknownFormat { found: 2, .. })));
     });
 }
 
@@ -216,7 +241,7 @@ fn without_the_key_it_is_locked_and_its_bytes_can_still_be_checked() {
         for keys in [Keys::default(), wrong] {
             let said = read_all(&archive, handle, &base, &keys).unwrap_err();
             assert!(matches!(said, ArchiveError::Locked { .. }), "{said}");
-            let said = handle.block_on(archive.segment(&name, &keys)).unwrap_err();
+            let said = segment_of(&archive, handle, &name, &keys).unwrap_err();
             assert!(matches!(said, ArchiveError::Locked { .. }), "{said}");
         }
         archive.check_base(handle, &base).unwrap();
@@ -294,5 +319,163 @@ fn the_last_try_of_a_restore_is_remembered() {
         };
         handle.block_on(archive.note_verified(&verified)).unwrap();
         assert_eq!(handle.block_on(archive.verified()).unwrap(), Some(verified));
+    });
+}
+
+/// Writes a piece for each stretch of entries; their names, with their bytes.
+fn put_pieces(handle: &Handle, archive: &Archive, stretches: &[(u64, u64)], recipients: &Recipients) -> Vec<Listed> {
+    let put = |(first, last): &(u64, u64)| {
+        handle.block_on(archive.put_segment(head(*first, *last), entries(*first, *last), recipients)).unwrap()
+    };
+    stretches.iter().map(put).collect()
+}
+
+const STRETCHES: [(u64, u64); 5] = [(6, 9), (8, 12), (10, 10), (11, 30), (31, 31)];
+const RATE: u64 = 1 << 30;
+
+fn names_of(objects: &[Listed]) -> Vec<SegmentName> {
+    objects.iter().map(|(name, _)| name.clone()).collect()
+}
+
+/// The entries of all pieces of a bundle, which are read from the one of this place on.
+fn read_bundle(
+    handle: &Handle,
+    archive: &Archive,
+    name: &SegmentName,
+    keys: &Keys,
+    from: usize,
+) -> Result<Vec<Vec<Bytes>>, ArchiveError> {
+    let mut bundle = handle.block_on(archive.open_bundle(name))?;
+    let pieces: Vec<_> = bundle.pieces().skip(from).cloned().collect();
+    let mut read = |piece: &SegmentName| handle.block_on(bundle.segment(piece, keys)).map(|segment| segment.entries);
+    pieces.iter().map(&mut read).collect()
+}
+
+#[test]
+fn pieces_become_one_object_which_holds_them_as_they_were() {
+    each(|handle, place, keys| {
+        let archive = Archive::of(place, CLUSTER);
+        let pieces = put_pieces(handle, &archive, &STRETCHES, &keys.recipients());
+        // Nobody needs a key to merge.
+        let small = handle.block_on(archive.merge(&pieces[..3], RATE)).unwrap();
+        handle.block_on(archive.remove_segments(&names_of(&pieces[..3]))).unwrap();
+        let listed = handle.block_on(archive.segments()).unwrap();
+        let bundle = handle.block_on(archive.merge(&listed, RATE)).unwrap();
+        assert_eq!((bundle.first, bundle.last, bundle.revision, bundle.wall), (6, 31, Some(310), 31_000));
+        // Both are there until one goes. A merge that goes on there makes nothing new.
+        let listed = handle.block_on(archive.segments()).unwrap();
+        assert_eq!(listed.len(), 4);
+        assert_eq!(handle.block_on(archive.merge(&listed, RATE)).unwrap(), bundle);
+        let gone: Vec<_> = names_of(&listed).into_iter().filter(|name| *name != bundle).collect();
+        assert!(gone.contains(&small));
+        handle.block_on(archive.remove_segments(&gone)).unwrap();
+        let catalogue = handle.block_on(archive.catalogue()).unwrap();
+        assert_eq!(catalogue.segments, [bundle.clone()]);
+        assert_eq!(
+            handle.block_on(archive.check_segment(&bundle)).unwrap(),
+            pieces.iter().map(|(_, bytes)| bytes).sum::<u64>()
+        );
+        for from in 0..STRETCHES.len() {
+            let expected: Vec<_> = STRETCHES[from..].iter().map(|(first, last)| entries(*first, *last)).collect();
+            assert_eq!(read_bundle(handle, &archive, &bundle, keys, from).unwrap(), expected);
+        }
+        assert_eq!(handle.block_on(archive.segments_after(&pieces[1].0)).unwrap(), [], "it begins before that");
+    });
+}
+
+#[test]
+fn leaders_that_merge_the_same_pieces_make_the_same_object() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        let pieces = put_pieces(handle, &archive, &STRETCHES, &keys().recipients());
+        let all = handle.block_on(archive.merge(&pieces, RATE)).unwrap();
+        let some = handle.block_on(archive.merge(&pieces[1..4], RATE)).unwrap();
+        let objects = handle.block_on(archive.segments()).unwrap();
+        assert_eq!(handle.block_on(archive.merge(&objects, RATE)).unwrap(), all);
+        assert_ne!(some, all);
+        // One that was merged away meanwhile is told as such, and nothing is written.
+        handle.block_on(archive.remove_segments(&[pieces[0].0.clone(), all.clone()])).unwrap();
+        match handle.block_on(archive.merge(&pieces, RATE)) {
+            Err(NotMerged::Object(object, error)) => assert!(*object == pieces[0].0 && error.is_not_found()),
+            other => panic!("{other:?}"),
+        }
+        assert!(!names_of(&handle.block_on(archive.segments()).unwrap()).contains(&all));
+    });
+}
+
+#[test]
+fn a_damaged_piece_is_not_merged_and_in_a_bundle_it_alone_is_damaged() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        let none = Keys::default();
+        let pieces = put_pieces(handle, &archive, &STRETCHES, &Recipients::default());
+        let replace = |name: &SegmentName, bytes: Vec<u8>| {
+            handle.block_on(archive.store().put(&archive.segment_path(name), bytes.into())).unwrap();
+        };
+        let flipped = |bytes: &[u8], at: usize| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] ^= 1;
+            bytes
+        };
+        let third = &pieces[2].0;
+        let sound = handle.block_on(archive.segment_bytes(third)).unwrap();
+        replace(third, flipped(&sound, 40));
+        match handle.block_on(archive.merge(&pieces, RATE)) {
+            Err(NotMerged::Object(object, error)) => {
+                assert!(*object == *third && matches!(*error, ArchiveError::Damaged { .. }), "{object}: {error}");
+            }
+            other => panic!("{other:?}"),
+        }
+        replace(third, sound.to_vec());
+        let bundle = handle.block_on(archive.merge(&pieces, RATE)).unwrap();
+        let whole = handle.block_on(archive.segment_bytes(&bundle)).unwrap();
+        let at = |place: usize| {
+            let behind: u64 = pieces[place..].iter().map(|(_, bytes)| bytes).sum();
+            whole.len() - behind as usize
+        };
+        let said = |errors: Vec<ArchiveError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+        // One piece: it is named, and the others are to be had.
+        replace(&bundle, flipped(&whole, at(2) + 40));
+        let faults = said(handle.block_on(archive.check_segment(&bundle)).unwrap_err());
+        assert!(faults.len() == 1 && faults[0].starts_with(&format!("{third} in {bundle} is damaged")), "{faults:?}");
+        assert_eq!(read_bundle(handle, &archive, &bundle, &none, 3).unwrap().len(), 2);
+        assert!(read_bundle(handle, &archive, &bundle, &none, 2).unwrap_err().to_string().starts_with(&faults[0]));
+        // From the pieces that are still there it is made anew.
+        let listed = handle.block_on(archive.segments()).unwrap();
+        assert_eq!(handle.block_on(archive.merge(&listed, RATE)).unwrap(), bundle);
+        handle.block_on(archive.check_segment(&bundle)).unwrap();
+        // Cut short, longer, and with a damaged index.
+        for (bytes, words) in [
+            (whole[..at(3) + 5].to_vec(), "it ends within its piece"),
+            ([&whole[..], b"x"].concat(), "more is behind its last piece"),
+            (flipped(&whole, 20), "its index is not the one that was written"),
+            (whole[..10].to_vec(), "it is cut short"),
+        ] {
+            replace(&bundle, bytes);
+            let faults = said(handle.block_on(archive.check_segment(&bundle)).unwrap_err());
+            assert!(faults.len() == 1 && faults[0].contains(words), "{faults:?}");
+        }
+    });
+}
+
+#[test]
+fn the_names_of_a_year_are_listed_and_planned_within_seconds() {
+    blocking(|handle| {
+        let archive = Archive::of(Place::in_memory(), CLUSTER);
+        // A gigabyte a day, as it is once it was merged.
+        let count = 10_000;
+        for n in 0..count {
+            let (first, last) = (700 * n + 1, 700 * (n + 1));
+            let (wall_min, wall) = (5_000 * first, 5_000 * last);
+            let name = SegmentName { first, last, revision: None, wall_min, wall, checksum: n, form: Form::Bundle };
+            let put = archive.store().put(&archive.segment_path(&name), "".into());
+            handle.block_on(put).unwrap();
+        }
+        let base = archive.put_base(handle, &manifest(0), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
+        let begun = std::time::Instant::now();
+        let catalogue = handle.block_on(archive.catalogue()).unwrap();
+        let plan = catalogue.plan(Target::Time(5_000 * 700 * count - 1_000)).unwrap();
+        assert_eq!((plan.base, plan.segments.len() as u64), (base.name(), count));
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     });
 }

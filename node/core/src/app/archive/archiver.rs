@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quorate_archive::{
-    After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Reach, SEGMENT_BYTES, SegmentHead, SegmentName,
-    Survey,
+    After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Reach, Recipients, SEGMENT_BYTES, SegmentHead,
+    SegmentName, Survey,
 };
 use quorate_store::background;
 use quorate_store::backup::BackupHeader;
@@ -27,6 +27,7 @@ use quorate_store::types::WallMillis;
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;
+use super::merge::Merger;
 use super::others::{self, Missing};
 use super::place::{self, PlaceError};
 use super::{ArchiveLedger, ArchiveSettings};
@@ -96,7 +97,7 @@ pub async fn run(
         archive,
         ledger,
         known: None,
-        is_rekeyed: false,
+        is_outdated: false,
         led: false,
         missing: None,
         written: Instant::now(),
@@ -107,6 +108,7 @@ pub async fn run(
         pruning: None,
         since: Instant::now(),
         thinned: Thinned::default(),
+        merger: Merger::new(),
         settings,
     };
     failures = 0;
@@ -210,8 +212,8 @@ struct Archiver {
     archive: Archive,
     ledger: Arc<ArchiveLedger>,
     known: Option<Known>,
-    /// Whether the newest base is for other keys than what is archived from now on.
-    is_rekeyed: bool,
+    /// Whether the newest base is for other keys than what is archived from now on, or of a build that wrote entries in an older form.
+    is_outdated: bool,
     /// Whether this node led at the last look.
     led: bool,
     /// The entry that was to be archived last, and that its log had no more.
@@ -228,6 +230,7 @@ struct Archiver {
     /// Since when this node archives.
     since: Instant,
     thinned: Thinned,
+    merger: Merger,
 }
 
 /// How many bases this node has removed.
@@ -313,33 +316,13 @@ impl Archiver {
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
-        self.is_rekeyed = match self.known.as_ref().and_then(|known| known.base) {
-            Some(base) => self.is_for_other_keys(base).await,
+        self.is_outdated = match self.known.as_ref().and_then(|known| known.base) {
+            Some(base) => is_outdated(&self.archive, base, &self.settings.recipients).await?,
             None => false,
         };
         self.note_listing(&listing);
         self.ledger.note_good();
         Ok(listing.last_run)
-    }
-
-    /// Whether a base is for other keys than those that this node archives for: whoever has these alone could restore nothing before there
-    /// is another one.
-    async fn is_for_other_keys(&self, base: BaseName) -> bool {
-        let archive = self.archive.clone();
-        let manifest = background::patient_task(async move { archive.manifest(&base).await }).await;
-        let ours: BTreeSet<String> = self.settings.recipients.names().collect();
-        match manifest {
-            Ok(Ok(manifest)) => manifest.recipients.into_iter().collect::<BTreeSet<_>>() != ours,
-            // What cannot be read is told by whoever restores, or tries to.
-            Ok(Err(error)) => {
-                crate::debug!(%base, %error, "does not say whom it is for");
-                false
-            }
-            Err(error) => {
-                crate::debug!(%base, %error, "was not asked whom it is for");
-                false
-            }
-        }
     }
 
     fn note_listing(&self, listing: &Listing) {
@@ -381,6 +364,7 @@ impl Archiver {
         self.ledger.note_good();
         self.base_where_due(&applied);
         self.prune_where_due();
+        self.merger.look(&self.app, &self.archive, &self.settings, &self.ledger).await;
         if self.written.elapsed() >= MARK_EVERY {
             self.written = Instant::now();
             // An entry that says what time it is. Not proposed or unknown: the next one does it.
@@ -475,9 +459,10 @@ impl Archiver {
         let every = millis(self.settings.base_every);
         // By the cluster's clock, which a base is of. One that was made while that was ahead would put the next one off for as long.
         let now = self.app.wall_now();
-        let is_old = |base: BaseName| is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
+        let is_old =
+            |base: BaseName| self.is_outdated || is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
-        let is_due = known.base.is_none_or(|base| base.index < applied.at.index && (self.is_rekeyed || is_old(base)));
+        let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
         if !is_due || failed_lately || self.base.is_some() {
             return;
@@ -514,10 +499,10 @@ impl Archiver {
                     self.ledger.bases.fetch_add(1, Relaxed);
                     self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
                     self.app.backups().note_completed(BackupFor::Archive);
+                    self.is_outdated = false;
                     // Behind a gap it leads to nothing that follows: then another one is due.
                     if let Some(known) = self.known.as_mut().filter(|known| manifest.position.index >= known.from) {
                         known.base = Some(manifest.name());
-                        self.is_rekeyed = false;
                     }
                     // What it makes needless may go.
                     self.pruned = None;
@@ -540,6 +525,22 @@ impl Archiver {
     }
 }
 
+/// Whether a base is for other keys than those that this node archives for, or of a build that wrote entries in an older form. What follows
+/// begins with another one then: who has the new keys alone could restore nothing before, and a later build need not read both forms.
+async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients) -> Result<bool, NotArchived> {
+    let of = archive.clone();
+    match background::patient_task(async move { of.manifest(&base).await }).await? {
+        Ok(manifest) => {
+            let (theirs, ours): (BTreeSet<_>, BTreeSet<_>) =
+                (manifest.recipients.into_iter().collect(), recipients.names().collect());
+            Ok(theirs != ours || manifest.entry_format < ENTRY_FORMAT)
+        }
+        // Trials tell of it.
+        Err(error) if error.is_of_an_object() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Removes what nobody needs any more. Nothing, while the last try of a restore failed: what would be removed may be needed yet.
 async fn prune(
     archive: Archive,
@@ -559,9 +560,7 @@ async fn prune(
     for base in &gone.bases {
         archive.remove_base(base).await?;
     }
-    for segment in &gone.segments {
-        archive.remove_segment(segment).await?;
-    }
+    archive.remove_segments(&gone.segments).await?;
     let (bases, removed) = (gone.bases.len(), (gone.bases.len() + gone.segments.len()) as u64);
     catalogue.remove(&gone);
     Ok(Pruned { removed, bases, listing: Listing::by(&catalogue) })
@@ -621,6 +620,7 @@ fn manifest(header: &BackupHeader) -> BaseManifest {
         digest: format!("{:032x}", header.vars.digest()),
         node: header.node_id,
         node_version: header.node_version.clone(),
+        entry_format: ENTRY_FORMAT,
         written_at: header.taken_at,
         bytes: 0,
         sha256: String::new(),

@@ -35,6 +35,7 @@ pub struct ArchiveLedger {
     pub(super) failures: AtomicU64,
     pub(super) gaps: AtomicU64,
     pub(super) removed: AtomicU64,
+    pub(super) merged: AtomicU64,
     /// Whole bases that are there.
     pub(super) bases_there: AtomicU64,
     /// From when on every point can be reached, Unix milliseconds; 0 for none.
@@ -69,6 +70,7 @@ impl ArchiveLedger {
             failures: none(),
             gaps: none(),
             removed: none(),
+            merged: none(),
             bases_there: none(),
             reaches_from: none(),
             verified_at: none(),
@@ -192,6 +194,11 @@ impl MetricsSource for ArchiveSamples {
                 "archive_removed",
                 "Objects that this node removed from the archive",
                 count(&ledger.removed),
+            ),
+            Sample::counter(
+                "archive_merged",
+                "Pieces and bundles of the log that this node merged into larger ones",
+                count(&ledger.merged),
             ),
         ]);
     }

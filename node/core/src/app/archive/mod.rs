@@ -6,13 +6,14 @@
 mod archiver;
 mod key;
 mod ledger;
+mod merge;
 mod others;
 mod place;
 mod verify;
 
 use std::time::Duration;
 
-use quorate_archive::{Keys, Location, Recipients, Retention};
+use quorate_archive::{Keys, Location, Merging, Recipients, Retention};
 
 pub use archiver::run;
 pub use key::read as read_keys;
@@ -39,6 +40,8 @@ pub struct ArchiveSettings {
     pub hold_bytes: u64,
     /// From one try of a restore to the next; `None` for never.
     pub verify_every: Option<Duration>,
+    /// How pieces become fewer and larger objects; `None` for never.
+    pub merging: Option<Merging>,
 }
 
 impl ArchiveSettings {

@@ -6,12 +6,14 @@
 //! needs. What it finds stands in the archive, so that the next leader knows, until it is mended. What is locked by a key of before is no
 //! fault where the newest base and all that follows it can be had: it is told, and whoever keeps that key can have it.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Target, Verified, WallMillis};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Target, Verified, WallMillis};
 use quorate_store::offline::OfflineError;
 use quorate_store::{background, durable};
 
@@ -26,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// What has to stay free beyond what writes need.
 const SPARE_BYTES: u64 = 256 << 20;
 /// After so many tries all that is kept was read.
-const ROUNDS: usize = 7;
+const ROUNDS: u64 = 7;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
 
@@ -129,10 +131,15 @@ impl Trial {
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
         }
-        verified.gaps = gaps(&catalogue, app.wall_now().saturating_sub(self.keep_ms));
-        self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
-        faults.dedup();
-        verified.fault = (!faults.is_empty()).then(|| faults.join("; "));
+        let gone = self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
+        // Others are merged or pruned while these are read: what is still named, or missing between others, is lost.
+        let now = match gone.is_empty() {
+            true => catalogue,
+            false => self.source.handle.block_on(self.source.archive.catalogue())?,
+        };
+        faults.extend(gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost")));
+        verified.gaps = gaps(&now, app.wall_now().saturating_sub(self.keep_ms));
+        verified.fault = joined(faults);
         Ok(Some(verified))
     }
 
@@ -153,7 +160,8 @@ impl Trial {
         Ok(wanted.passed_over)
     }
 
-    /// Reads what was damaged, the next part of all that is kept, and the newest base, which the restore did not begin with.
+    /// Reads what was damaged, the next part of all that is kept, and the newest base, which the restore did not begin with. Gives those objects
+    /// of the log that are not there any more.
     fn read_in_turn(
         &self,
         app: &App,
@@ -161,25 +169,30 @@ impl Trial {
         catalogue: &Catalogue,
         verified: &mut Verified,
         faults: &mut Vec<String>,
-    ) -> Result<(), RebuildError> {
+    ) -> Result<Vec<SegmentName>, RebuildError> {
         let (archive, handle, from) = (&self.source.archive, &self.source.handle, self.last.read_to);
-        let mut note = |name: String, read: Result<(), ArchiveError>| match read {
-            Ok(()) => Ok(()),
-            Err(error) if error.is_of_an_object() => {
+        // How many bytes were read of an object.
+        let mut note = |name: String, read: Result<u64, Vec<ArchiveError>>| {
+            let errors = match read {
+                Ok(bytes) => return Ok(bytes),
+                Err(errors) => errors,
+            };
+            for error in errors {
+                if !error.is_of_an_object() {
+                    return Err(error);
+                }
                 faults.push(quorate_archive::with_causes(&error));
-                verified.damaged.push(name);
-                Ok(())
             }
-            Err(error) => Err(error),
+            verified.damaged.push(name);
+            Ok(0)
         };
         let was_damaged = |name: &str| self.last.damaged.iter().any(|damaged| damaged == name);
-        let share = catalogue.segments.len() / ROUNDS + 1;
-        let begin = catalogue.segments.partition_point(|segment| segment.first < from);
-        let begin = if begin == catalogue.segments.len() { 0 } else { begin };
-        let end = (begin + share).min(catalogue.segments.len());
+        let mut segments = handle.block_on(archive.segments())?;
+        segments.sort_unstable();
+        let turn = turn(&segments, from);
         // Those of the entries that are read, so that bases and pieces have the same rounds.
-        let entries = |place: usize| catalogue.segments.get(place).map_or(u64::MAX, |segment| segment.first);
-        let stretch = if begin == 0 { 0 } else { entries(begin) }..entries(end);
+        let entries = |place: usize| segments.get(place).map_or(u64::MAX, |(segment, _)| segment.first);
+        let stretch = if turn.start == 0 { 0 } else { entries(turn.start) }..entries(turn.end);
         let newest = catalogue.bases.last();
         for base in &catalogue.bases {
             if Some(base) != newest && !stretch.contains(&base.index) && !was_damaged(&base.to_string()) {
@@ -187,26 +200,50 @@ impl Trial {
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
             let manifest = handle.block_on(archive.manifest(base));
-            let read = manifest.and_then(|manifest| {
-                archive.check_base(handle, &manifest)?;
-                pace.count(usize::try_from(manifest.bytes).unwrap_or(usize::MAX));
-                Ok(())
-            });
-            note(base.to_string(), read)?;
-            pace.keep();
+            let read = manifest.and_then(|manifest| archive.check_base(handle, &manifest).map(|()| manifest.bytes));
+            passed(pace, note(base.to_string(), read.map_err(|error| vec![error]))?);
         }
-        for (place, segment) in catalogue.segments.iter().enumerate() {
-            if !(begin..end).contains(&place) && !was_damaged(&segment.to_string()) {
+        let mut gone = Vec::new();
+        for (place, (segment, _)) in segments.iter().enumerate() {
+            if !turn.contains(&place) && !was_damaged(&segment.to_string()) {
                 continue;
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
-            note(segment.to_string(), handle.block_on(archive.check_segment(segment)))?;
-            pace.count(usize::try_from(catalogue.bytes).unwrap_or(usize::MAX) / catalogue.segments.len());
-            pace.keep();
+            match handle.block_on(archive.check_segment(segment)) {
+                Err(errors) if errors.iter().all(ArchiveError::is_not_found) => gone.push(segment.clone()),
+                read => passed(pace, note(segment.to_string(), read)?),
+            }
         }
-        verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
-        Ok(())
+        verified.read_to = if turn.end == segments.len() { 0 } else { entries(turn.end) };
+        Ok(gone)
     }
+}
+
+/// All faults in one sentence, each once: what the restore did without was read in turn, too.
+fn joined(mut faults: Vec<String>) -> Option<String> {
+    let mut told = BTreeSet::new();
+    faults.retain(|fault| told.insert(fault.clone()));
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// The places of the objects that are read next, from the one of this entry on: so many that all bytes are read in [`ROUNDS`] tries.
+fn turn(segments: &[Listed], from: u64) -> Range<usize> {
+    let share = segments.iter().map(|(_, bytes)| bytes).sum::<u64>() / ROUNDS;
+    let begin = segments.partition_point(|(segment, _)| segment.first < from);
+    let begin = if begin == segments.len() { 0 } else { begin };
+    let mut read = 0;
+    let is_enough = |(_, bytes): &Listed| {
+        read += bytes;
+        read > share
+    };
+    let end = segments[begin..].iter().position(is_enough).map_or(segments.len(), |place| begin + place + 1);
+    begin..end
+}
+
+/// Waits as long as so many bytes should have taken.
+fn passed(pace: &mut Pace, bytes: u64) {
+    pace.count(usize::try_from(bytes).unwrap_or(usize::MAX));
+    pace.keep();
 }
 
 /// Gaps between points of which those behind are newer than `since`.
@@ -262,8 +299,7 @@ struct Modest<'a> {
 impl Modest<'_> {
     fn pass(&mut self, more: u64) -> Result<(), String> {
         go_on(self.app)?;
-        self.pace.count(usize::try_from(more).unwrap_or(usize::MAX));
-        self.pace.keep();
+        passed(self.pace, more);
         Ok(())
     }
 }
@@ -280,5 +316,39 @@ impl Watcher for Modest<'_> {
         let more = bytes.checked_sub(self.log).unwrap_or(bytes);
         self.log = bytes;
         self.pass(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_are_read_in_turn_however_large_the_objects_are() {
+        let object = |n: u64| {
+            let name = format!("{n:020}-{n:020}-x-1-1-{n:016x}.log").parse().expect("a name");
+            // Bundles of days, and pieces of the last hours.
+            (name, if n < 9 { 64 << 20 } else { 600 })
+        };
+        let segments: Vec<Listed> = (1..1_000).map(object).collect();
+        let (mut from, mut read) = (0, Vec::new());
+        for round in 1..=ROUNDS {
+            let turn = turn(&segments, from);
+            let bytes: u64 = segments[turn.clone()].iter().map(|(_, bytes)| bytes).sum();
+            assert!(bytes <= 128 << 20, "{bytes} bytes in round {round}");
+            from = segments.get(turn.end).map_or(0, |(segment, _)| segment.first);
+            read.extend(turn);
+        }
+        read.sort_unstable();
+        read.dedup();
+        assert_eq!(read.len(), segments.len());
+        assert_eq!(turn(&[], 7), 0..0);
+    }
+
+    #[test]
+    fn a_damaged_object_is_told_once_however_many_are_told_between() {
+        let faults = ["a is damaged", "b is damaged", "a is damaged", "b is damaged"].map(str::to_owned);
+        assert_eq!(joined(faults.to_vec()).as_deref(), Some("a is damaged; b is damaged"));
+        assert_eq!(joined(Vec::new()), None);
     }
 }

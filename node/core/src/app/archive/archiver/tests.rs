@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::stream;
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine;
-use quorate_archive::{Keys, Place, Recipients, Target};
+use quorate_archive::{Form, Keys, Listed, Location, Place, Plan, Recipients, Target};
 use quorate_store::backup::Taker;
 use quorate_store::command_codec;
 use quorate_store::document::Criteria;
@@ -14,6 +14,7 @@ use quorate_store::raft::EncodedBatch;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+use quorate_store::versions::Versions;
 use tokio::runtime::{Handle, Runtime};
 
 use super::*;
@@ -63,10 +64,10 @@ impl Watcher for Patient {
     }
 }
 
-fn put_base(handle: &Handle, archive: &Archive, reader: &StateReader) {
+fn put_base(handle: &Handle, archive: &Archive, reader: &StateReader, recipients: &Recipients) {
     let taker = Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 };
     let put = reader.take_whole(taker, |header, whole| {
-        archive.put_base(handle, &manifest(header), &Recipients::default(), |sink| {
+        archive.put_base(handle, &manifest(header), recipients, |sink| {
             whole.write(sink).map(drop).map_err(io::Error::other)
         })
     });
@@ -90,7 +91,12 @@ fn head(first: u64, last: u64, (wall_min, wall): (WallMillis, WallMillis)) -> Se
 
 /// Archives a log in pieces, as a leader does, with bases after some entries.
 fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -> Source {
-    let archive = Archive::of(Place::in_memory(), CLUSTER);
+    archived_in(Place::in_memory(), Keys::default(), handle, dir, pieces, bases)
+}
+
+/// The same in this place, encrypted for these keys.
+fn archived_in(place: Place, keys: Keys, handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -> Source {
+    let (archive, recipients) = (Archive::of(place, CLUSTER), keys.recipients());
     let options = StateOptions { snapshot_free_bytes_min: 0, ..StateOptions::new(1) };
     let (mut state, reader) = StateMachine::open(dir, options).unwrap();
     let mut shown = Vec::new();
@@ -99,7 +105,7 @@ fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -
         handle.block_on(state.apply(one)).unwrap();
         shown.push(reader.applied().wall);
         if bases.contains(&index) {
-            put_base(handle, &archive, &reader);
+            put_base(handle, &archive, &reader, &recipients);
         }
     }
     let shown_after = |index: u64| shown[index as usize];
@@ -109,9 +115,9 @@ fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -
         let least = (first..=last).map(shown_after).min();
         assert_eq!((Some(wall_min), wall), (least, shown_after(last)), "{first} to {last}");
         let head = head(first, last, (wall_min, wall));
-        handle.block_on(archive.put_segment(head, encoded(&entries), &Recipients::default())).unwrap();
+        handle.block_on(archive.put_segment(head, encoded(&entries), &recipients)).unwrap();
     }
-    Source { archive, keys: Keys::default(), handle: handle.clone() }
+    Source { archive, keys, handle: handle.clone() }
 }
 
 fn restored(source: &Source, target: Target) -> Result<Replayed, RebuildError> {
@@ -189,7 +195,7 @@ fn spoil_base(source: &Source, entry: u64) {
 fn remove_piece(source: &Source, first: u64) {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.segments.iter().find(|segment| segment.first == first).unwrap();
-    source.handle.block_on(source.archive.remove_segment(name)).unwrap();
+    source.handle.block_on(source.archive.remove_segments(std::slice::from_ref(name))).unwrap();
 }
 
 #[test]
@@ -264,4 +270,151 @@ fn bases_go_no_faster_than_they_come() {
     }
     assert_eq!(thinned.bases, 7);
     assert_eq!(thinned.may_go(day, 9 * day), 3, "what did not go yet may go later");
+}
+
+/// Merges all objects of the log with entries of this stretch alone, and removes so many of them.
+fn merge(source: &Source, first: u64, last: u64, removed: usize) -> SegmentName {
+    let is_within = |(name, _): &Listed| first <= name.first && name.last <= last;
+    let objects = source.handle.block_on(source.archive.segments()).unwrap();
+    let objects: Vec<_> = objects.into_iter().filter(is_within).collect();
+    let bundle = source.handle.block_on(source.archive.merge(&objects, u64::MAX)).unwrap();
+    let gone = objects.into_iter().map(|(name, _)| name).filter(|name| *name != bundle).take(removed);
+    source.handle.block_on(source.archive.remove_segments(&gone.collect::<Vec<_>>())).unwrap();
+    bundle
+}
+
+fn key() -> Keys {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U").unwrap();
+    Keys::read(file.path()).unwrap()
+}
+
+#[test]
+fn a_second_within_a_bundle_is_restored_as_out_of_its_pieces() {
+    let runtime = runtime();
+    let times = [3_000, 10_000, 10_999, 14_500, 18_000, 19_000, 22_400, 25_500, 30_000];
+    for (pieces, keys) in [(&PIECES[..], Keys::default()), (&OVERLAPPING[..], Keys::default()), (&PIECES[..], key())] {
+        let dir = tempfile::tempdir().unwrap();
+        let source = archived_in(Place::in_memory(), keys, runtime.handle(), dir.path(), pieces, &[2, 15]);
+        let plans = || -> Vec<Plan> {
+            let plan = |ms: &u64| source.want(Target::Time(BEGAN + ms), Begin::Newest).unwrap().plan;
+            times.iter().map(plan).collect()
+        };
+        let before = plans();
+        // The pieces of a shorter span, then those of all; each time the leader dies before all of them are gone.
+        for (last, removed) in [(20, 2), (20, 9), (LAST, 1), (LAST, 9)] {
+            merge(&source, 3, last, removed);
+            assert_eq!(plans(), before, "no more of a bundle is needed than of its pieces");
+            for ms in times {
+                let time = BEGAN + ms;
+                let at = restored(&source, Target::Time(time)).unwrap();
+                assert_eq!((at.log_id.index, at.wall), (expected(time), true_wall(expected(time))), "{ms} ms");
+            }
+            assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
+        }
+        let left = source.handle.block_on(source.archive.segments()).unwrap();
+        assert_eq!(left.iter().map(|(name, _)| name.form).collect::<Vec<_>>(), [Form::Bundle]);
+    }
+}
+
+#[test]
+fn what_is_merged_while_it_is_restored_is_found_where_it_is_then() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2]);
+    // Planned as pieces, as pieces and a bundle, and as a bundle that becomes part of a larger one.
+    for merges in [&[(3, 14)][..], &[(15, 26), (3, 26)], &[(3, LAST)]] {
+        let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
+        for (first, last) in merges {
+            merge(&source, *first, *last, usize::MAX);
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+        assert_eq!((at.log_id.index, wanted.passed_over.len()), (LAST, 0), "{merges:?}");
+    }
+}
+
+#[test]
+fn a_damaged_piece_of_a_bundle_is_passed_over_where_another_one_has_its_entries() {
+    let runtime = runtime();
+    let both = [&PIECES[..], &OVERLAPPING[..]].concat();
+    for (pieces, is_reached) in [(&both[..], true), (&PIECES[..], false)] {
+        let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let location: Location = home.path().to_str().unwrap().parse().unwrap();
+        let place = location.open().unwrap();
+        let source = archived_in(place, Keys::default(), runtime.handle(), dir.path(), pieces, &[2]);
+        let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+        // The one that goes furthest from there, so that it is on the way.
+        let piece = catalogue.segments.iter().rfind(|segment| segment.first == 15).unwrap();
+        let sound = source.handle.block_on(source.archive.segment_bytes(piece)).unwrap();
+        let bundle = merge(&source, 0, LAST, usize::MAX);
+        let path = home.path().join(format!("quorate-{CLUSTER:032x}/log/{bundle}"));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(sound.len()).position(|window| window == sound).expect("it is in there as it was");
+        bytes[at + sound.len() / 2] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+
+        let named = format!("{piece} in {bundle} is damaged");
+        let faults = source.handle.block_on(source.archive.check_segment(&bundle)).unwrap_err();
+        assert!(faults.len() == 1 && faults[0].to_string().starts_with(&named), "{faults:?}");
+        let before = restored(&source, Target::Time(true_wall(10))).unwrap();
+        assert_eq!(before.log_id.index, 10, "what is before it is to be had");
+        let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        match source.rebuild(&mut wanted, scratch.path(), &mut Patient) {
+            Ok(replay) => {
+                assert!(is_reached && replay.at().log_id.index == LAST);
+                let passed_over = &wanted.passed_over;
+                assert!(passed_over.len() == 1 && passed_over[0].starts_with(&named), "{passed_over:?}");
+            }
+            Err(refused) => assert!(!is_reached && refused.to_string().contains(&named), "{refused}"),
+        }
+    }
+}
+
+#[test]
+fn a_bundle_without_its_index_is_passed_over_where_its_pieces_are_still_there() {
+    let (runtime, dir, home) = (runtime(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let location: Location = home.path().to_str().unwrap().parse().unwrap();
+    let place = location.open().unwrap();
+    let source = archived_in(place, Keys::default(), runtime.handle(), dir.path(), &PIECES, &[2]);
+    let bundle = merge(&source, 0, LAST, 0);
+    std::fs::write(home.path().join(format!("quorate-{CLUSTER:032x}/log/{bundle}")), "nothing").unwrap();
+    let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
+    assert!(wanted.passed_over[0].starts_with(&format!("{bundle} is damaged")), "{:?}", wanted.passed_over);
+    let scratch = tempfile::tempdir().unwrap();
+    assert_eq!(source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at().log_id.index, LAST);
+}
+
+#[test]
+fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_outdated() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES[2..], &[2]);
+    let next = SegmentHead { entry_format: ENTRY_FORMAT + 1, ..head(3, 10, (true_wall(3), true_wall(10))) };
+    let entries: Vec<_> = (3..=10).map(entry).collect();
+    let put = source.archive.put_segment(next, encoded(&entries), &Recipients::default());
+    let (name, _) = source.handle.block_on(put).unwrap();
+    let refused = restored(&source, Target::Latest).expect_err("nothing leads past it").to_string();
+    let found = format!("{name} has format {}, and this build reads version 1", ENTRY_FORMAT + 1);
+    assert!(refused.contains(&found), "{refused}");
+    // A build that reads both takes the pieces of before and behind the upgrade.
+    let both = Versions::new(ENTRY_FORMAT, ENTRY_FORMAT + 1, ENTRY_FORMAT + 1);
+    assert!(
+        [ENTRY_FORMAT, ENTRY_FORMAT + 1]
+            .map(|form| ArchiveError::check_format("a", form, both))
+            .iter()
+            .all(Result::is_ok)
+    );
+
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let base = source.handle.block_on(source.archive.manifest(&catalogue.bases[0])).unwrap();
+    for (format, is_old) in [(ENTRY_FORMAT, false), (ENTRY_FORMAT - 1, true), (ENTRY_FORMAT + 1, false)] {
+        let base = BaseManifest { entry_format: format, ..base.clone() };
+        let put = source.archive.put_base(&source.handle, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
+        put.unwrap();
+        assert_eq!(
+            source.handle.block_on(is_outdated(&source.archive, base.name(), &Recipients::default())).unwrap(),
+            is_old,
+            "{format}"
+        );
+    }
 }
