@@ -129,6 +129,8 @@ pub struct Wanted {
     pub manifest: BaseManifest,
     /// The point.
     pub target: Target,
+    /// The last entry that is reached by names alone, whatever can be had of it.
+    end: u64,
     /// A base on the way whose state is compared with the one that is made.
     pub checkpoint: Option<BaseManifest>,
     /// What was passed over, and why: sentences for people.
@@ -191,19 +193,31 @@ impl Source {
                 }
             }
         }
-        Ok(Wanted { checkpoint, ..self.want_of(catalogue, Places::new(), target, Vec::new())? })
+        let end = catalogue.survey().reaches.last().map_or(0, |reach| reach.index);
+        Ok(Wanted { checkpoint, ..self.want_of(catalogue, Places::new(), (target, end), Vec::new())? })
     }
 
-    /// What is needed of these. A base whose manifest cannot be had is passed over, and so is a bundle without its index.
+    /// What is needed of these. A base whose manifest cannot be had is passed over, and so is a bundle without its index. The end of an
+    /// archive is that of its names: one that is reached without what stood there is another point.
     fn want_of(
         &self,
         mut catalogue: Catalogue,
         mut places: Places,
-        target: Target,
+        (target, end): (Target, u64),
         mut passed_over: Vec<String>,
     ) -> Result<Wanted, RebuildError> {
         loop {
             let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &passed_over))?;
+            if target == Target::Latest && plan.end() < end {
+                let reached = catalogue.survey().reaches.last().map_or(plan.base.revision, |reach| reach.revision);
+                return Err(RebuildError::Unreachable(format!(
+                    "{}. Without that the log of {} ends at entry {}, and it goes on to entry {end}: what was written in between cannot be \
+                     had; what was before can, up to revision {reached} (--revision {reached})",
+                    passed_over.join(". "),
+                    self.archive,
+                    plan.end(),
+                )));
+            }
             let bundles: BTreeSet<_> = plan.segments.iter().filter(|segment| segment.is_bundle()).cloned().collect();
             if !bundles.is_empty() {
                 let mut instead = Vec::new();
@@ -216,7 +230,7 @@ impl Source {
             let error = match self.handle.block_on(self.archive.manifest(&plan.base)) {
                 Ok(manifest) => {
                     let checkpoint = None;
-                    return Ok(Wanted { catalogue, plan, places, manifest, target, checkpoint, passed_over });
+                    return Ok(Wanted { catalogue, plan, places, manifest, target, end, checkpoint, passed_over });
                 }
                 Err(error) => RebuildError::from(error),
             };
@@ -296,7 +310,8 @@ impl Source {
                 }
             }
             let checkpoint = wanted.checkpoint.take();
-            *wanted = Wanted { checkpoint, ..self.want_of(catalogue, places, wanted.target, passed_over)? };
+            *wanted =
+                Wanted { checkpoint, ..self.want_of(catalogue, places, (wanted.target, wanted.end), passed_over)? };
             empty(dir)?;
         }
     }

@@ -43,6 +43,13 @@ pub struct Plan {
     pub segments: Vec<SegmentName>,
 }
 
+impl Plan {
+    /// The last entry of what it needs.
+    pub fn end(&self) -> u64 {
+        self.segments.last().map_or(self.base.index, |segment| segment.last)
+    }
+}
+
 /// A stretch of points that can all be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
