@@ -5,17 +5,28 @@
 
 use std::cell::Cell;
 use std::io;
-use std::sync::LazyLock;
+use std::pin::Pin;
+use std::sync::{LazyLock, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
 
+/// Does work beside a task, which waits for it.
+pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
 thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
+    static ASIDE: Cell<Option<Aside>> = const { Cell::new(None) };
 }
 
 /// Does from now on in tasks, or at once, what is started from this thread. For simulations alone; it is never taken back.
 pub fn simulate_on_this_thread() {
     SIMULATED.set(true);
+}
+
+/// Has a simulation on this thread do what may block in this way, where that waits for what only tasks bring, as an upload does: within a task
+/// it would wait for ever. Without, it is done at once.
+pub fn simulate_blocking_by(aside: Aside) {
+    ASIDE.set(Some(aside));
 }
 
 /// Whether this thread belongs to a simulation.
@@ -63,9 +74,17 @@ pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Sen
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     if is_simulated() {
-        // As with threads, others may run between the decision and the deed.
-        tokio::task::yield_now().await;
-        return Ok(work());
+        return simulated(work).await;
     }
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+async fn simulated<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    // As with threads, others may run between the decision and the deed.
+    tokio::task::yield_now().await;
+    let Some(aside) = ASIDE.get() else { return Ok(work()) };
+    let (done, result) = mpsc::channel();
+    // Whoever waited for it may be gone by then.
+    aside(Box::new(move || drop(done.send(work())))).await;
+    result.try_recv().map_err(|_| io::Error::other("it panicked"))
 }
