@@ -1,9 +1,10 @@
-//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong, and
-//! what nodes apply in different groupings.
+//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong,
+//! what nodes apply in different groupings, and what an archive gives back.
 //!
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
 
+mod archive;
 mod consensus;
 mod groupings;
 
@@ -53,6 +54,8 @@ pub enum Scenario {
     UnreadableForAFollower,
     /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
     Groupings,
+    /// Nodes archive to a store that refuses, delays, repeats and forgets to answer, loses and damages: every point that it promises is restored.
+    Archive,
 }
 
 /// How long a cluster may take to come up, milliseconds.
@@ -99,12 +102,14 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(),
+        Scenario::Archive => stage.archive(),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
     stage.met.iter().for_each(|(what, times)| stage.say(&format!("{times} times {what}")));
     Outcome {
         seed,
         millis: stage.world.now,
+        trace: stage.world.net.trace() ^ stage.world.facts.trace.rotate_left(32) ^ stage.world.net.bytes(),
         operations: stage.operations,
         faults: stage.met.values().sum(),
         kinds: stage.met.keys().map(|what| (*what).to_owned()).collect(),

@@ -26,6 +26,7 @@ use crate::facts::Facts;
 use crate::host::{End, Host, Machine, Parts};
 use crate::host_network;
 use crate::network::{Link, Net};
+use crate::objects::Objects;
 use crate::socket;
 
 /// Where clients connect.
@@ -68,6 +69,8 @@ pub struct World {
     pub facts: Facts,
     /// Groups of logs of which a crash left some sectors.
     pub torn: u64,
+    /// Where nodes keep their archive, in stories that have one.
+    pub objects: Arc<Objects>,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
     wrong_clock: Option<HostId>,
@@ -95,6 +98,7 @@ impl World {
             clients: Machine::new(0),
             facts: Facts::default(),
             torn: 0,
+            objects: Arc::default(),
             hosts: BTreeMap::new(),
             founders: founders.clone(),
             wrong_clock: None,
@@ -165,6 +169,7 @@ impl World {
         self.now += 1;
         let until = self.now;
         self.heal_what_is_due();
+        self.objects.advance(until);
         self.net.advance(until * 1_000);
         self.clients.run_until(until);
         for id in self.ids() {
