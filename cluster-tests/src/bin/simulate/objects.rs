@@ -168,7 +168,7 @@ impl Objects {
         let path = inner.any(dice)?;
         let mut bytes = inner.objects.get(&path).filter(|bytes| !bytes.is_empty())?.to_vec();
         let at = dice.random_range(0..bytes.len());
-        bytes[at] ^= 1 << dice.random_range(0..8);
+        bytes[at] ^= 1_u8 << dice.random_range(0..8_u32);
         inner.objects.insert(path.clone(), bytes.into());
         inner.hurt.damaged.insert(path.clone());
         inner.meet(DAMAGED);

@@ -75,7 +75,10 @@ impl Judged {
 /// Bases and pieces of a log, by their names.
 struct Stock {
     bases: Vec<BaseName>,
+    /// In order of their first entries.
     pieces: Vec<SegmentName>,
+    /// For each piece, which goes furthest of it and those before it.
+    furthest: Vec<usize>,
 }
 
 /// How far pieces lead from a base.
@@ -86,11 +89,22 @@ struct Reached {
 }
 
 impl Stock {
+    fn new(bases: Vec<BaseName>, mut pieces: Vec<SegmentName>) -> Self {
+        pieces.sort_unstable();
+        let mut furthest: Vec<usize> = Vec::new();
+        for (place, piece) in pieces.iter().enumerate() {
+            let before = furthest.last().copied().filter(|before| pieces[*before].last > piece.last);
+            furthest.push(before.unwrap_or(place));
+        }
+        Self { bases, pieces, furthest }
+    }
+
     fn follow(&self, base: &BaseName) -> Reached {
         let mut reached = Reached { index: base.index, revision: base.revision, wall: base.wall };
         let goes_on = |at: u64| {
-            let next = self.pieces.iter().filter(|piece| piece.first <= at + 1 && piece.last > at);
-            next.max_by_key(|piece| piece.last)
+            let within_reach = self.pieces.partition_point(|piece| piece.first <= at + 1);
+            let furthest = &self.pieces[self.furthest[within_reach.checked_sub(1)?]];
+            Some(furthest).filter(|piece| piece.last > at)
         };
         while let Some(next) = goes_on(reached.index) {
             let revision = reached.revision.max(next.revision.unwrap_or(0));
@@ -190,7 +204,7 @@ impl<'a> Judge<'a> {
     fn stock(&self, objects: &BTreeMap<String, Bytes>) -> Result<Stock, String> {
         let archive = self.archive(objects)?;
         let all = self.runtime.block_on(archive.catalogue()).map_err(|error| error.to_string())?;
-        Ok(Stock { bases: all.bases, pieces: all.segments })
+        Ok(Stock::new(all.bases, all.segments))
     }
 
     /// What is as it was written.
@@ -244,15 +258,16 @@ impl<'a> Judge<'a> {
 
     /// What comes goes on where the archive ended, unless nodes told of a gap, or the store lost something.
     fn goes_on(&self, whole: &Stock, judged: &mut Judged) -> Found {
-        let end = whole.end();
-        let before = std::mem::replace(&mut judged.end, end);
+        // Pieces that no base leads to yet are of a leader that found no base, and began with one of its own.
+        let Some(end) = whole.end().filter(|end| !whole.goes_on_behind(*end)) else { return Ok(()) };
+        let before = judged.end.replace(end);
         if self.gaps > 0 || self.was_lost() {
             return Ok(());
         }
         let Some(before) = before else { return Ok(()) };
-        let Some(end) = end.filter(|end| *end >= before) else {
-            return Err(format!("it went up to entry {before}, and goes up to {end:?} now"));
-        };
+        if end < before {
+            return Err(format!("it went up to entry {before}, and goes up to entry {end} now"));
+        }
         let stretches = whole.stretches();
         let is_covered = |index: u64| stretches.iter().any(|(from, to)| (*from..=*to).contains(&index));
         let mut new =
