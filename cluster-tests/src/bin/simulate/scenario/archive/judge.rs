@@ -176,7 +176,6 @@ impl<'a> Judge<'a> {
             self.all.iter().chain(&self.hurt.lost).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
         let whole = self.stock(&whole)?;
         self.keeps(&whole, judged)?;
-        self.goes_on(&whole, judged)?;
         self.look_at_trials(judged)?;
         let (named, sound) = (self.stock(&self.all)?, self.sound()?);
         let points = self.points(&named, dice, written.is_some());
@@ -232,49 +231,35 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// What could be restored once and is to be kept can be restored, but for what was lost.
+    /// What could be restored once, and what came since the last look, can be restored, as long as it is to be kept: unless the store lost
+    /// something, and what came, unless nodes told of a gap.
     fn keeps(&self, whole: &Stock, judged: &mut Judged) -> Found {
-        let points = self.world.facts.points();
-        let stretches = whole.stretches();
+        let (points, stretches) = (self.world.facts.points(), whole.stretches());
         let is_covered = |index: u64| stretches.iter().any(|(from, to)| (*from..=*to).contains(&index));
-        let now = points.last_key_value().map_or(0, |(_, point)| point.wall);
-        let is_promised = |index: u64| {
-            let wall = points.get(&index).map_or(0, |point| point.wall);
-            wall > now.saturating_sub(self.keep_ms) && wall <= now
-        };
-        // Where the cluster's clock was ahead for a while, what is older by that was let go; and what only a lost base led to.
-        if !self.jumps.are_many()
-            && !self.was_lost()
-            && let Some(gone) = judged.covered.iter().find(|index| is_promised(**index) && !is_covered(**index))
-        {
-            return Err(format!(
-                "entry {gone} is of the last {} ms and could be restored once; now only these can be: {stretches:?}",
-                self.keep_ms
-            ));
-        }
-        judged.covered.extend(points.keys().copied().filter(|index| is_covered(*index)));
-        Ok(())
-    }
-
-    /// What comes goes on where the archive ended, unless nodes told of a gap, or the store lost something.
-    fn goes_on(&self, whole: &Stock, judged: &mut Judged) -> Found {
         // Pieces that no base leads to yet are of a leader that found no base, and began with one of its own.
-        let Some(end) = whole.end().filter(|end| !whole.goes_on_behind(*end)) else { return Ok(()) };
-        let before = judged.end.replace(end);
-        if self.gaps > 0 || self.was_lost() {
-            return Ok(());
-        }
-        let Some(before) = before else { return Ok(()) };
-        if end < before {
-            return Err(format!("it went up to entry {before}, and goes up to entry {end} now"));
-        }
-        let stretches = whole.stretches();
-        let is_covered = |index: u64| stretches.iter().any(|(from, to)| (*from..=*to).contains(&index));
-        let mut new =
-            self.world.facts.points().range(before..).map(|(index, _)| *index).take_while(|index| *index <= end);
-        match new.find(|index| !is_covered(*index)) {
-            None => Ok(()),
-            Some(missing) => Err(format!("entry {missing} is missing, and nobody told of it: {stretches:?}")),
+        let end = whole.end().filter(|end| !whole.goes_on_behind(*end));
+        let before = if end.is_some() { std::mem::replace(&mut judged.end, end) } else { None };
+        let goes_back = before.zip(end).is_some_and(|(before, end)| end < before);
+        let is_new =
+            |index: u64| self.gaps == 0 && before.zip(end).is_some_and(|(from, to)| from < index && index <= to);
+        let now = points.last_key_value().map_or(0, |(_, point)| point.wall);
+        let is_kept = |wall: u64| wall > now.saturating_sub(self.keep_ms) && wall <= now;
+        let is_promised = |index: u64| judged.covered.contains(&index) || is_new(index);
+        let is_missing = |index: u64, point: &Point| is_kept(point.wall) && is_promised(index) && !is_covered(index);
+        let missing = points.iter().find(|(index, point)| is_missing(**index, point));
+        // Where the cluster's clock was ahead for a while, what is older by that was let go; and what only a lost base led to.
+        match missing.filter(|_| !self.jumps.are_many() && !self.was_lost()) {
+            Some((index, point)) => Err(format!(
+                "entry {index}, {point:?}, is of the last {} ms, and nobody told that it is missing; these can be restored: {stretches:?}",
+                self.keep_ms
+            )),
+            None if goes_back && !self.was_lost() => {
+                Err(format!("it went up to entry {before:?}, and goes up to {end:?}"))
+            }
+            None => {
+                judged.covered.extend(points.keys().copied().filter(|index| is_covered(*index)));
+                Ok(())
+            }
         }
     }
 
