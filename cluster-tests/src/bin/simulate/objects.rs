@@ -209,7 +209,7 @@ impl Objects {
 
 impl Inner {
     fn any(&self, dice: &mut StdRng) -> Option<String> {
-        let names: Vec<&String> = self.objects.keys().filter(|name| !name.ends_with(NOTE)).collect();
+        let names: Vec<&String> = self.objects.keys().collect();
         names.choose(dice).map(|name| (*name).clone())
     }
 }

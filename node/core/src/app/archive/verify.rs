@@ -62,7 +62,7 @@ async fn try_where_due(
 ) -> Result<Option<Verified>, RebuildError> {
     let Some(cluster) = app.inner.identity.load().cluster_id else { return Ok(None) };
     let archive = Archive::of(settings.location.open()?, cluster);
-    let last = archive.verified().await?;
+    let last = known(archive.verified().await)?;
     if let Some(last) = &last {
         ledger.note_verified(last);
         // A fault may have been mended, and until then nothing is removed: look again sooner.
@@ -80,6 +80,17 @@ async fn try_where_due(
     archive.note_verified(&verified).await?;
     ledger.note_verified(&verified);
     Ok(Some(verified))
+}
+
+/// What the last try noted. A note that is damaged says nothing, and the next one takes its place: until then nothing is removed.
+fn known(noted: Result<Option<Verified>, ArchiveError>) -> Result<Option<Verified>, ArchiveError> {
+    match noted {
+        Err(error) if error.is_of_an_object() => {
+            tracing::warn!(%error, "what the last try of a restore noted cannot be read; the next one writes it anew");
+            Ok(None)
+        }
+        noted => noted,
+    }
 }
 
 /// One try.
@@ -251,5 +262,18 @@ impl Watcher for Modest<'_> {
         let more = bytes.checked_sub(self.log).unwrap_or(bytes);
         self.log = bytes;
         self.pass(more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_is_damaged_is_written_anew_and_one_that_cannot_be_read_now_is_read_again() {
+        let damaged = ArchiveError::Damaged { object: "verified.json".into(), what: "a byte is another".into() };
+        assert_eq!(known(Err(damaged)).expect("the next try goes on"), None);
+        assert_eq!(known(Ok(None)).expect("nothing is noted"), None);
+        assert!(known(Err(ArchiveError::Refused("no route".into()))).is_err());
     }
 }

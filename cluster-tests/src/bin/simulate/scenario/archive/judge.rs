@@ -269,7 +269,8 @@ impl<'a> Judge<'a> {
 
     /// Takes note of trials that found a fault where none is.
     fn look_at_trials(&self, judged: &mut Judged) -> Found {
-        let Some((_, note)) = self.all.iter().find(|(path, _)| path.ends_with(NOTE)) else { return Ok(()) };
+        let is_sound_note = |path: &String| path.ends_with(NOTE) && !self.hurt.damaged.contains(path);
+        let Some((_, note)) = self.all.iter().find(|(path, _)| is_sound_note(*path)) else { return Ok(()) };
         let note: Verified = serde_json::from_slice(note).map_err(|error| format!("what a trial noted: {error}"))?;
         if note.fault.is_some() && !self.was_lost() && !self.world.objects.met().contains_key(DAMAGED) {
             judged.meet(FALSE_ALARM);
