@@ -33,8 +33,10 @@ const STORE: &str = "simulated";
 const WELL: u64 = 30;
 /// A put that comes a second time does so within this, milliseconds.
 const AGAIN_WITHIN: u64 = 2_000;
-/// Of so many requests one fails, and one is well and nobody hears of it.
+/// Of so many changes one is dropped, one is done and nobody hears of it, and one is done twice.
 const FAILS_IN: u32 = 40;
+/// Of so many reads one fails: a trial that read nothing else would hardly ever come to its end.
+const READ_FAILS_IN: u32 = 300;
 /// Names in a page of a listing.
 const PAGES: [usize; 4] = [3, 10, 100, 1_000];
 /// What an object with this name holds is a note about the others.
@@ -313,7 +315,7 @@ impl View {
         if self.is_refused() {
             return Err(failed("it cannot be reached"));
         }
-        let fails = self.dice.lock().random_ratio(1, FAILS_IN);
+        let fails = self.dice.lock().random_ratio(1, READ_FAILS_IN);
         if fails { Err(failed("it is busy")) } else { Ok(()) }
     }
 
@@ -409,7 +411,14 @@ impl ObjectStore for View {
             None => 0..meta.size,
         };
         let bytes = if options.head { Bytes::new() } else { bytes.slice(range.start as usize..range.end as usize) };
-        let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
+        let breaks_off = self.dice.lock().random_ratio(1, READ_FAILS_IN);
+        let chunks = if breaks_off {
+            self.objects.inner.lock().meet("a download broke off");
+            vec![Ok(bytes.slice(..bytes.len() / 2)), Err(failed("the line is dead"))]
+        } else {
+            vec![Ok(bytes)]
+        };
+        let payload = GetResultPayload::Stream(stream::iter(chunks).boxed());
         let (attributes, extensions) = Default::default();
         Ok(GetResult { payload, meta, range, attributes, extensions })
     }
