@@ -33,8 +33,8 @@ const STORE: &str = "simulated";
 const WELL: u64 = 30;
 /// A put that comes a second time does so within this, milliseconds.
 const AGAIN_WITHIN: u64 = 2_000;
-/// Of so many changes one is dropped, one is done and nobody hears of it, and one is done twice.
-const FAILS_IN: u32 = 40;
+/// Of so many changes one is dropped, done without an answer, or done twice.
+const FAILS_IN: u32 = 15;
 /// Of so many reads one fails: a trial that read nothing else would hardly ever come to its end.
 const READ_FAILS_IN: u32 = 300;
 /// Names in a page of a listing.
@@ -62,6 +62,8 @@ struct Inner {
     /// Whose requests are refused until when, and whose take up to how long until when.
     out: BTreeMap<HostId, u64>,
     slow: BTreeMap<HostId, (u64, u64)>,
+    /// Nothing goes wrong by chance any more.
+    is_well: bool,
     hurt: Hurt,
     /// Names of all that was ever there.
     ever: BTreeSet<String>,
@@ -160,6 +162,7 @@ impl Objects {
     /// It does from now on what it is asked.
     pub fn heal(&self) {
         let mut inner = self.inner.lock();
+        inner.is_well = true;
         inner.out.clear();
         inner.slow.clear();
     }
@@ -298,12 +301,20 @@ impl View {
         is_refused
     }
 
+    /// Whether something happens that does so once in so many times.
+    fn happens(&self, once_in: u32) -> bool {
+        let is_well = self.objects.inner.lock().is_well;
+        !is_well && self.dice.lock().random_ratio(1, once_in)
+    }
+
     fn fate(&self) -> Fate {
-        let (fate, met) = match self.dice.lock().random_range(0..FAILS_IN) {
+        if !self.happens(FAILS_IN) {
+            return Fate::Well;
+        }
+        let (fate, met) = match self.dice.lock().random_range(0..3) {
             0 => (Fate::Dropped, "a change was dropped"),
             1 => (Fate::Unheard, "a change was done and called failed"),
-            2 => (Fate::Repeated, "a change came twice"),
-            _ => return Fate::Well,
+            _ => (Fate::Repeated, "a change came twice"),
         };
         self.objects.inner.lock().meet(met);
         fate
@@ -315,8 +326,7 @@ impl View {
         if self.is_refused() {
             return Err(failed("it cannot be reached"));
         }
-        let fails = self.dice.lock().random_ratio(1, READ_FAILS_IN);
-        if fails { Err(failed("it is busy")) } else { Ok(()) }
+        if self.happens(READ_FAILS_IN) { Err(failed("it is busy")) } else { Ok(()) }
     }
 
     /// Changes something. An error says nothing of whether it was done.
@@ -411,8 +421,7 @@ impl ObjectStore for View {
             None => 0..meta.size,
         };
         let bytes = if options.head { Bytes::new() } else { bytes.slice(range.start as usize..range.end as usize) };
-        let breaks_off = self.dice.lock().random_ratio(1, READ_FAILS_IN);
-        let chunks = if breaks_off {
+        let chunks = if self.happens(READ_FAILS_IN) {
             self.objects.inner.lock().meet("a download broke off");
             vec![Ok(bytes.slice(..bytes.len() / 2)), Err(failed("the line is dead"))]
         } else {

@@ -433,17 +433,13 @@ impl Stage {
         });
     }
 
-    /// Adds what the nodes, the store and the judge counted to what was met.
+    /// Adds what the nodes, the store and the judge counted.
     fn count_archived(&mut self, course: &Course) {
-        let mut count = |what: &'static str, times: u64| {
-            if times > 0 {
-                *self.met.entry(what).or_default() += times;
-            }
-        };
-        course.seen.sums.iter().filter(|(name, _)| **name != BYTES).for_each(|(name, times)| count(*name, *times));
-        count("another node went on archiving", course.seen.changes.saturating_sub(1));
-        self.world.objects.met().into_iter().for_each(|(what, times)| count(what, times));
-        course.judged.met().iter().for_each(|(what, times)| count(*what, *times));
+        self.met.extend(self.world.objects.met());
+        self.counted.extend(&course.seen.sums);
+        self.counted.extend(course.judged.met());
+        self.counted.insert("another node went on archiving", course.seen.changes.saturating_sub(1));
+        self.counted.retain(|what, times| *times > 0 && *what != BYTES);
         self.operations = course.written.lock().len() as u64;
     }
 
