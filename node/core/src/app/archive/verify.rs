@@ -26,6 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 const SPARE_BYTES: u64 = 256 << 20;
 /// After so many tries all that is kept was read.
 const ROUNDS: usize = 7;
+/// So often one is begun anew where objects went meanwhile.
+const TRIES: usize = 3;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
 
@@ -105,10 +107,27 @@ struct Trial {
 impl Trial {
     /// What it comes to; `None` where nothing is archived yet.
     fn make(self, app: &App) -> Result<Option<Verified>, RebuildError> {
-        let catalogue = self.source.handle.block_on(self.source.archive.catalogue())?;
-        if catalogue.bases.is_empty() {
-            return Ok(None);
+        let list = || self.source.handle.block_on(self.source.archive.catalogue());
+        let mut catalogue = list()?;
+        for _ in 0..TRIES {
+            if catalogue.bases.is_empty() {
+                return Ok(None);
+            }
+            let verified = self.make_once(app, &catalogue)?;
+            if verified.fault.is_none() {
+                return Ok(Some(verified));
+            }
+            // What is removed while it is tried is missed, and nothing is wrong with that.
+            let now = list()?;
+            if !has_less(&now, &catalogue) {
+                return Ok(Some(verified));
+            }
+            catalogue = now;
         }
+        Err(RebuildError::GivenUp("objects were removed from the archive during each try".into()))
+    }
+
+    fn make_once(&self, app: &App, catalogue: &Catalogue) -> Result<Verified, RebuildError> {
         let mut pace = Pace::begin(app.state().clone());
         let mut verified = Verified { at: wall_now(), node: app.node_id(), ..Verified::default() };
         let mut faults = Vec::new();
@@ -117,11 +136,11 @@ impl Trial {
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
         }
-        verified.gaps = gaps(&catalogue, app.wall_now().saturating_sub(self.keep_ms));
-        self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
+        verified.gaps = gaps(catalogue, app.wall_now().saturating_sub(self.keep_ms));
+        self.read_in_turn(app, &mut pace, catalogue, &mut verified, &mut faults)?;
         faults.dedup();
         verified.fault = (!faults.is_empty()).then(|| faults.join("; "));
-        Ok(Some(verified))
+        Ok(verified)
     }
 
     /// Makes the state at the end of the archive; what could not be had for it, though there was another way.
@@ -189,6 +208,12 @@ impl Trial {
         verified.read_to = if end == catalogue.segments.len() { 0 } else { entries(end) };
         Ok(())
     }
+}
+
+/// Whether something is gone since an earlier listing.
+fn has_less(now: &Catalogue, before: &Catalogue) -> bool {
+    before.bases.iter().any(|base| now.bases.binary_search(base).is_err())
+        || before.segments.iter().any(|segment| now.segments.binary_search(segment).is_err())
 }
 
 /// Gaps between points of which those behind are newer than `since`.
@@ -267,7 +292,31 @@ impl Watcher for Modest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_archive::{BaseName, SegmentName};
+
     use super::*;
+
+    #[test]
+    fn what_was_removed_since_is_seen_and_what_came_is_not() {
+        let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
+        let segment = |first| SegmentName {
+            first,
+            last: first + 9,
+            revision: None,
+            wall_min: 0,
+            wall: 0,
+            checksum: 0,
+            is_encrypted: false,
+        };
+        let all = |bases: &[u64], segments: &[u64]| Catalogue {
+            bases: bases.iter().copied().map(base).collect(),
+            segments: segments.iter().copied().map(segment).collect(),
+            ..Catalogue::default()
+        };
+        let before = all(&[10, 20], &[1, 11]);
+        assert!(!has_less(&before, &before) && !has_less(&all(&[10, 20, 30], &[1, 11, 21]), &before));
+        assert!(has_less(&all(&[20, 30], &[1, 11]), &before) && has_less(&all(&[10, 20], &[11, 21]), &before));
+    }
 
     #[test]
     fn a_note_that_is_damaged_is_written_anew_and_one_that_cannot_be_read_now_is_read_again() {

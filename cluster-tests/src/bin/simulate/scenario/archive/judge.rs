@@ -39,7 +39,6 @@ const WITHIN: &str = "a point within an entry was restored";
 const PASSED_OVER: &str = "a restore passed over a hurt object";
 const NOT_REACHED: &str = "a point was refused, which is not reached";
 const HURT: &str = "a point was refused, whose objects are hurt";
-const FALSE_ALARM: &str = "a trial told of a fault that was none";
 
 /// What came of all looks so far.
 #[derive(Default)]
@@ -176,7 +175,7 @@ impl<'a> Judge<'a> {
             self.all.iter().chain(&self.hurt.lost).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
         let whole = self.stock(&whole)?;
         self.keeps(&whole, judged)?;
-        self.look_at_trials(judged)?;
+        self.look_at_trials()?;
         let (named, sound) = (self.stock(&self.all)?, self.sound()?);
         let points = self.points(&named, dice, written.is_some());
         for (target, begin) in points {
@@ -267,15 +266,16 @@ impl<'a> Judge<'a> {
         self.world.objects.met().contains_key(LOST)
     }
 
-    /// Takes note of trials that found a fault where none is.
-    fn look_at_trials(&self, judged: &mut Judged) -> Found {
+    /// A trial finds no fault where there is none.
+    fn look_at_trials(&self) -> Found {
         let is_sound_note = |path: &String| path.ends_with(NOTE) && !self.hurt.damaged.contains(path);
         let Some((_, note)) = self.all.iter().find(|(path, _)| is_sound_note(*path)) else { return Ok(()) };
         let note: Verified = serde_json::from_slice(note).map_err(|error| format!("what a trial noted: {error}"))?;
-        if note.fault.is_some() && !self.was_lost() && !self.world.objects.met().contains_key(DAMAGED) {
-            judged.meet(FALSE_ALARM);
+        let was_hurt = self.was_lost() || self.world.objects.met().contains_key(DAMAGED);
+        match note.fault.filter(|_| !was_hurt && self.gaps == 0) {
+            None => Ok(()),
+            Some(fault) => Err(format!("nothing was hurt, and a trial found: {fault}")),
         }
-        Ok(())
     }
 
     // --- restores -----------------------------------------------------------------------------------------------------------
