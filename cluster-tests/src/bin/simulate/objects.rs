@@ -515,3 +515,76 @@ impl MultipartUpload for Upload {
 pub fn dice(dice: &mut StdRng) -> StdRng {
     StdRng::seed_from_u64(dice.random())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    /// Waits for a request while time goes by for the store, too.
+    fn until_answered<T>(objects: &Objects, request: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime without I/O can be made").block_on(async {
+            let mut request = pin!(request);
+            for _ in 0..10_000 {
+                let now = objects.inner.lock().now;
+                objects.advance(now + 1);
+                if let Ok(answer) = tokio::time::timeout(Duration::from_millis(1), &mut request).await {
+                    return answer;
+                }
+            }
+            panic!("no answer");
+        })
+    }
+
+    fn well() -> (Arc<Objects>, Arc<dyn ObjectStore>) {
+        let objects = Arc::new(Objects::default());
+        objects.heal();
+        let store = objects.of(1, StdRng::seed_from_u64(7));
+        (objects, store)
+    }
+
+    #[test]
+    fn what_was_put_is_listed_in_order_page_by_page_until_it_is_removed() {
+        let (objects, store) = well();
+        for number in [12, 3, 7, 1, 9, 5] {
+            let path = Path::from(format!("all/{number:02}"));
+            until_answered(&objects, store.put(&path, "bytes".into())).expect("it is well");
+        }
+        until_answered(&objects, store.put(&Path::from("allother"), "bytes".into())).expect("it is well");
+        let names = |offset: Option<&str>| {
+            let (prefix, offset) = (Path::from("all"), offset.map(Path::from));
+            let listed = match &offset {
+                None => store.list(Some(&prefix)),
+                Some(offset) => store.list_with_offset(Some(&prefix), offset),
+            };
+            let listed: Vec<ObjectMeta> = until_answered(&objects, listed.try_collect()).expect("it is well");
+            listed.iter().filter_map(|object| object.location.filename().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(None), ["01", "03", "05", "07", "09", "12"]);
+        assert_eq!(names(Some("all/07")), ["09", "12"]);
+        until_answered(&objects, store.delete(&Path::from("all/09"))).expect("it is well");
+        assert_eq!(names(Some("all/07")), ["12"]);
+        let dirs = until_answered(&objects, store.list_with_delimiter(None)).expect("it is well");
+        assert_eq!((dirs.common_prefixes, dirs.objects.len()), (vec![Path::from("all")], 1));
+    }
+
+    #[test]
+    fn what_was_hurt_is_told_until_it_is_written_again() {
+        let (objects, store) = well();
+        let (path, mut dice) = (Path::from("one"), StdRng::seed_from_u64(7));
+        let put = || until_answered(&objects, store.put(&path, "bytes".into())).expect("it is well");
+        let read = || until_answered(&objects, async { store.get(&path).await?.bytes().await });
+        put();
+        assert_eq!(objects.damage(&mut dice).as_deref(), Some("one"));
+        assert_ne!(read().expect("it is there"), "bytes");
+        assert!(objects.hurt().damaged.contains("one"));
+        put();
+        assert!(objects.hurt().damaged.is_empty() && read().expect("it is there") == "bytes");
+        assert_eq!(objects.lose(&mut dice).as_deref(), Some("one"));
+        assert!(matches!(read(), Err(Error::NotFound { .. })) && objects.hurt().lost.contains_key("one"));
+        objects.refuse(1, 1_000);
+        assert!(until_answered(&objects, store.put(&path, "bytes".into())).is_err() && objects.all().is_empty());
+    }
+}

@@ -422,7 +422,8 @@ impl<'a> Judge<'a> {
             // What is hurt may be what follows.
             Target::Time(wanted) => wall <= wanted && !self.is_hurt(),
         };
-        if target == Target::Latest && index != end {
+        // A base that is hurt where it does not matter may lead further.
+        if target == Target::Latest && (index < end || index > end && !self.is_hurt()) {
             return Err(format!("it ends at entry {index}, and {end} is the last"));
         }
         let mut behind =
@@ -482,5 +483,26 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).expect("it is ours");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(first: u64, last: u64) -> SegmentName {
+        let (wall_min, wall, checksum) = (first, last, first);
+        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, is_encrypted: false }
+    }
+
+    #[test]
+    fn pieces_lead_from_a_base_up_to_the_first_entry_that_none_has() {
+        let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
+        let pieces = [(1, 4), (3, 9), (5, 6), (9, 12), (15, 20)];
+        let pieces = pieces.map(|(first, last)| piece(first, last)).to_vec();
+        let stock = Stock::new(vec![base(0), base(10), base(13), base(14), base(25)], pieces);
+        assert_eq!(stock.stretches(), [(0, 12), (10, 12), (13, 13), (14, 20), (25, 25)]);
+        assert_eq!((stock.end(), stock.goes_on_behind(13), stock.goes_on_behind(14)), (Some(25), true, false));
+        assert_eq!(Stock::new(Vec::new(), vec![piece(1, 2)]).end(), None);
     }
 }
