@@ -31,26 +31,28 @@ use crate::wound::Wound;
 use judge::{Judge, Judged};
 
 /// How long things go wrong, milliseconds.
-const DURING: Range<u64> = 40_000..70_000;
+const DURING: Range<u64> = 18_000..32_000;
 /// How long nothing does between two.
-const REST: Range<u64> = 100..3_500;
+const REST: Range<u64> = 100..2_000;
 /// From one look at what can be restored to the next.
-const JUDGED_EVERY: Range<u64> = 7_000..16_000;
+const JUDGED_EVERY: Range<u64> = 4_000..9_000;
 /// How long a node is away that needs a snapshot afterwards.
-const AWAY: Range<u64> = 6_000..18_000;
+const AWAY: Range<u64> = 3_000..9_000;
 /// How long the store refuses.
-const OUT: Range<u64> = 1_000..25_000;
+const OUT: Range<u64> = 500..10_000;
 /// How long it is slow, and how slow at most.
-const SLOW: Range<u64> = 1_000..12_000;
+const SLOW: Range<u64> = 1_000..8_000;
 const SLOWEST: Range<u64> = 200..4_000;
 /// How far clocks jump, nanoseconds, and after how long they come back, milliseconds.
 const JUMP: Range<i64> = -3_600_000_000_000..3_600_000_000_000;
-const BACK_AFTER: Range<u64> = 1_000..9_000;
+const BACK_AFTER: Range<u64> = 500..5_000;
 /// How long an archive may take to have all once nothing is wrong: a base that failed is tried again after a minute.
 const WHOLE_MAX: u64 = 150_000;
 /// Who writes, and how long one rests.
 const WRITERS: u64 = 3;
 const WRITER_RESTS: u64 = 30;
+/// How long once all that is waited for is a base.
+const WRITER_RESTS_LONG: u64 = 400;
 /// For one try of a write, and until the next.
 const WRITE_MAX: Duration = Duration::from_millis(1_500);
 const WRITE_AGAIN: Duration = Duration::from_millis(100);
@@ -105,9 +107,9 @@ struct Plan {
 impl Plan {
     fn draw(dice: &mut StdRng) -> Self {
         let mut one_of = |of: &[u64]| *of.choose(dice).expect("not empty");
-        let (interval, base_every) = (one_of(&[100, 300, 800]), one_of(&[3_000, 6_000, 12_000]));
-        let keep_ms = one_of(&[4_000, 20_000, 3_600_000]);
-        let verify_every = Some(one_of(&[0, 8_000, 20_000])).filter(|every| *every > 0);
+        let (interval, base_every) = (one_of(&[100, 300, 800]), one_of(&[2_000, 4_000, 8_000]));
+        let keep_ms = one_of(&[3_000, 10_000, 3_600_000]);
+        let verify_every = Some(one_of(&[0, 4_000, 10_000])).filter(|every| *every > 0);
         let (snapshot_every, keep_log) = (one_of(&[20, 60, 1_000]), one_of(&[0, 10, 200]));
         Self {
             interval,
@@ -225,6 +227,8 @@ struct Course {
     /// Keys that were written, as the cluster said.
     written: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
+    /// Nothing goes wrong any more.
+    is_calm: Arc<AtomicBool>,
     /// Whose clocks come back when, and by how much.
     back: Vec<(u64, Vec<HostId>, i64)>,
 }
@@ -243,9 +247,8 @@ impl Stage {
                 config.archive = Some(settings);
             });
         }
-        let (seen, judged) = (Seen::default(), Judged::default());
-        let mut course =
-            Course { plan, seen, judged, written: Arc::default(), is_over: Arc::default(), back: Vec::new() };
+        let (seen, judged, written, is_over, is_calm, back) = Default::default();
+        let mut course = Course { plan, seen, judged, written, is_over, is_calm, back };
         self.world.start_all();
         self.until(UP_MAX, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
         (0..WRITERS).for_each(|number| self.write_on(number, &course));
@@ -268,6 +271,7 @@ impl Stage {
             }
         }
         self.say("nothing goes wrong any more");
+        course.is_calm.store(true, Ordering::Relaxed);
         self.bring_clocks_back(course, u64::MAX);
         self.world.objects.heal();
         self.world.heal_all();
@@ -409,6 +413,7 @@ impl Stage {
     fn write_on(&mut self, number: u64, course: &Course) {
         let (network, hosts) = (self.world.client_network(), self.world.founders().to_vec());
         let (written, is_over) = (Arc::clone(&course.written), Arc::clone(&course.is_over));
+        let is_calm = Arc::clone(&course.is_calm);
         let sizes: Vec<usize> = (0..64).map(|_| self.dice.random_range(1..1_500)).collect();
         self.world.spawn(async move {
             for (entry, size) in sizes.iter().cycle().enumerate() {
@@ -428,7 +433,8 @@ impl Stage {
                     }
                 }
                 written.lock().push(key);
-                tokio::time::sleep(Duration::from_millis(WRITER_RESTS + number)).await;
+                let rest = if is_calm.load(Ordering::Relaxed) { WRITER_RESTS_LONG } else { WRITER_RESTS };
+                tokio::time::sleep(Duration::from_millis(rest + number)).await;
             }
         });
     }
