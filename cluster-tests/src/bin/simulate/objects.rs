@@ -31,8 +31,6 @@ use crate::aside;
 const STORE: &str = "simulated";
 /// Longest way of a request or an answer while all is well, milliseconds.
 const WELL: u64 = 30;
-/// A put that comes a second time does so within this, milliseconds.
-const AGAIN_WITHIN: u64 = 2_000;
 /// Of so many changes one is dropped, done without an answer, or done twice.
 const FAILS_IN: u32 = 15;
 /// Of so many reads one fails: a trial that read nothing else would hardly ever come to its end.
@@ -237,7 +235,7 @@ enum Fate {
     Dropped,
     /// It is done, and called failed.
     Unheard,
-    /// It is done, and later again.
+    /// It is done twice until it is answered, as where it was sent again.
     Repeated,
 }
 
@@ -341,7 +339,7 @@ impl View {
             self.objects.inner.lock().begin(there, path, what.clone(), &done);
         }
         if matches!(fate, Fate::Repeated) {
-            let later = there + self.dice.lock().random_range(1..AGAIN_WITHIN);
+            let later = there + self.dice.lock().random_range(1..=back);
             self.objects.inner.lock().begin(later, path, what, &done);
         }
         self.wait(there + back).await?;
