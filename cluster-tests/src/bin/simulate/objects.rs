@@ -2,7 +2,7 @@
 //!
 //! Owns the objects, how long a request takes, what becomes of it, and what is told of objects that were hurt. It does nothing that no store
 //! does: a put is whole or not at all, and what is there once is listed at once, but page by page, so that one listing shows several moments.
-//! Nobody may know what became of a put; it comes late, or twice. A node that is gone takes no request back that is under way.
+//! Nobody may know what became of a put; it comes late, or twice. A node that is gone takes no request back that is under way. Never judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

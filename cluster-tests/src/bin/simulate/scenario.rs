@@ -54,7 +54,7 @@ pub enum Scenario {
     UnreadableForAFollower,
     /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
     Groupings,
-    /// Nodes archive to a store that refuses, delays, repeats and forgets to answer, loses and damages: every point that it promises is restored.
+    /// Nodes archive to a store that refuses, delays, repeats, does not answer, loses and damages: every point that is promised is restored.
     Archive,
 }
 

@@ -1,8 +1,8 @@
 //! A cluster that archives to a store that refuses, delays, repeats and forgets to answer, that loses objects and damages them, while leaders
 //! change, nodes die, snapshots are installed and clocks jump.
 //!
-//! Owns what happens, and what must be so of nodes at every moment: a log goes no further than the archive has it. What an archive has to give
-//! back is judged in `judge`, what the store does stands in `objects`.
+//! Owns what happens, and what must be so of nodes at every moment: a log is purged no further than the archive has it. What an archive has
+//! to give back is judged in `judge`, what the store does stands in `objects`. Never changes what a node does.
 
 mod judge;
 
@@ -295,8 +295,8 @@ impl Stage {
             }
             if self.world.now - begun > WHOLE_MAX {
                 return Err(format!(
-                    "{WHOLE_MAX} ms after all was well again, and applied up to {healed}, the newest base is {base:?} and the archive goes up \
-                     to {end:?}; {}",
+                    "{WHOLE_MAX} ms after all was well again, and applied up to {healed}, the newest base is {base:?} and the archive goes \
+                     up to {end:?}; {}",
                     self.world.describe()
                 ));
             }

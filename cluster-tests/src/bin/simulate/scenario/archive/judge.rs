@@ -1,8 +1,8 @@
 //! What an archive has and gives back, beside what the cluster was.
 //!
-//! Owns the rules: what was archived goes on without an untold gap, what is to be kept is there, a base has its state, and each point is restored
-//! as it was or refused for a reason, where objects are hurt. What can be reached is worked out here once more, in the plainest way, from names
-//! alone. Reads the objects as they are, past all that the store does to nodes.
+//! Owns the rules: what was archived goes on without an untold gap, what is to be kept is there, a base has its state, and each point is
+//! restored as it was, or refused for a reason where objects are hurt. What can be reached is worked out here once more, in the plainest
+//! way, from names alone. Reads the objects as they are, past all that the store does to nodes, and never changes one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
