@@ -4,7 +4,7 @@
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
 
-mod archive;
+pub mod archive;
 mod consensus;
 mod groupings;
 

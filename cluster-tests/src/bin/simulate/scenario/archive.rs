@@ -23,7 +23,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
 use super::{Found, Stage, UP_MAX};
-use crate::address::HostId;
+use crate::address::{CLIENTS, HostId};
 use crate::aside;
 use crate::objects;
 use crate::world::{World, client_address};
@@ -217,6 +217,38 @@ fn base_of(path: &str) -> Option<BaseName> {
 /// The piece that an object is.
 fn piece_of(path: &str) -> Option<SegmentName> {
     path.rsplit('/').next()?.parse().ok()
+}
+
+/// Has nodes archive beside all else that they do, to a store with which nothing goes wrong.
+pub fn archive_beside(world: &mut World, dice: StdRng) {
+    background::simulate_blocking_by(aside::does);
+    world.objects.heal();
+    let plan = Plan {
+        interval: 100,
+        base_every: 1_000,
+        keep_ms: 3_600_000,
+        bases_min: 2,
+        hold_bytes: 1 << 30,
+        verify_every: None,
+        snapshot_every: 0,
+        keep_log: 0,
+        hurts: false,
+        jumps: Jumps::Many,
+    };
+    let store = world.objects.of(CLIENTS, dice);
+    world.archive_to(&plan.settings(Location::given(store, "the simulated store")));
+}
+
+/// Whether all that was applied is archived, behind a base.
+pub fn is_archived(world: &World) -> Result<bool, String> {
+    let (_, end) = Judge::of(world, 0, Jumps::Many, 0).reach()?;
+    Ok(end.is_some_and(|end| end >= world.facts.applied()))
+}
+
+/// Restores the end of what is archived, and other points of it, and compares them with what the cluster was there.
+pub fn restore_some(world: &World, dice: &mut StdRng) -> Found {
+    let found = Judge::of(world, 0, Jumps::Many, 0).judge(&mut Judged::default(), dice, Some(&[]));
+    found.map_err(|found| format!("the archive: {found}"))
 }
 
 /// A story that is under way.
