@@ -5,17 +5,28 @@
 
 use std::cell::Cell;
 use std::io;
-use std::sync::LazyLock;
+use std::pin::Pin;
+use std::sync::{LazyLock, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
 
+/// Does work beside a task, which waits for it.
+pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
 thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
+    static ASIDE: Cell<Option<Aside>> = const { Cell::new(None) };
 }
 
 /// Does from now on in tasks, or at once, what is started from this thread. For simulations alone; it is never taken back.
 pub fn simulate_on_this_thread() {
     SIMULATED.set(true);
+}
+
+/// Has a simulation on this thread do what may block in this way, where that waits for what only tasks bring, as an upload does: within a
+/// task it would wait for ever. Without, it is done at once.
+pub fn simulate_blocking_by(aside: Aside) {
+    ASIDE.set(Some(aside));
 }
 
 /// Whether this thread belongs to a simulation.
@@ -63,9 +74,53 @@ pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Sen
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     if is_simulated() {
-        // As with threads, others may run between the decision and the deed.
-        tokio::task::yield_now().await;
-        return Ok(work());
+        return simulated(work).await;
     }
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+async fn simulated<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    // As with threads, others may run between the decision and the deed.
+    tokio::task::yield_now().await;
+    let Some(aside) = ASIDE.get() else { return Ok(work()) };
+    let (done, result) = mpsc::channel();
+    // Whoever waited for it may be gone by then.
+    aside(Box::new(move || drop(done.send(work())))).await;
+    result.try_recv().map_err(|_| io::Error::other("it panicked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local! {
+        static DONE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn count(work: Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            work();
+            DONE.set(DONE.get() + 1);
+        })
+    }
+
+    fn forget(work: Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        drop(work);
+        Box::pin(async {})
+    }
+
+    #[test]
+    fn a_simulation_says_how_what_may_block_is_done() {
+        // A thread of its own, which simulates for ever.
+        let simulated = std::thread::spawn(|| {
+            simulate_on_this_thread();
+            let runtime = Builder::new_current_thread().build().unwrap();
+            assert_eq!((runtime.block_on(blocking(|| 1)).unwrap(), DONE.get()), (1, 0));
+            simulate_blocking_by(count);
+            assert_eq!((runtime.block_on(patiently(|| 2)).unwrap(), DONE.get()), (2, 1));
+            simulate_blocking_by(forget);
+            assert!(runtime.block_on(blocking(|| 3)).is_err());
+        });
+        simulated.join().unwrap();
+    }
 }

@@ -78,6 +78,40 @@ fn what_chance_tells_too_seldom_ends_well() {
     }
 }
 
+/// Clusters that archive, in one run of the tests.
+const ARCHIVES: u64 = 6;
+/// What they have to meet together, or they would prove nothing.
+const MET: [&str; 8] = [
+    "another node went on archiving",
+    "archive_removed",
+    "a change was done and called failed",
+    "a change was dropped",
+    "a change came twice",
+    "a request met an outage",
+    "a restored point was compared",
+    "a point was refused, which is not reached",
+];
+
+#[test]
+fn every_point_that_an_archive_promises_is_restored() {
+    let (first, seeds) = (first_seed().to_string(), ARCHIVES.to_string());
+    let (sound, said) = simulate(&["--scenario", "archive", "--seed", &first, "--seeds", &seeds]);
+    println!("{said}");
+    assert!(sound, "a point was not to be had, or another state");
+    for met in MET {
+        assert!(said.contains(met), "never met: {met}");
+    }
+}
+
+#[test]
+fn a_cluster_that_archives_runs_the_same_each_time() {
+    let seed = first_seed().to_string();
+    let run = || simulate(&["--scenario", "archive", "--only", &seed, "--quiet"]);
+    let first = run();
+    assert!(first.0 && first.1.contains("\"trace\""), "{}", first.1);
+    assert_eq!(first, run(), "seed {seed}");
+}
+
 #[test]
 fn a_seed_runs_the_same_each_time() {
     let mut left = [REPEATED; 2];

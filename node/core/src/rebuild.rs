@@ -329,8 +329,16 @@ impl Source {
         }
         let of_base = |error| Failed::on(Object::Base(wanted.plan.base), error);
         let mut replay = replay.map_err(of_base)?;
-        let noted = (wanted.manifest.revision, wanted.manifest.digest.as_str());
-        check_noted(&base, &replay, noted)?;
+        let (at, noted) = (replay.at(), &wanted.manifest);
+        let digest = format!("{:032x}", at.digest);
+        if (at.revision, &digest) != (noted.revision, &noted.digest) {
+            // Its bytes are those that were written, and its rows fit together: what is noted of them does not. Another base may do.
+            let what = format!(
+                "its manifest says revision {} with digest {}, and its state has revision {} with digest {digest}",
+                noted.revision, noted.digest, at.revision
+            );
+            return Err(of_base(RebuildError::Broken { object: base, source: ReplayError::Broken(what) }));
+        }
         let segments = &wanted.plan.segments;
         let (count, mut bytes) = (segments.len(), 0);
         let mut pieces = Pieces::of(self, wanted);

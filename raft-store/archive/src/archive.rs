@@ -297,14 +297,15 @@ impl Archive {
     ) -> Result<T, E> {
         let mut download = self.download(handle, manifest)?;
         let object = format!("{BASES}/{}/{STATE}", manifest.name());
-        let done = {
+        let read = || -> Result<T, E> {
             let opened = keys.open(&object, manifest.is_encrypted(), &mut download)?;
             let mut state = DeflateDecoder::new(opened);
             read(&mut state)
         };
+        let done = read();
         // The rest of it, so that what is said of damage is about all of its bytes.
-        let read_to_end = io::copy(&mut download, &mut io::sink()).map_err(|error| of_io(&object, &error));
-        read_to_end.and_then(|_| check_sum(&object, manifest, download.so_far()))?;
+        let read_to_end = io::copy(&mut download, &mut io::sink());
+        check_download(manifest, download, read_to_end)?;
         done
     }
 
@@ -314,15 +315,14 @@ impl Archive {
     /// It is damaged or cannot be read.
     pub fn check_base(&self, handle: &Handle, manifest: &BaseManifest) -> Result<(), ArchiveError> {
         let mut download = self.download(handle, manifest)?;
-        let object = format!("{BASES}/{}/{STATE}", manifest.name());
-        io::copy(&mut download, &mut io::sink()).map_err(|error| of_io(&object, &error))?;
-        check_sum(&object, manifest, download.so_far())
+        let read_to_end = io::copy(&mut download, &mut io::sink());
+        check_download(manifest, download, read_to_end)
     }
 
     fn download(&self, handle: &Handle, manifest: &BaseManifest) -> Result<Download, ArchiveError> {
         let path = self.state_path(manifest);
         let got = handle.block_on(self.store().get(&path));
-        let got = got.map_err(ArchiveError::store(format!("the state of base {} cannot be read", manifest.name())))?;
+        let got = got.map_err(unread(manifest))?;
         Ok(Download::new(handle.clone(), got.into_stream()))
     }
 
@@ -426,6 +426,25 @@ impl Archive {
 #[derive(Deserialize)]
 struct Formatted {
     format: u32,
+}
+
+/// That the store does not give a state.
+fn unread(manifest: &BaseManifest) -> impl FnOnce(object_store::Error) -> ArchiveError + use<> {
+    ArchiveError::store(format!("the state of base {} cannot be read", manifest.name()))
+}
+
+/// Compares what was read of a state with its manifest, where the store gave all of it.
+fn check_download(
+    manifest: &BaseManifest,
+    mut download: Download,
+    read_to_end: io::Result<u64>,
+) -> Result<(), ArchiveError> {
+    if let Some(source) = download.take_broken() {
+        return Err(unread(manifest)(source));
+    }
+    let object = format!("{BASES}/{}/{STATE}", manifest.name());
+    read_to_end.map_err(|error| of_io(&object, &error))?;
+    check_sum(&object, manifest, download.so_far())
 }
 
 fn check_sum(object: &str, manifest: &BaseManifest, read: (u64, [u8; 32])) -> Result<(), ArchiveError> {

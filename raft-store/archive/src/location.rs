@@ -43,7 +43,23 @@ enum Kind {
     Google(String),
     Azure(String),
     Directory(PathBuf),
+    Given(Given),
 }
+
+/// A store that is at hand.
+#[derive(Debug, Clone)]
+struct Given {
+    store: Arc<dyn ObjectStore>,
+    shown: String,
+}
+
+impl PartialEq for Given {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
+    }
+}
+
+impl Eq for Given {}
 
 impl FromStr for Location {
     type Err = ArchiveError;
@@ -94,6 +110,7 @@ impl fmt::Display for Location {
             Kind::Google(bucket) => ("gs", bucket),
             Kind::Azure(container) => ("az", container),
             Kind::Directory(path) => return write!(f, "{}", path.display()),
+            Kind::Given(given) => return f.write_str(&given.shown),
         };
         write!(f, "{scheme}://{bucket}")?;
         if self.prefix.as_ref().is_empty() { Ok(()) } else { write!(f, "/{}", self.prefix) }
@@ -105,8 +122,13 @@ impl Location {
     pub fn mark(&self, cluster: u128) -> Option<PathBuf> {
         match &self.kind {
             Kind::Directory(path) => Some(directory::mark_in(&path.join(names::cluster_dir(cluster)))),
-            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => None,
+            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) | Kind::Given(_) => None,
         }
+    }
+
+    /// A store that is at hand, under this name, for tests and simulations: no text names it.
+    pub fn given(store: Arc<dyn ObjectStore>, shown: impl Into<String>) -> Self {
+        Self { kind: Kind::Given(Given { store, shown: shown.into() }), prefix: Path::default() }
     }
 
     /// Opens the store, to write to it: a directory is made where it is missing. Nothing is asked of a store yet.
@@ -144,10 +166,11 @@ impl Location {
                 }
                 Arc::new(LocalFileSystem::new_with_prefix(path).map_err(cannot())?.with_fsync(true))
             }
+            Kind::Given(given) => Arc::clone(&given.store),
         };
         let at = match &self.kind {
             Kind::Directory(path) => Some(path.clone()),
-            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => None,
+            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) | Kind::Given(_) => None,
         };
         Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string(), directory: at })
     }
@@ -290,6 +313,15 @@ mod tests {
             let refused = text.parse::<Location>().expect_err(text).to_string();
             assert!(refused.contains("credentials come from") && !refused.contains("hunter2"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_store_that_is_at_hand_is_opened_as_it_is() {
+        let store = || Arc::new(object_store::memory::InMemory::new());
+        let location = Location::given(store(), "at hand");
+        assert_eq!((location.to_string(), location.open().unwrap().to_string()), ("at hand".into(), "at hand".into()));
+        assert_eq!(location, location.clone());
+        assert_ne!(location, Location::given(store(), "at hand"));
     }
 
     #[test]

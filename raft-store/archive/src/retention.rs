@@ -4,6 +4,9 @@
 
 use crate::{BaseName, Catalogue, SegmentName, WallMillis};
 
+/// A base that was begun so long ago is not under way any more. One of a leader that was replaced may be, however many newer ones are there.
+const UNDER_WAY_MS: WallMillis = 24 * 60 * 60 * 1_000;
+
 /// What is promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -35,8 +38,8 @@ impl Retention {
             return Superfluous::default();
         };
         let mut gone: Vec<_> = bases.iter().filter(|base| base.index < first.index).copied().collect();
-        // One that is being written is after the newest that is whole.
-        gone.extend(catalogue.unfinished.iter().filter(|begun| begun.index < first.index));
+        let is_left = |begun: &&BaseName| begun.index < first.index && now.saturating_sub(begun.wall) >= UNDER_WAY_MS;
+        gone.extend(catalogue.unfinished.iter().filter(is_left));
         let segments = catalogue.segments.iter().filter(|segment| segment.last <= first.index);
         Superfluous { bases: gone, segments: segments.cloned().collect() }
     }
@@ -133,5 +136,8 @@ mod tests {
     fn what_was_begun_and_left_goes_but_not_what_may_be_under_way() {
         let all = Catalogue { unfinished: vec![base(5), base(25)], ..catalogue(&[10, 20], &[]) };
         assert_eq!(gone(&all, 0, 1, u64::MAX, None), (vec![10, 5], 0));
+        assert_eq!(gone(&all, 0, 1, 5_000 + UNDER_WAY_MS, None), (vec![10, 5], 0));
+        // Its state would go from under a manifest that comes yet.
+        assert_eq!(gone(&all, 0, 1, 4_999 + UNDER_WAY_MS, None), (vec![10], 0));
     }
 }

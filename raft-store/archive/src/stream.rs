@@ -80,11 +80,18 @@ pub(crate) struct Download {
     chunk: Bytes,
     hasher: Sha256,
     bytes: u64,
+    /// Why it broke off: what was read then says nothing of the object.
+    broken: Option<object_store::Error>,
 }
 
 impl Download {
     pub(crate) fn new(handle: Handle, chunks: BoxStream<'static, object_store::Result<Bytes>>) -> Self {
-        Self { handle, chunks, chunk: Bytes::new(), hasher: Sha256::new(), bytes: 0 }
+        Self { handle, chunks, chunk: Bytes::new(), hasher: Sha256::new(), bytes: 0, broken: None }
+    }
+
+    /// Why the store did not give all of it, if so.
+    pub(crate) fn take_broken(&mut self) -> Option<object_store::Error> {
+        self.broken.take()
     }
 
     /// Length and SHA-256 of what was read.
@@ -96,8 +103,12 @@ impl Download {
 impl Read for Download {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() {
+            if let Some(error) = &self.broken {
+                return Err(io::Error::other(error.to_string()));
+            }
             match self.handle.block_on(self.chunks.next()) {
-                Some(chunk) => self.chunk = chunk?,
+                Some(Ok(chunk)) => self.chunk = chunk,
+                Some(Err(error)) => self.broken = Some(error),
                 None => return Ok(0),
             }
         }
@@ -107,5 +118,27 @@ impl Read for Download {
         self.bytes += count as u64;
         self.chunk.advance(count);
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    #[test]
+    fn a_download_that_breaks_off_is_no_object_that_ends_early() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let broken = || object_store::Error::Generic { store: "test", source: "the line is dead".into() };
+        let chunks = stream::iter([Ok(Bytes::from_static(b"half")), Err(broken()), Ok(Bytes::from_static(b"more"))]);
+        let mut download = Download::new(runtime.handle().clone(), chunks.boxed());
+        let mut read = Vec::new();
+        for _ in 0..2 {
+            let error = download.read_to_end(&mut read).unwrap_err().to_string();
+            assert!(error.contains("the line is dead"), "{error}");
+        }
+        assert_eq!((&read[..], download.so_far().0), (&b"half"[..], 4));
+        assert!(matches!(download.take_broken(), Some(object_store::Error::Generic { .. })));
     }
 }

@@ -69,6 +69,29 @@ impl HostClock {
     }
 }
 
+/// What a thread has of the simulation, for another one that goes on in its place.
+#[derive(Clone, Copy)]
+pub struct Carried {
+    face: Face,
+    now: u64,
+    dice: u64,
+}
+
+/// Takes it from this thread.
+pub fn carry() -> Carried {
+    Carried { face: FACE.get(), now: NOW.get(), dice: DICE.get() }
+}
+
+impl Carried {
+    /// Gives it to this thread.
+    pub fn put(self) {
+        SIMULATES.set(true);
+        FACE.set(self.face);
+        NOW.set(self.now);
+        DICE.set(self.dice);
+    }
+}
+
 /// Shows the simulator's own clock again, which says `now` nanoseconds of virtual time.
 pub fn hide(now: u64) {
     FACE.set(Face { began: None, wall_offset: 0 });

@@ -27,6 +27,17 @@ struct Seen {
     compared: Option<EntryId>,
 }
 
+/// The state after an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Its revision.
+    pub revision: u64,
+    /// What the wall clock of the log showed.
+    pub wall: u64,
+    /// Digest of the state.
+    pub digest: u128,
+}
+
 /// Term, leader and index.
 type EntryId = (u64, u64, u64);
 
@@ -36,8 +47,8 @@ pub struct Facts {
     nodes: BTreeMap<HostId, Seen>,
     /// Who was seen to lead by which vote: the greatest is the latest.
     leaders: BTreeMap<(u64, u64), HostId>,
-    /// State at each index.
-    digests: BTreeMap<u64, u128>,
+    /// State at each index at which one was seen.
+    points: BTreeMap<u64, Point>,
     /// What each log id stands for, as a checksum.
     entries: BTreeMap<EntryId, u32>,
     /// The highest index that was applied anywhere.
@@ -63,6 +74,11 @@ impl Facts {
     /// The highest index that was applied anywhere.
     pub fn applied(&self) -> u64 {
         self.applied
+    }
+
+    /// The states that were seen, by index.
+    pub fn points(&self) -> &BTreeMap<u64, Point> {
+        &self.points
     }
 
     /// Who led last, as far as was seen.
@@ -175,7 +191,8 @@ impl Facts {
         if is_new {
             self.trace = (self.trace ^ index ^ state.digest as u64).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17);
         }
-        let first = *self.digests.entry(index).or_insert(state.digest);
+        let point = Point { revision, wall: state.wall, digest: state.digest };
+        let first = self.points.entry(index).or_insert(point).digest;
         if index > 0 && first != state.digest {
             return Err(format!(
                 "at index {index} node {id} has digest {:032x}, another had {first:032x}",

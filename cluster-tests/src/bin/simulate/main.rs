@@ -4,6 +4,7 @@
 //! run again by itself. Ends with what was tried.
 
 mod address;
+mod aside;
 mod clock;
 mod cure;
 mod disk;
@@ -12,6 +13,7 @@ mod host;
 mod host_network;
 mod load;
 mod network;
+mod objects;
 mod pipe;
 mod run;
 mod scenario;

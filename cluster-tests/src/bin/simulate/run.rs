@@ -33,6 +33,7 @@ use tokio::task::JoinHandle;
 use crate::address::{CLIENTS, address};
 use crate::clock;
 use crate::host_network;
+use crate::scenario::archive;
 use crate::watch::{Last, Watch};
 use crate::world::{CLIENT_PORT, Sizes, World};
 use crate::wound::{WOUNDS, Wound};
@@ -52,6 +53,12 @@ const CALM_IN: u32 = 8;
 /// One of so many seeds has API clients, and how long each of them rests.
 const VISITED_IN: u32 = 8;
 const VISITORS_REST: Duration = Duration::from_millis(12);
+
+/// One of so many seeds, those with this remainder, has an archive: so none but those is another one by it. How long it may take in the end
+/// until all is archived, milliseconds: a base that failed is tried again after a minute.
+const ARCHIVED_IN: u64 = 8;
+const ARCHIVED: u64 = 3;
+const ARCHIVED_MAX: u64 = 90_000;
 
 /// What came of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,16 +190,19 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
         addresses,
         Arc::new(move |to| network.connect(&to.to_string()).map(|stream| stream.map(Connection::over)).boxed()),
     );
+    if is_archived(seed) {
+        archive::archive_beside(&mut world, StdRng::seed_from_u64(seed));
+    }
     let header = Header { name: "simulation".into(), seed, failover_ms: 3_000, ..Header::default() };
     let recorder = world.clients.at_once(async { Recorder::in_memory(header) });
     let mut run =
         Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), api_clients: ApiClients::repeatable() };
-    let broken = run.go(&plan, tell).err();
+    let broken = run.go(&plan, is_archived(seed), tell).err();
     run.judge(seed, &plan, broken)
 }
 
 impl Run {
-    fn go(&mut self, plan: &Plan, tell: bool) -> Result<(), String> {
+    fn go(&mut self, plan: &Plan, is_archived: bool, tell: bool) -> Result<(), String> {
         let say = |now: u64, what: &str| {
             if tell {
                 eprintln!("{now:>7} ms  {what}")
@@ -237,8 +247,23 @@ impl Run {
         self.until(END_MAX, "the last reads do not end", |_| reading.is_finished())?;
         self.until(END_MAX, "watches do not come to their end", |_| watches.iter().all(JoinHandle::is_finished))?;
         self.until(UP_MAX, "the nodes do not agree", World::agrees)?;
+        if is_archived {
+            self.restore_archived()?;
+        }
         say(self.world.now, "over");
         Ok(())
+    }
+
+    /// Waits until all is archived, and restores some of it.
+    fn restore_archived(&mut self) -> Result<(), String> {
+        let until = self.world.now + ARCHIVED_MAX;
+        while !archive::is_archived(&self.world)? {
+            if self.world.now > until {
+                return Err(format!("not all is archived: after {ARCHIVED_MAX} ms, {}", self.world.describe()));
+            }
+            self.steps(50)?;
+        }
+        archive::restore_some(&self.world, &mut self.dice)
     }
 
     fn steps(&mut self, count: u64) -> Result<(), String> {
@@ -352,6 +377,10 @@ impl Run {
         let is_broken = !outcome.broken.is_empty();
         (outcome, is_broken.then_some(history))
     }
+}
+
+fn is_archived(seed: u64) -> bool {
+    seed % ARCHIVED_IN == ARCHIVED
 }
 
 async fn is_ready(nodes: &Nodes, address: std::net::SocketAddr) -> bool {

@@ -1,9 +1,10 @@
-//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong, and
-//! what nodes apply in different groupings.
+//! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong,
+//! what nodes apply in different groupings, and what an archive gives back.
 //!
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
 
+pub mod archive;
 mod consensus;
 mod groupings;
 
@@ -53,6 +54,8 @@ pub enum Scenario {
     UnreadableForAFollower,
     /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
     Groupings,
+    /// Nodes archive to a store that refuses, delays, repeats, does not answer, loses and damages: every point that is promised is restored.
+    Archive,
 }
 
 /// How long a cluster may take to come up, milliseconds.
@@ -84,7 +87,8 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
     quorate_store::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     let world = World::new(dir.to_owned(), scenario.nodes(), scenario.sizes(), &mut dice);
-    let mut stage = Stage { world, dice, tell, operations: 0, met: BTreeMap::new() };
+    let (met, counted) = Default::default();
+    let mut stage = Stage { world, dice, tell, operations: 0, met, counted };
     let played = match scenario {
         Scenario::RepairedForLong => stage.repaired_for_long(),
         Scenario::QuorumEndsRepair => stage.quorum_ends_repair(),
@@ -99,15 +103,18 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(),
+        Scenario::Archive => stage.archive(),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
-    stage.met.iter().for_each(|(what, times)| stage.say(&format!("{times} times {what}")));
+    let all = || stage.met.iter().chain(&stage.counted);
+    all().for_each(|(what, times)| stage.say(&format!("{times} times {what}")));
     Outcome {
         seed,
         millis: stage.world.now,
+        trace: stage.world.net.trace() ^ stage.world.facts.trace.rotate_left(32) ^ stage.world.net.bytes(),
         operations: stage.operations,
         faults: stage.met.values().sum(),
-        kinds: stage.met.keys().map(|what| (*what).to_owned()).collect(),
+        kinds: all().map(|(what, _)| (*what).to_owned()).collect(),
         broken: broken.into_iter().collect(),
         ..Outcome::default()
     }
@@ -139,6 +146,8 @@ struct Stage {
     operations: u64,
     /// What the story met, and how often.
     met: BTreeMap<&'static str, u64>,
+    /// What it counted beside, and is no harm.
+    counted: BTreeMap<&'static str, u64>,
 }
 
 /// Why a story did not go as it has to.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
+use quorate_node::app::archive::ArchiveSettings;
 use quorate_node::config::{Args, Config};
 use quorate_store::quarantine::{self, Cause, Quarantine};
 use rand::rngs::StdRng;
@@ -26,6 +27,7 @@ use crate::facts::Facts;
 use crate::host::{End, Host, Machine, Parts};
 use crate::host_network;
 use crate::network::{Link, Net};
+use crate::objects::Objects;
 use crate::socket;
 
 /// Where clients connect.
@@ -68,9 +70,12 @@ pub struct World {
     pub facts: Facts,
     /// Groups of logs of which a crash left some sectors.
     pub torn: u64,
+    /// Where nodes keep their archive, in stories that have one.
+    pub objects: Arc<Objects>,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
     wrong_clock: Option<HostId>,
+    archive: Option<ArchiveSettings>,
     sizes: Sizes,
     dir: PathBuf,
     dice: StdRng,
@@ -95,9 +100,11 @@ impl World {
             clients: Machine::new(0),
             facts: Facts::default(),
             torn: 0,
+            objects: Arc::default(),
             hosts: BTreeMap::new(),
             founders: founders.clone(),
             wrong_clock: None,
+            archive: None,
             sizes,
             dir,
             dice: StdRng::seed_from_u64(dice.random()),
@@ -157,7 +164,8 @@ impl World {
         };
         let config = Config::try_from(args).unwrap_or_else(|error| panic!("the settings are fine: {error}"));
         // Far below what the settings allow: what is rare in life has to be frequent here.
-        Config { snapshot_every_entries: self.sizes.snapshot_every, keep_log_entries: self.sizes.keep_log, ..config }
+        let (snapshot_every_entries, keep_log_entries) = (self.sizes.snapshot_every, self.sizes.keep_log);
+        Config { snapshot_every_entries, keep_log_entries, archive: self.archive.clone(), ..config }
     }
 
     /// One millisecond. An error says what must not be.
@@ -165,6 +173,7 @@ impl World {
         self.now += 1;
         let until = self.now;
         self.heal_what_is_due();
+        self.objects.advance(until);
         self.net.advance(until * 1_000);
         self.clients.run_until(until);
         for id in self.ids() {
@@ -258,6 +267,12 @@ impl World {
     /// Changes the settings of a host's node from its next start on.
     pub fn configure(&mut self, id: HostId, change: impl FnOnce(&mut Config)) {
         change(&mut self.hosts.get_mut(&id).expect("hosts stay").config);
+    }
+
+    /// All nodes have this archive, from their next start on.
+    pub fn archive_to(&mut self, settings: &ArchiveSettings) {
+        self.archive = Some(settings.clone());
+        self.ids().into_iter().for_each(|id| self.configure(id, |config| config.archive = Some(settings.clone())));
     }
 
     /// One more host, whose node takes part by itself.

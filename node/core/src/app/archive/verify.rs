@@ -29,6 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 const SPARE_BYTES: u64 = 256 << 20;
 /// After so many tries all that is kept was read.
 const ROUNDS: u64 = 7;
+/// So often one is begun anew where objects went meanwhile.
+const TRIES: usize = 3;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
 
@@ -79,7 +81,7 @@ async fn try_where_due(
     if !matches!(background::patiently(move || place::check(&looked)).await, Ok(Ok(()))) {
         return Ok(None);
     }
-    let last = archive.verified().await?;
+    let last = known(archive.verified().await)?;
     if let Some(last) = &last {
         ledger.note_verified(last);
         // A fault may have been mended, and until then nothing is removed: look again sooner.
@@ -99,6 +101,17 @@ async fn try_where_due(
     Ok(Some(verified))
 }
 
+/// What the last try noted. A note that is damaged says nothing, and the next one takes its place: until then nothing is removed.
+fn known(noted: Result<Option<Verified>, ArchiveError>) -> Result<Option<Verified>, ArchiveError> {
+    match noted {
+        Err(error) if error.is_of_an_object() => {
+            tracing::warn!(%error, "what the last try of a restore noted cannot be read; the next one writes it anew");
+            Ok(None)
+        }
+        noted => noted,
+    }
+}
+
 /// One try.
 struct Trial {
     source: Source,
@@ -111,10 +124,27 @@ struct Trial {
 impl Trial {
     /// What it comes to; `None` where nothing is archived yet.
     fn make(self, app: &App) -> Result<Option<Verified>, RebuildError> {
-        let catalogue = self.source.handle.block_on(self.source.archive.catalogue())?;
-        if catalogue.bases.is_empty() {
-            return Ok(None);
+        let list = || self.source.handle.block_on(self.source.archive.catalogue());
+        let mut catalogue = list()?;
+        for _ in 0..TRIES {
+            if catalogue.bases.is_empty() {
+                return Ok(None);
+            }
+            let verified = self.make_once(app, &catalogue)?;
+            if verified.fault.is_none() {
+                return Ok(Some(verified));
+            }
+            // What is removed while it is tried is missed, and nothing is wrong with that.
+            let now = list()?;
+            if !has_less(&now, &catalogue) {
+                return Ok(Some(verified));
+            }
+            catalogue = now;
         }
+        Err(RebuildError::GivenUp("objects were removed from the archive during each try".into()))
+    }
+
+    fn make_once(&self, app: &App, catalogue: &Catalogue) -> Result<Verified, RebuildError> {
         let mut pace = Pace::begin(app.state().clone());
         let mut verified = Verified { at: wall_now(), node: app.node_id(), ..Verified::default() };
         let mut faults = Vec::new();
@@ -131,16 +161,17 @@ impl Trial {
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
         }
-        let gone = self.read_in_turn(app, &mut pace, &catalogue, &mut verified, &mut faults)?;
+        let gone = self.read_in_turn(app, &mut pace, catalogue, &mut verified, &mut faults)?;
         // Others are merged or pruned while these are read: what is still named, or missing between others, is lost.
-        let now = match gone.is_empty() {
-            true => catalogue,
-            false => self.source.handle.block_on(self.source.archive.catalogue())?,
+        let later = match gone.is_empty() {
+            true => None,
+            false => Some(self.source.handle.block_on(self.source.archive.catalogue())?),
         };
+        let now = later.as_ref().unwrap_or(catalogue);
         faults.extend(gone.iter().filter(|name| now.segments.contains(name)).map(|name| format!("{name} is lost")));
-        verified.gaps = gaps(&now, app.wall_now().saturating_sub(self.keep_ms));
+        verified.gaps = gaps(now, app.wall_now().saturating_sub(self.keep_ms));
         verified.fault = joined(faults);
-        Ok(Some(verified))
+        Ok(verified)
     }
 
     /// Makes the state at the end of the archive; what could not be had for it, though there was another way.
@@ -246,6 +277,12 @@ fn passed(pace: &mut Pace, bytes: u64) {
     pace.keep();
 }
 
+/// Whether something is gone since an earlier listing.
+fn has_less(now: &Catalogue, before: &Catalogue) -> bool {
+    before.bases.iter().any(|base| now.bases.binary_search(base).is_err())
+        || before.segments.iter().any(|segment| now.segments.binary_search(segment).is_err())
+}
+
 /// Gaps between points of which those behind are newer than `since`.
 fn gaps(catalogue: &Catalogue, since: WallMillis) -> Vec<String> {
     let is_kept = |gap: &Gap| gap.after.is_none_or(|after| after.wall > since);
@@ -321,6 +358,8 @@ impl Watcher for Modest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_archive::{BaseName, Form};
+
     use super::*;
 
     #[test]
@@ -350,5 +389,35 @@ mod tests {
         let faults = ["a is damaged", "b is damaged", "a is damaged", "b is damaged"].map(str::to_owned);
         assert_eq!(joined(faults.to_vec()).as_deref(), Some("a is damaged; b is damaged"));
         assert_eq!(joined(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_was_removed_since_is_seen_and_what_came_is_not() {
+        let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
+        let segment = |first| SegmentName {
+            first,
+            last: first + 9,
+            revision: None,
+            wall_min: 0,
+            wall: 0,
+            checksum: 0,
+            form: Form::Plain,
+        };
+        let all = |bases: &[u64], segments: &[u64]| Catalogue {
+            bases: bases.iter().copied().map(base).collect(),
+            segments: segments.iter().copied().map(segment).collect(),
+            ..Catalogue::default()
+        };
+        let before = all(&[10, 20], &[1, 11]);
+        assert!(!has_less(&before, &before) && !has_less(&all(&[10, 20, 30], &[1, 11, 21]), &before));
+        assert!(has_less(&all(&[20, 30], &[1, 11]), &before) && has_less(&all(&[10, 20], &[11, 21]), &before));
+    }
+
+    #[test]
+    fn a_note_that_is_damaged_is_written_anew_and_one_that_cannot_be_read_now_is_read_again() {
+        let damaged = ArchiveError::Damaged { object: "verified.json".into(), what: "a byte is another".into() };
+        assert_eq!(known(Err(damaged)).expect("the next try goes on"), None);
+        assert_eq!(known(Ok(None)).expect("nothing is noted"), None);
+        assert!(known(Err(ArchiveError::Refused("no route".into()))).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Times of an archive whose log had a clock that was a day ahead for a while: what a restore gives is all that was written until then.
 
+use std::io::Read;
 use std::path::Path;
 
 use futures::stream;
@@ -192,6 +193,22 @@ fn spoil_base(source: &Source, entry: u64) {
     put.unwrap();
 }
 
+/// Damages what the manifest of the base after an entry says of its state, which is as it was.
+fn spoil_manifest(source: &Source, entry: u64) {
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
+    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
+    let state = source.archive.base(&source.handle, &manifest, &source.keys, |state| {
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes).unwrap();
+        Ok::<_, ArchiveError>(bytes)
+    });
+    let state = state.unwrap();
+    let spoiled = BaseManifest { digest: "f".repeat(32), ..manifest };
+    let put = source.archive.put_base(&source.handle, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
+    put.unwrap();
+}
+
 fn remove_piece(source: &Source, first: u64) {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.segments.iter().find(|segment| segment.first == first).unwrap();
@@ -216,6 +233,21 @@ fn a_damaged_base_is_passed_over_where_the_one_before_and_the_log_reach_the_poin
     spoil_base(&source, 2);
     let refused = restored(&source, Target::Latest).expect_err("no base is left");
     assert!(matches!(&refused, RebuildError::Broken { object, .. } if object.contains("base")), "{refused}");
+}
+
+#[test]
+fn a_base_whose_manifest_says_something_else_is_passed_over_and_named() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
+    spoil_manifest(&source, 20);
+    let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+    assert_eq!((at.log_id.index, wanted.plan.base.index), (LAST, 2));
+    assert!(wanted.passed_over[0].contains("its manifest says revision"), "{:?}", wanted.passed_over);
+    spoil_manifest(&source, 2);
+    let refused = restored(&source, Target::Latest).expect_err("no base is left").to_string();
+    assert!(refused.contains("its manifest says revision"), "{refused}");
 }
 
 #[test]

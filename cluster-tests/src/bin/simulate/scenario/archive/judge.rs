@@ -1,0 +1,508 @@
+//! What an archive has and gives back, beside what the cluster was.
+//!
+//! Owns the rules: what was archived goes on without an untold gap, what is to be kept is there, a base has its state, and each point is
+//! restored as it was, or refused for a reason where objects are hurt. What can be reached is worked out here once more, in the plainest
+//! way, from names alone. Reads the objects as they are, past all that the store does to nodes, and never changes one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use quorate_archive::{Archive, ArchiveError, BaseName, Keys, Location, SegmentName, Target, Verified};
+use quorate_node::rebuild::{Begin, RebuildError, Source, Watcher};
+use quorate_store::offline::{Replay, Replayed};
+use quorate_store::types::Key;
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use tokio::runtime::{Builder, Runtime};
+
+use super::super::Found;
+use super::{Jumps, base_of};
+use crate::facts::Point;
+use crate::objects::{self, DAMAGED, Hurt, LOST, NOTE};
+use crate::world::World;
+
+/// Points of each kind that are restored in one look, in the end and before.
+const AT_THE_END: usize = 5;
+const ON_THE_WAY: usize = 2;
+/// Bases from each of which all is restored in the end.
+const BASES: usize = 4;
+/// A revision that no cluster of a story comes to.
+const NEVER: u64 = 1 << 40;
+
+/// A point that was restored, and is what the cluster was there.
+const COMPARED: &str = "a restored point was compared";
+const UNSEEN: &str = "a point was restored at which nobody had looked";
+const WITHIN: &str = "a point within an entry was restored";
+const PASSED_OVER: &str = "a restore passed over a hurt object";
+const NOT_REACHED: &str = "a point was refused, which is not reached";
+const HURT: &str = "a point was refused, whose objects are hurt";
+
+/// What came of all looks so far.
+#[derive(Default)]
+pub(super) struct Judged {
+    met: BTreeMap<&'static str, u64>,
+    /// Entries at which the state could be restored once.
+    covered: BTreeSet<u64>,
+    /// The last entry that was archived at the last look.
+    end: Option<u64>,
+}
+
+impl Judged {
+    /// What was met, and how often.
+    pub(super) fn met(&self) -> &BTreeMap<&'static str, u64> {
+        &self.met
+    }
+
+    /// Points that were restored and compared.
+    pub(super) fn compared(&self) -> u64 {
+        self.met.get(COMPARED).copied().unwrap_or(0)
+    }
+
+    /// Points that were refused.
+    pub(super) fn refused(&self) -> u64 {
+        [NOT_REACHED, HURT].iter().filter_map(|what| self.met.get(what)).sum()
+    }
+
+    fn meet(&mut self, what: &'static str) {
+        *self.met.entry(what).or_default() += 1;
+    }
+}
+
+/// Bases and pieces of a log, by their names.
+struct Stock {
+    bases: Vec<BaseName>,
+    /// In order of their first entries.
+    pieces: Vec<SegmentName>,
+    /// For each piece, which goes furthest of it and those before it.
+    furthest: Vec<usize>,
+}
+
+/// How far pieces lead from a base.
+struct Reached {
+    index: u64,
+    revision: u64,
+    wall: u64,
+}
+
+impl Stock {
+    fn new(bases: Vec<BaseName>, mut pieces: Vec<SegmentName>) -> Self {
+        pieces.sort_unstable();
+        let mut furthest: Vec<usize> = Vec::new();
+        for (place, piece) in pieces.iter().enumerate() {
+            let before = furthest.last().copied().filter(|before| pieces[*before].last > piece.last);
+            furthest.push(before.unwrap_or(place));
+        }
+        Self { bases, pieces, furthest }
+    }
+
+    fn follow(&self, base: &BaseName) -> Reached {
+        let mut reached = Reached { index: base.index, revision: base.revision, wall: base.wall };
+        let goes_on = |at: u64| {
+            let within_reach = self.pieces.partition_point(|piece| piece.first <= at + 1);
+            let furthest = &self.pieces[self.furthest[within_reach.checked_sub(1)?]];
+            Some(furthest).filter(|piece| piece.last > at)
+        };
+        while let Some(next) = goes_on(reached.index) {
+            let revision = reached.revision.max(next.revision.unwrap_or(0));
+            reached = Reached { index: next.last, revision, wall: next.wall };
+        }
+        reached
+    }
+
+    /// The last entry that any base leads to.
+    fn end(&self) -> Option<u64> {
+        self.bases.iter().map(|base| self.follow(base).index).max()
+    }
+
+    /// The entries after each of which the state can be had, from base to base.
+    fn stretches(&self) -> Vec<(u64, u64)> {
+        self.bases.iter().map(|base| (base.index, self.follow(base).index)).collect()
+    }
+
+    /// Whether there are pieces behind an entry that is missing.
+    fn goes_on_behind(&self, end: u64) -> bool {
+        self.pieces.iter().any(|piece| piece.first > end + 1)
+    }
+}
+
+/// What a restore came to: a state and what was passed over for it, or why there is none.
+type Rebuilt = Result<(Replay, Vec<String>), RebuildError>;
+
+/// What a restore has to come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// The state at the point, to which entries lead that go on up to this one.
+    State(u64),
+    Refusal,
+    /// Either: names of objects that nobody had a reason to read yet say more than is there.
+    Either,
+}
+
+/// One look.
+pub(super) struct Judge<'a> {
+    world: &'a World,
+    keep_ms: u64,
+    jumps: Jumps,
+    /// How often nodes told that entries are missing.
+    gaps: u64,
+    all: BTreeMap<String, Bytes>,
+    hurt: Hurt,
+    runtime: Runtime,
+}
+
+impl<'a> Judge<'a> {
+    /// Of what is there now.
+    pub(super) fn of(world: &'a World, keep_ms: u64, jumps: Jumps, gaps: u64) -> Self {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.expect("a runtime without I/O can be made");
+        let (all, hurt) = (world.objects.all(), world.objects.hurt());
+        Self { world, keep_ms, jumps, gaps, all, hurt, runtime }
+    }
+
+    /// The newest base that is sound, and the last entry that can be had.
+    pub(super) fn reach(&self) -> Result<(Option<u64>, Option<u64>), String> {
+        let sound = self.sound()?;
+        Ok((sound.bases.iter().map(|base| base.index).max(), sound.end()))
+    }
+
+    /// Looks at all of it. In the end all keys that were written have to be there.
+    pub(super) fn judge(&self, judged: &mut Judged, dice: &mut StdRng, written: Option<&[String]>) -> Found {
+        self.has_states()?;
+        let whole: BTreeMap<String, Bytes> =
+            self.all.iter().chain(&self.hurt.lost).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
+        let whole = self.stock(&whole)?;
+        self.keeps(&whole, judged)?;
+        self.look_at_trials()?;
+        let (named, sound) = (self.stock(&self.all)?, self.sound()?);
+        let points = self.points(&named, dice, written.is_some());
+        for (target, begin) in points {
+            let expected = self.expected(&named, &sound, target, begin);
+            let written = written.filter(|_| (target, begin) == (Target::Latest, Begin::Newest));
+            if written.is_some() && !matches!(expected, Expected::State(_)) {
+                return Err(format!("all is well and archived, and of the latest point {expected:?} is expected"));
+            }
+            self.restore(target, begin, expected, written, judged)
+                .map_err(|found| format!("{target:?} from {begin:?}: {found}"))?;
+        }
+        Ok(())
+    }
+
+    // --- what is there ------------------------------------------------------------------------------------------------------
+
+    fn archive(&self, objects: &BTreeMap<String, Bytes>) -> Result<Archive, String> {
+        let cluster = objects.keys().find_map(|path| path.split('/').next()?.strip_prefix("quorate-"));
+        let cluster = cluster.and_then(|hex| u128::from_str_radix(hex, 16).ok()).unwrap_or_default();
+        let place = Location::given(objects::memory(objects), "what is there").open_existing();
+        Ok(Archive::of(place.map_err(|error: ArchiveError| error.to_string())?, cluster))
+    }
+
+    fn stock(&self, objects: &BTreeMap<String, Bytes>) -> Result<Stock, String> {
+        let archive = self.archive(objects)?;
+        let all = self.runtime.block_on(archive.catalogue()).map_err(|error| error.to_string())?;
+        Ok(Stock::new(all.bases, all.segments))
+    }
+
+    /// What is as it was written.
+    fn sound(&self) -> Result<Stock, String> {
+        let is_sound = |(path, _): &(&String, &Bytes)| !self.hurt.damaged.contains(*path);
+        let sound: BTreeMap<String, Bytes> =
+            self.all.iter().filter(is_sound).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
+        let has_state = |manifest: &str| sound.contains_key(&state_of(manifest));
+        let whole: BTreeMap<String, Bytes> = sound
+            .iter()
+            .filter(|(path, _)| base_of(path).is_none() || has_state(path))
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect();
+        self.stock(&whole)
+    }
+
+    /// A base is there once its state is, and no longer.
+    fn has_states(&self) -> Found {
+        for manifest in self.all.keys().filter(|path| base_of(path).is_some()) {
+            let state = state_of(manifest);
+            if !self.all.contains_key(&state) && !self.hurt.lost.contains_key(&state) {
+                return Err(format!("{manifest} has no state, and nobody lost it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What could be restored once, and what came since the last look, can be restored, as long as it is to be kept: unless the store lost
+    /// something, and what came, unless nodes told of a gap.
+    fn keeps(&self, whole: &Stock, judged: &mut Judged) -> Found {
+        let (points, stretches) = (self.world.facts.points(), whole.stretches());
+        let is_covered = |index: u64| stretches.iter().any(|(from, to)| (*from..=*to).contains(&index));
+        // Pieces that no base leads to yet are of a leader that found no base, and began with one of its own.
+        let end = whole.end().filter(|end| !whole.goes_on_behind(*end));
+        let before = if end.is_some() { std::mem::replace(&mut judged.end, end) } else { None };
+        let goes_back = before.zip(end).is_some_and(|(before, end)| end < before);
+        let is_new =
+            |index: u64| self.gaps == 0 && before.zip(end).is_some_and(|(from, to)| from < index && index <= to);
+        let now = points.last_key_value().map_or(0, |(_, point)| point.wall);
+        let is_kept = |wall: u64| wall > now.saturating_sub(self.keep_ms) && wall <= now;
+        let is_promised = |index: u64| judged.covered.contains(&index) || is_new(index);
+        let is_missing = |index: u64, point: &Point| is_kept(point.wall) && is_promised(index) && !is_covered(index);
+        let missing = points.iter().find(|(index, point)| is_missing(**index, point));
+        // Where the cluster's clock was ahead for a while, what is older by that was let go; and what only a lost base led to.
+        match missing.filter(|_| !self.jumps.are_many() && !self.was_lost()) {
+            Some((index, point)) => Err(format!(
+                "entry {index}, {point:?}, is of the last {} ms, and nobody told that it is missing; these can be restored: {stretches:?}",
+                self.keep_ms
+            )),
+            None if goes_back && !self.was_lost() => {
+                Err(format!("it went up to entry {before:?}, and goes up to {end:?}"))
+            }
+            None => {
+                judged.covered.extend(points.keys().copied().filter(|index| is_covered(*index)));
+                Ok(())
+            }
+        }
+    }
+
+    fn was_lost(&self) -> bool {
+        self.world.objects.met().contains_key(LOST)
+    }
+
+    /// A trial finds no fault where there is none.
+    fn look_at_trials(&self) -> Found {
+        let is_sound_note = |path: &String| path.ends_with(NOTE) && !self.hurt.damaged.contains(path);
+        let Some((_, note)) = self.all.iter().find(|(path, _)| is_sound_note(*path)) else { return Ok(()) };
+        let note: Verified = serde_json::from_slice(note).map_err(|error| format!("what a trial noted: {error}"))?;
+        let was_hurt = self.was_lost() || self.world.objects.met().contains_key(DAMAGED);
+        match note.fault.filter(|_| !was_hurt && self.gaps == 0) {
+            None => Ok(()),
+            Some(fault) => Err(format!("nothing was hurt, and a trial found: {fault}")),
+        }
+    }
+
+    // --- restores -----------------------------------------------------------------------------------------------------------
+
+    /// What is restored in this look.
+    fn points(&self, named: &Stock, dice: &mut StdRng, is_end: bool) -> Vec<(Target, Begin)> {
+        let seen: Vec<Point> = self.world.facts.points().range(1..).map(|(_, point)| *point).collect();
+        let count = if is_end { AT_THE_END } else { ON_THE_WAY };
+        let mut points = vec![(Target::Latest, Begin::Newest), (Target::Latest, Begin::BeforeNewest)];
+        for _ in 0..count {
+            let Some(point) = seen.choose(dice) else { break };
+            points.push((Target::Revision(point.revision), Begin::Newest));
+        }
+        for _ in 0..count {
+            let Some(point) = seen.choose(dice) else { break };
+            points.push((Target::Time(point.wall + dice.random_range(0..5)), Begin::Newest));
+        }
+        points.push((Target::Revision(NEVER), Begin::Newest));
+        if is_end {
+            let bases = named.bases.sample(dice, BASES).copied().collect::<Vec<_>>();
+            points.extend(bases.iter().map(|base| (Target::Revision(base.revision), Begin::Newest)));
+            points.extend(bases.iter().map(|base| (Target::Latest, Begin::At(base.index))));
+        }
+        points
+    }
+
+    fn expected(&self, named: &Stock, sound: &Stock, target: Target, begin: Begin) -> Expected {
+        let is_of_it = |base: &&BaseName| match begin {
+            Begin::At(entry) => base.index == entry,
+            Begin::Newest | Begin::BeforeNewest => true,
+        };
+        let bases: Vec<&BaseName> = sound.bases.iter().filter(is_of_it).collect();
+        let newest = |is_before: &dyn Fn(&BaseName) -> bool| bases.iter().copied().rfind(|base| is_before(*base));
+        let state = |reached: Option<Reached>, is_far_enough: &dyn Fn(&Reached) -> bool| match reached {
+            Some(reached) if is_far_enough(&reached) => Expected::State(reached.index),
+            _ => Expected::Refusal,
+        };
+        // A trial does without the newest base, and is refused where that alone reaches the point.
+        if begin == Begin::BeforeNewest && self.is_hurt() {
+            return Expected::Either;
+        }
+        match target {
+            Target::Latest => match bases.iter().map(|base| sound.follow(base).index).max() {
+                Some(end) if !named.goes_on_behind(end) => Expected::State(end),
+                Some(end) if !sound.goes_on_behind(end) => Expected::Either,
+                _ => Expected::Refusal,
+            },
+            Target::Revision(wanted) => {
+                let base = newest(&|base: &BaseName| base.revision <= wanted);
+                state(base.map(|base| sound.follow(base)), &|reached: &Reached| reached.revision >= wanted)
+            }
+            // A base that is hurt may be of a time to which the clock came back.
+            Target::Time(_) if self.jumps != Jumps::Nobody && self.is_hurt() => Expected::Either,
+            Target::Time(wanted) => {
+                let base = newest(&|base: &BaseName| base.wall <= wanted);
+                state(base.map(|base| sound.follow(base)), &|reached: &Reached| reached.wall >= wanted)
+            }
+        }
+    }
+
+    fn is_hurt(&self) -> bool {
+        !self.hurt.damaged.is_empty() || !self.hurt.lost.is_empty()
+    }
+
+    fn restore(
+        &self,
+        target: Target,
+        begin: Begin,
+        expected: Expected,
+        written: Option<&[String]>,
+        judged: &mut Judged,
+    ) -> Found {
+        let dir = Scratch::make(self.world.data_dir(0).with_file_name("restored"))?;
+        match (expected, self.rebuild(target, begin, &dir)?) {
+            (Expected::State(_) | Expected::Either, Ok((replay, passed_over))) => {
+                if !passed_over.is_empty() {
+                    judged.meet(PASSED_OVER);
+                }
+                let at = replay.at();
+                self.is_as_it_was(target, &at, judged)?;
+                if let Expected::State(end) = expected {
+                    self.is_the_last(target, &at, end)?;
+                }
+                written.map_or(Ok(()), |keys| has_all(&replay, keys))
+            }
+            (Expected::Refusal | Expected::Either, Err(RebuildError::Unreachable(_))) => {
+                judged.meet(NOT_REACHED);
+                Ok(())
+            }
+            (Expected::Refusal | Expected::Either, Err(RebuildError::Archive(_) | RebuildError::Broken { .. }))
+                if self.is_hurt() =>
+            {
+                judged.meet(HURT);
+                Ok(())
+            }
+            (_, Err(error)) => Err(format!("{expected:?} is expected, and it says: {error}")),
+            // What was hurt may be what nobody needs, as who wrote a base.
+            (_, Ok((replay, _))) if self.is_hurt() => self.is_as_it_was(target, &replay.at(), judged),
+            (_, Ok((replay, passed_over))) => {
+                let at = replay.at();
+                Err(format!("nothing leads there, and it gives {at:?}, after it passed over {passed_over:?}"))
+            }
+        }
+    }
+
+    /// Restores a point as the program does, and says what was passed over.
+    fn rebuild(&self, target: Target, begin: Begin, dir: &Scratch) -> Result<Rebuilt, String> {
+        let (archive, handle) = (self.archive(&self.all)?, self.runtime.handle().clone());
+        let source = Source { archive, keys: Keys::default(), handle };
+        let _runtime = self.runtime.enter();
+        let rebuilt = source.want(target, begin).and_then(|mut wanted| {
+            let replay = source.rebuild(&mut wanted, &dir.0, &mut Patient)?;
+            Ok((replay, wanted.passed_over))
+        });
+        Ok(rebuilt)
+    }
+
+    /// What was restored is what the cluster was there, and there is where it was asked for.
+    fn is_as_it_was(&self, target: Target, at: &Replayed, judged: &mut Judged) -> Found {
+        let index = at.log_id.index;
+        let restored = Point { revision: at.revision, wall: at.wall, digest: at.digest };
+        match self.world.facts.points().get(&index) {
+            None => judged.meet(UNSEEN),
+            Some(point) if *point == restored => judged.meet(COMPARED),
+            Some(point) if matches!(target, Target::Revision(_)) && at.revision < point.revision => judged.meet(WITHIN),
+            Some(point) => {
+                return Err(format!("after entry {index} it is {restored:?}, and the cluster was {point:?}"));
+            }
+        }
+        let is_there = match target {
+            Target::Latest => true,
+            Target::Revision(wanted) => at.revision == wanted,
+            Target::Time(wanted) => at.wall <= wanted,
+        };
+        if is_there { Ok(()) } else { Err(format!("it is {restored:?}")) }
+    }
+
+    /// Of entries up to this one, none that follow are of the point, too.
+    fn is_the_last(&self, target: Target, at: &Replayed, end: u64) -> Found {
+        let index = at.log_id.index;
+        let is_of_it = |wall: u64| match target {
+            Target::Latest => true,
+            Target::Revision(_) => false,
+            // What is hurt may be what follows.
+            Target::Time(wanted) => wall <= wanted && !self.is_hurt(),
+        };
+        // A base that is hurt where it does not matter may lead further.
+        if target == Target::Latest && (index < end || index > end && !self.is_hurt()) {
+            return Err(format!("it ends at entry {index}, and {end} is the last"));
+        }
+        let mut behind =
+            self.world.facts.points().range(index.saturating_add(1)..).take_while(|(later, _)| **later <= end);
+        match behind.find(|(_, point)| is_of_it(point.wall)) {
+            None => Ok(()),
+            Some((later, point)) => {
+                Err(format!("it ends at entry {index}, and entry {later} is of it, too: {point:?}"))
+            }
+        }
+    }
+}
+
+/// All keys that were written are there.
+fn has_all(replay: &Replay, keys: &[String]) -> Found {
+    let reader = replay.reader();
+    for key in keys {
+        let read = Key::new(key.as_bytes()).map_err(|error| error.to_string()).and_then(|key| {
+            let read = reader.get(&key);
+            read.map_err(|fault| fault.to_string())
+        });
+        if read?.entry.is_none() {
+            return Err(format!("`{key}` was written and is not there"));
+        }
+    }
+    Ok(())
+}
+
+/// The object with the state of the base that this is the manifest of.
+fn state_of(manifest: &str) -> String {
+    let (dir, _) = manifest.rsplit_once('/').unwrap_or_default();
+    format!("{dir}/state")
+}
+
+struct Patient;
+
+impl Watcher for Patient {
+    fn on_base(&mut self, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn on_segment(&mut self, _done: usize, _of: usize, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A directory that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make(dir: PathBuf) -> Result<Self, String> {
+        fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).expect("it is ours");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(first: u64, last: u64) -> SegmentName {
+        let (wall_min, wall, checksum) = (first, last, first);
+        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, is_encrypted: false }
+    }
+
+    #[test]
+    fn pieces_lead_from_a_base_up_to_the_first_entry_that_none_has() {
+        let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
+        let pieces = [(1, 4), (3, 9), (5, 6), (9, 12), (15, 20)];
+        let pieces = pieces.map(|(first, last)| piece(first, last)).to_vec();
+        let stock = Stock::new(vec![base(0), base(10), base(13), base(14), base(25)], pieces);
+        assert_eq!(stock.stretches(), [(0, 12), (10, 12), (13, 13), (14, 20), (25, 25)]);
+        assert_eq!((stock.end(), stock.goes_on_behind(13), stock.goes_on_behind(14)), (Some(25), true, false));
+        assert_eq!(Stock::new(Vec::new(), vec![piece(1, 2)]).end(), None);
+    }
+}
