@@ -17,13 +17,14 @@ use crate::api::{RenewAnswer, RenewRequest, Renewal, SESSIONS_RENEWED_MAX, Sessi
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
+use crate::moment::Moment;
 use crate::request::{Call, Intent, json_body};
 
 /// The task.
 pub(super) async fn run(client: Client) {
     let mut flights = FuturesUnordered::new();
     loop {
-        let Some(plan) = client.renewals().plan(Instant::now()) else { return };
+        let Some(plan) = client.renewals().plan(Moment::now()) else { return };
         for batch in plan.due.chunks(SESSIONS_RENEWED_MAX) {
             let sessions: Vec<_> = batch.iter().map(Arc::downgrade).collect();
             flights.push(renew(client.clone(), ids(batch), round(batch), sessions));
@@ -56,11 +57,11 @@ fn round(batch: &[Arc<Renewed>]) -> Duration {
 
 /// One request. Whatever comes of it, all its sessions hear.
 async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<Weak<Renewed>>) {
-    let sent = Instant::now();
+    let sent = Moment::now();
     let answer = ask(&client, ids, round).await;
     let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).map(by_session).collect();
     for session in sessions.iter().filter_map(Weak::upgrade) {
-        let now = Instant::now();
+        let now = Moment::now();
         let mut lease = session.lease.lock();
         match named.get(session.id.as_str()) {
             Some(Renewal::Renewed(_)) => lease.on_confirmed(sent, now),

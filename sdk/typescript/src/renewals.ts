@@ -55,8 +55,6 @@ export class Renewals {
 
   /** Looks at the sessions: renews what is due, and wakes again when something will be. */
   look(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
     const at = now();
     for (const session of this.#sessions) {
       if (session.lease.loss(at) !== undefined) {
@@ -82,6 +80,8 @@ export class Renewals {
     const at = now();
     const times = [...this.#sessions].flatMap(({ lease }) => [lease.renewalAt(), lease.changesAt(at)]);
     const next = Math.min(...times.filter((time) => time !== undefined));
+    this.#timer?.cancel();
+    this.#timer = undefined;
     if (Number.isFinite(next)) {
       this.#timer = after(Math.ceil(next - at), () => {
         for (const session of this.#sessions) {
