@@ -346,7 +346,7 @@ class Calls:
     # --- tasks ---------------------------------------------------------------------------------------------------------
 
     async def call_schedule(self, a: Arguments, of: Any) -> Any:
-        options = {name: value for name, value in a.items() if name in ("id", "max_attempts", "replace", "cron", "zone")}
+        options = {name: value for name, value in a.items() if name in ("id", "max_attempts", "replace", "cron", "zone", "request_id")}
         options |= {"delay": span(a, "delay_ms"), "every": span(a, "every_ms"), "at": a.get("execute_at")}
         if "backoff" in a:
             backoff = a["backoff"]

@@ -287,8 +287,7 @@ impl QueuePlace {
         let backend = &call.api.backend;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
-        // Of the same request: a retry of it is told the same.
-        let id = RequestId(call.request_id()).of_part(1);
+        let id = last_word(&RequestId(call.request_id()));
         let deadline = Instant::now() + call.timeout;
         let reply = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
@@ -302,6 +301,20 @@ impl QueuePlace {
             _ => Err(propose::confused(&reply)),
         }
     }
+}
+
+/// The id under which a request whose time is over gives its place up: of the same request, so that a retry of it is told the same.
+fn last_word(id: &RequestId) -> RequestId {
+    id.of_part(1)
+}
+
+/// Whether a request of `owner` whose kept answer is that it waits has given its place up since; with where that was decided.
+pub fn gave_up_since(backend: &Node, owner: &str, id: &RequestId, kept: &Reply) -> Result<Option<Reply>, Failure> {
+    if !matches!(kept.outcome, Decided::Lock(LockReply::Waiting { .. })) {
+        return Ok(None);
+    }
+    let (_, last) = backend.request(owner, &last_word(id)).map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(last.map(|last| last.reply).filter(|reply| matches!(reply.outcome, Decided::Lock(LockReply::Gone(_)))))
 }
 
 fn over(lock: &LockName) -> Failure {
