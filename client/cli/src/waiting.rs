@@ -89,6 +89,26 @@ pub async fn at_barrier<T>(context: &Context, name: &str, parties: u32, work: im
     .await
 }
 
+/// Waits for an entry: `what` names it, and what is to become of it.
+pub async fn for_entry<T>(context: &Context, what: &str, work: impl Future<Output = T>) -> T {
+    told(context, work, async || Some(Waited { who: Vec::new(), text: format!("waiting for {what}") })).await
+}
+
+/// Waits for a task that is due.
+pub async fn for_task<T>(context: &Context, queue: &str, work: impl Future<Output = T>) -> T {
+    told(context, work, async || {
+        let stats = context.client.tasks(queue).stats().await.ok()?;
+        let next = match (stats.next_at, stats.claimed) {
+            (Some(at), _) => format!("the next is due at {at}"),
+            (None, 0) => "none is scheduled".to_owned(),
+            (None, claimed) => format!("none is scheduled, {claimed} worked on"),
+        };
+        // Told once: in a busy queue it changes all the time.
+        Some(Waited { who: Vec::new(), text: format!("waiting for a task of `{queue}`, {next}") })
+    })
+    .await
+}
+
 /// Waits for a latch to open.
 pub async fn for_latch<T>(context: &Context, name: &str, work: impl Future<Output = T>) -> T {
     told(context, work, async || {
