@@ -3,7 +3,19 @@
 //! Owns the comparison of the two. The monotonic clock stands still while the machine is suspended; the wall clock does not, but may be
 //! set. Nodes count on meanwhile, so whoever reckons with their time looks at both, and a time is over when either says so.
 
+#[cfg(feature = "testing")]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+
+/// By how many milliseconds tests have the wall clock of this process ahead.
+#[cfg(feature = "testing")]
+static AHEAD_MS: AtomicU64 = AtomicU64::new(0);
+
+/// See [`crate::testing::set_wall_ahead`].
+#[cfg(feature = "testing")]
+pub(crate) fn set_wall_ahead(by: Duration) {
+    AHEAD_MS.store(crate::operation::milliseconds(by), Ordering::Relaxed);
+}
 
 /// One moment by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +27,10 @@ pub(crate) struct Moment {
 impl Moment {
     /// This moment.
     pub fn now() -> Self {
-        Self { monotonic: Instant::now(), wall: SystemTime::now() }
+        let moment = Self { monotonic: Instant::now(), wall: SystemTime::now() };
+        #[cfg(feature = "testing")]
+        let moment = Self { wall: moment.wall + Duration::from_millis(AHEAD_MS.load(Ordering::Relaxed)), ..moment };
+        moment
     }
 
     /// How long ago an earlier moment was, by the clock that says more. A wall clock that was set back takes nothing away.

@@ -184,6 +184,7 @@ impl<'c> Run<'c> {
         for call in self.background.values() {
             call.abort();
         }
+        calls::process::restore().map_err(|error| error.to_string())?;
         self.cluster.fault("reset", &Value::Object(Map::new())).await?;
         for session in self.shared.things.sessions() {
             // It ends by itself otherwise; the next file has other names.

@@ -26,7 +26,7 @@ WITHIN_MS = 15_000
 FILE_KEYS = {"name", "quick", "needs", "steps"}
 VERBS = ("call", "start", "next", "stop", "fault", "cancel", "join")
 # A thread cannot be broken off; an event loop cannot be used in a forked child.
-CAPABILITIES = {"suspend", "foreign", "stderr"}
+CAPABILITIES = {"suspend", "foreign", "stderr", "clock"}
 ONLY_SYNC = {"fork"}
 ONLY_ASYNC = {"cancel", "cancel_release"}
 STEP_KEYS = {*VERBS, "with", "as", "of", "expect", "greater", "error", "save", "background", "repeat", "eventually", "within_ms"}

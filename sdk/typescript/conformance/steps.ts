@@ -4,6 +4,7 @@ import { Client } from "../src/index.js";
 import { type Context, call, Made, next, shownError, start, stop } from "./calls.js";
 import type { SuiteCluster } from "./cluster.js";
 import { difference, field, filled, notGreater, type Variables } from "./compare.js";
+import { restoreProcess } from "./process.js";
 
 const WITHIN_DEFAULT_MS = 15_000;
 /** Pause between two looks of a step that is so eventually. */
@@ -41,7 +42,7 @@ export interface SuiteFile {
 
 const VERBS = ["call", "start", "next", "stop", "fault", "cancel", "join"] as const;
 /** What this runner and its client can do of what a file may need. The release of a lock takes no signal. */
-const CAPABILITIES = new Set(["cancel", "suspend", "foreign"]);
+const CAPABILITIES = new Set(["cancel", "suspend", "foreign", "stderr", "clock"]);
 const STEP_KEYS = new Set<string>([
   ...VERBS,
   ...[
@@ -121,6 +122,7 @@ class Run {
       made.close();
     }
     await this.#client.close();
+    restoreProcess();
   }
 
   async step(step: Step): Promise<void> {
