@@ -37,6 +37,8 @@ export interface SuiteFile {
   readonly name: string;
   readonly quick?: boolean;
   readonly needs?: readonly string[];
+  /** From how many endpoints its client is made; from all if not given. */
+  readonly endpoints?: number;
   readonly steps: readonly Step[];
 }
 
@@ -76,7 +78,7 @@ interface Running {
 
 /** Throws where the file says something that this runner does not know. */
 export function check(file: SuiteFile): void {
-  const unknown = Object.keys(file).filter((key) => !["name", "quick", "needs", "steps"].includes(key));
+  const unknown = Object.keys(file).filter((key) => !["name", "quick", "needs", "endpoints", "steps"].includes(key));
   const inSteps = file.steps.flatMap((step) => Object.keys(step).filter((key) => !STEP_KEYS.has(key)));
   const [key] = [...unknown, ...inSteps];
   if (key !== undefined) {
@@ -86,7 +88,7 @@ export function check(file: SuiteFile): void {
 
 /** Performs all steps; throws `step n: why` where one is not as it should be. */
 export async function perform(file: SuiteFile, cluster: SuiteCluster): Promise<void> {
-  const run = new Run(cluster);
+  const run = new Run(cluster, file);
   try {
     for (const [at, step] of file.steps.entries()) {
       try {
@@ -110,9 +112,9 @@ class Run {
   readonly #background = new Map<string, Running>();
   readonly #stop = new AbortController();
 
-  constructor(cluster: SuiteCluster) {
+  constructor(cluster: SuiteCluster, file: SuiteFile) {
     this.#cluster = cluster;
-    this.#client = new Client({ endpoints: cluster.endpoints });
+    this.#client = new Client({ endpoints: cluster.endpoints.slice(0, file.endpoints) });
     this.#variables = new Map([["p", `ts${Math.random().toString(36).slice(2, 10)}`]]);
   }
 
