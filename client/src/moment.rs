@@ -17,6 +17,18 @@ pub(crate) fn set_wall_ahead(by: Duration) {
     AHEAD_MS.store(crate::operation::milliseconds(by), Ordering::Relaxed);
 }
 
+/// By how much the wall clock is ahead of the machine's.
+#[cfg(feature = "testing")]
+fn ahead() -> Duration {
+    Duration::from_millis(AHEAD_MS.load(Ordering::Relaxed))
+}
+
+/// The same where nobody moves it.
+#[cfg(not(feature = "testing"))]
+const fn ahead() -> Duration {
+    Duration::ZERO
+}
+
 /// One moment by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -27,10 +39,7 @@ pub(crate) struct Moment {
 impl Moment {
     /// This moment.
     pub fn now() -> Self {
-        let moment = Self { monotonic: Instant::now(), wall: SystemTime::now() };
-        #[cfg(feature = "testing")]
-        let moment = Self { wall: moment.wall + Duration::from_millis(AHEAD_MS.load(Ordering::Relaxed)), ..moment };
-        moment
+        Self { monotonic: Instant::now(), wall: SystemTime::now() + ahead() }
     }
 
     /// How long ago an earlier moment was, by the clock that says more. A wall clock that was set back takes nothing away.

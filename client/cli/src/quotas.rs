@@ -127,7 +127,9 @@ async fn list(context: &Context) -> Result<(), Failed> {
     for pages in [quotas.principals(), quotas.prefixes()] {
         let mut page = pages.page().await?;
         loop {
-            page.quotas.splice(..0, first.take());
+            if let Some(usual) = first.take() {
+                page.quotas.insert(0, usual);
+            }
             output::page(context.shared.output, &page, &page.quotas, text)?;
             let Some(cursor) = &page.cursor else { break };
             page = pages.page_after(cursor).await?;

@@ -202,7 +202,7 @@ async fn a_task_that_is_not_scheduled_is_told_apart_from_one_that_was_scheduled_
         (TaskState::Done { until: 1 }, "was completed"),
     ] {
         server.backend.come_to(Outcome::Rejected(Rejection::TaskInUse(Box::new(summary("t", state)))));
-        let problem = post(&server, "/v1/tasks/q", json!({"id": "t", "request_id": "again"})).await.problem();
+        let problem = post(&server, "/v1/tasks/q", json!({"id": "t"})).await.problem();
         assert_eq!((problem.status, problem.code), (409, ErrorCode::AlreadyExists), "{problem:?}");
         assert_eq!(problem.applied, Applied::No);
         assert!(problem.detail.contains(why) && problem.revision.is_some(), "{problem:?}");
