@@ -4,7 +4,6 @@
 //! an answer means for it, is its [`super::lease`]'s.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -20,6 +19,9 @@ use crate::error::Error;
 use crate::moment::Moment;
 use crate::request::{Call, Intent, json_body};
 
+/// At least so often it looks: while the machine is suspended, sleep stands still as well, and what is due by then is seen a moment after it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// The task.
 pub(super) async fn run(client: Client) {
     let mut flights = FuturesUnordered::new();
@@ -31,18 +33,13 @@ pub(super) async fn run(client: Client) {
         }
         // Not to keep alive until then what nobody else holds.
         drop(plan.due);
+        let look_at = Instant::now() + LOOK_EVERY;
+        let wake_at = plan.wake_at.map_or(look_at, |at| at.min(look_at));
         tokio::select! {
-            () = sleep_until(plan.wake_at) => {}
+            () = tokio::time::sleep_until(wake_at.into()) => {}
             () = client.renewals().news() => {}
             Some(()) = flights.next(), if !flights.is_empty() => {}
         }
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
     }
 }
 

@@ -13,6 +13,9 @@ import { after, now } from "./timing.js";
 /** Most sessions of one request. */
 const SESSIONS_RENEWED_MAX = 1_024;
 
+/** At least so often they are looked at: timers stand still while the machine is suspended, and what is due by then is seen a moment after it. */
+const LOOK_EVERY_MS = 1_000;
+
 /** What is known of a session that is renewed. */
 export interface Renewed {
   readonly id: string;
@@ -83,7 +86,7 @@ export class Renewals {
     this.#timer?.cancel();
     this.#timer = undefined;
     if (Number.isFinite(next)) {
-      this.#timer = after(Math.ceil(next - at), () => {
+      this.#timer = after(Math.min(Math.ceil(next - at), LOOK_EVERY_MS), () => {
         for (const session of this.#sessions) {
           session.onChange();
         }

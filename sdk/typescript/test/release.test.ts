@@ -254,3 +254,13 @@ test("a token is not told after a suspend until the session is renewed", async (
   assert.deepEqual([lock.token, cluster.to("/renew").length], ["5", 1]);
   await cluster.client.close();
 });
+
+test("a suspend is noticed although nobody asks", async (context) => {
+  const cluster = sessionCluster(() => "usual");
+  await cluster.client.session();
+  const { now } = Date;
+  context.mock.method(Date, "now", () => now() + 600_000);
+  // Long before it would have been renewed.
+  await until("it is renewed", () => cluster.to("/renew").length > 0);
+  await cluster.client.close();
+});
