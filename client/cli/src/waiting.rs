@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use quorate_client::api::{ErrorCode, LockAnswer, LockHolder, LockWaiter};
-use quorate_client::{Client, Error};
+use quorate_client::{Client, Error, NodeStatus};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -105,6 +105,23 @@ pub async fn for_task<T>(context: &Context, queue: &str, work: impl Future<Outpu
         };
         // Told once: in a busy queue it changes all the time.
         Some(Waited { who: Vec::new(), text: format!("waiting for a task of `{queue}`, {next}") })
+    })
+    .await
+}
+
+/// Waits for nodes to be so far; `what` says how far.
+pub async fn until_nodes<T>(
+    context: &Context,
+    what: &str,
+    are: impl Fn(&NodeStatus) -> bool,
+    work: impl Future<Output = T>,
+) -> T {
+    told(context, work, async || {
+        let nodes = context.client.status_of_all().await.ok()?;
+        let missing = (0_u64..).zip(&nodes).filter(|(_, node)| !are(node));
+        let (who, addresses): (Vec<_>, Vec<_>) = missing.map(|(at, node)| (at, node.address.as_str())).unzip();
+        let text = format!("waiting for {} to {what}", addresses.join(", "));
+        (!who.is_empty()).then_some(Waited { who, text })
     })
     .await
 }

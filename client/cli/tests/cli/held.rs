@@ -206,6 +206,16 @@ async fn every_other_wait_is_told_too() {
 }
 
 #[tokio::test]
+async fn who_waits_for_nodes_is_told_for_which() {
+    let down = nobody().await;
+    for (arguments, what) in [(&["wait-ready"][..], "be ready"), (&["wait-ready", "--live"], "answer")] {
+        let ran = run(&down, &[arguments, &["--timeout", "3s"]].concat()).await;
+        let expected = format!("waiting for {down} to {what}\n");
+        assert!(ran.code == 1 && ran.err.starts_with(&expected), "{expected} {}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn it_is_told_that_no_node_answers() {
     let ran = run(&nobody().await, &["get", "k", "--timeout", "3s"]).await;
     let (first, rest) = ran.err.split_once('\n').expect("lines");
