@@ -78,7 +78,9 @@ interface Running {
 
 /** Throws where the file says something that this runner does not know. */
 export function check(file: SuiteFile): void {
-  const unknown = Object.keys(file).filter((key) => !["name", "quick", "needs", "endpoints", "steps"].includes(key));
+  const unknown = Object.keys(file).filter(
+    (key) => !["name", "quick", "needs", "endpoints", "steps"].includes(key),
+  );
   const inSteps = file.steps.flatMap((step) => Object.keys(step).filter((key) => !STEP_KEYS.has(key)));
   const [key] = [...unknown, ...inSteps];
   if (key !== undefined) {
