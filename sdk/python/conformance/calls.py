@@ -435,7 +435,11 @@ class Calls:
     async def call_wall_ahead(self, a: Arguments, of: Any) -> Any:
         self._clock.close()
         real, ahead = time.time, a["ms"] / 1000
-        self._clock.enter_context(mock.patch.object(time, "time", lambda: real() + ahead))
+
+        def moved() -> float:
+            return real() + ahead
+
+        self._clock.enter_context(mock.patch.object(time, "time", moved))
         return {}
 
 
