@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const STDERR = 2;
+/** Behind what is there already, where it is a file. */
+const WRITES = constants.O_WRONLY | constants.O_APPEND;
 const wallClock = Date.now;
 /** Standard error as it was, once it is lost. */
 let stderr: number | undefined;
@@ -13,7 +15,7 @@ let stderr: number | undefined;
 /** Opens a file that takes the place of standard error: a process gets the lowest number that is free. */
 function openInstead(path: string): void {
   closeSync(STDERR);
-  const opened = openSync(path, constants.O_WRONLY);
+  const opened = openSync(path, WRITES);
   if (opened !== STDERR) {
     throw new Error(`standard error became ${opened}`);
   }
@@ -27,7 +29,7 @@ export function closeStderr(): void {
     execFileSync("mkfifo", [path]);
     // Somebody has to read while it is opened to be written.
     const reads = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    stderr ??= openSync(`/proc/self/fd/${STDERR}`, constants.O_WRONLY);
+    stderr ??= openSync(`/proc/self/fd/${STDERR}`, WRITES);
     openInstead(path);
     closeSync(reads);
   } finally {
