@@ -11,6 +11,7 @@ use crate::leaving::Leaving;
 use crate::operation::milliseconds;
 use crate::queue_place::leaves_nothing;
 use crate::request::{Call, Intent, RequestId, segment_path};
+use crate::request_id::LastingId;
 use crate::retry::WAIT_PAUSE;
 use crate::session::Session;
 
@@ -185,15 +186,16 @@ impl Barrier<'_> {
         let (mut undecided, mut opened) = (None, None);
         loop {
             // What nobody could tell the outcome of is asked again as it was.
-            let (id, wait) = (undecided.take().unwrap_or_else(RequestId::random), left().min(POLL_MAX));
+            let (mut lasting, wait) = (undecided.take().unwrap_or_else(LastingId::new), left().min(POLL_MAX));
+            let id = lasting.current();
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
             }
-            let answered = self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id.clone())?).await;
+            let answered = self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id)?).await;
             let answer = match answered {
                 Ok(answer) => answer,
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {
-                    undecided = Some(id);
+                    undecided = Some(lasting);
                     tokio::time::sleep(WAIT_PAUSE).await;
                     continue;
                 }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -17,7 +17,9 @@ use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE}
 use crate::credentials::Credentials;
 use crate::endpoints::{ClusterId, Endpoint, Endpoints, Foreign, LeaderHint, Preference, Reads, socket_of};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
+use crate::moment::Moment;
 use crate::request::{Call, Intent};
+use crate::request_id::WRITE_PATIENCE_MAX;
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::registry::Renewals;
 use crate::spans;
@@ -54,9 +56,6 @@ pub const ENDPOINTS_ENV: &str = "QUORATE_ENDPOINTS";
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// How long one node may take before another is asked: some elections, but a good part of the deadline is left.
 const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3);
-/// Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
-/// second time after that; what is still on its way, and clocks that differ, have the rest.
-const WRITE_PATIENCE_MAX: Duration = Duration::from_secs(5 * 60);
 /// How long a node may take to say who it is.
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -555,15 +554,15 @@ impl Client {
 
     async fn attempt_all(&self, call: &Call) -> Result<Reply, Error> {
         let inner = &*self.inner;
-        let (started, started_wall) = (Instant::now(), SystemTime::now());
+        let begun = Moment::now();
+        let started = begun.monotonic;
         let timeout = self.patience(call) + call.hold;
         let time_left = || {
             let left = timeout.saturating_sub(started.elapsed());
             match call.intent {
                 // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
                 Intent::Write(_) => {
-                    let patience = WRITE_PATIENCE_MAX + call.hold;
-                    left.min(patience.saturating_sub(started_wall.elapsed().unwrap_or_default()))
+                    left.min((WRITE_PATIENCE_MAX + call.hold).saturating_sub(Moment::now().since(begun)))
                 }
                 Intent::Read | Intent::Once => left,
             }

@@ -108,6 +108,7 @@ mod lock;
 mod members;
 mod messages;
 mod mirror;
+mod moment;
 mod node;
 mod observe;
 mod op;

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, segment_path};
+use crate::request_id::LastingId;
 use crate::retry::WAIT_PAUSE;
 use crate::session::{Loss, Session, Taken};
 
@@ -150,16 +151,19 @@ impl Waiting<'_> {
         let mut undecided = None;
         loop {
             // What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice.
-            let (left, id) = undecided.take().unwrap_or_else(|| (self.left(), RequestId::random()));
+            // Once nodes may have forgotten that one, another does: a session has one place in a queue.
+            let same = undecided.take().filter(|(_, lasting): &(Duration, LastingId)| lasting.is_fresh());
+            let (left, mut lasting) = same.unwrap_or_else(|| (self.left(), LastingId::new()));
+            let id = lasting.current();
             leaving.on_asked(self.call(left, Duration::ZERO, id.clone())?);
-            let call = self.call(left, self.poll(left), id.clone())?;
+            let call = self.call(left, self.poll(left), id)?;
             match client.fetch::<Granted>(call).await {
                 Ok(Granted { token: Some(token) }) => return Ok(token),
                 Ok(Granted { token: None }) if left.is_zero() => return Err(self.too_late()),
                 Ok(Granted { token: None }) => leaving.on_answered(),
                 // No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !self.left().is_zero() => {
-                    undecided = Some((left, id));
+                    undecided = Some((left, lasting));
                     tokio::time::sleep(WAIT_PAUSE).await;
                 }
                 Err(error) => return Err(error),

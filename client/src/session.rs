@@ -11,7 +11,7 @@ mod renewal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, IntoFuture};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use crate::api::{ErrorCode, SessionAnswer, SessionRequest};
 use crate::client::Client;
 use crate::error::Error;
+use crate::moment::Moment;
 use crate::operation::milliseconds;
 use crate::request::{Call, RequestId};
 use lease::Lease;
@@ -211,7 +212,7 @@ impl StartSession<'_> {
     async fn start(self) -> Result<Session, Error> {
         let mut starts = 1;
         loop {
-            let sent = Instant::now();
+            let sent = Moment::now();
             let answer = match self.create(RequestId::random()).await {
                 // A retry found that an earlier try, whose answer was lost, had created one, and that it is over.
                 Err(Error::Rejected(problem)) if problem.code == ErrorCode::SessionExpired && starts < STARTS_MAX => {
@@ -222,7 +223,7 @@ impl StartSession<'_> {
             };
             let (ttl, renew_in) = (answer.ttl_ms, answer.renew_in_ms);
             let lease = Lease::begin(Duration::from_millis(ttl), Duration::from_millis(renew_in), sent);
-            if lease.loss(Instant::now()).is_none() || starts == STARTS_MAX {
+            if lease.loss(Moment::now()).is_none() || starts == STARTS_MAX {
                 return Session::keep(self.client, answer.session, lease).checked();
             }
             starts += 1;
@@ -296,8 +297,9 @@ impl Session {
         self.shared.renewed.lease.lock().ttl()
     }
 
-    /// What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed; a machine that was
-    /// suspended, and its clock with it, does not know: what must not happen twice takes a guard.
+    /// What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed. Where the wall clock moved on by
+    /// more than that, since the machine was suspended, it is suspect until the next renewal is confirmed. Nobody knows what will be
+    /// once this has returned: what must not happen twice takes a guard.
     ///
     /// # Examples
     ///
@@ -313,7 +315,7 @@ impl Session {
     /// # }
     /// ```
     pub fn state(&self) -> SessionState {
-        self.shared.renewed.lease.lock().state(Instant::now())
+        self.look().0
     }
 
     /// Why it is lost, if it is.
@@ -328,7 +330,7 @@ impl Session {
     /// # }
     /// ```
     pub fn loss(&self) -> Option<Loss> {
-        self.shared.renewed.lease.lock().loss(Instant::now())
+        self.shared.renewed.lease.lock().loss(Moment::now())
     }
 
     /// Nothing while it is known to live; else why that is not so.
@@ -346,14 +348,23 @@ impl Session {
     /// # }
     /// ```
     pub fn check(&self) -> Result<(), Error> {
-        let (state, loss) = {
-            let (lease, now) = (self.shared.renewed.lease.lock(), Instant::now());
-            (lease.state(now), lease.loss(now))
-        };
+        let (state, loss) = self.look();
         match state {
             SessionState::Ok => Ok(()),
             SessionState::Suspect | SessionState::Lost => Err(Error::Session { session: self.id().to_owned(), loss }),
         }
+    }
+
+    /// What it is, and why it is lost if it is. Where the machine was suspended meanwhile, it is renewed at once: the task that renews
+    /// sleeps by the clock that stood still.
+    fn look(&self) -> (SessionState, Option<Loss>) {
+        let (lease, now) = (self.shared.renewed.lease.lock(), Moment::now());
+        let (state, loss, was_suspended) = (lease.state(now), lease.loss(now), lease.was_suspended(now));
+        drop(lease);
+        if was_suspended {
+            self.shared.client.renewals().look();
+        }
+        (state, loss)
     }
 
     /// Nothing unless it is lost: suspect is well enough to ask for more.
@@ -390,7 +401,7 @@ impl Session {
             // Before looking, so that a change after it is heard of.
             let told = self.shared.renewed.changed.notified();
             let (state, changes_at) = {
-                let (lease, now) = (self.shared.renewed.lease.lock(), Instant::now());
+                let (lease, now) = (self.shared.renewed.lease.lock(), Moment::now());
                 (lease.state(now), lease.changes_at(now))
             };
             if state != known {
@@ -469,9 +480,9 @@ impl Session {
     }
 
     fn on_over(&self, loss: Loss) {
-        self.shared.renewed.lease.lock().on_over(loss, Instant::now());
+        self.shared.renewed.lease.lock().on_over(loss, Moment::now());
         self.shared.renewed.changed.notify_waiters();
-        self.shared.client.renewals().on_over();
+        self.shared.client.renewals().look();
     }
 
     /// Gives up this place, named by its path, after a drop; not at all when the runtime has ended.
@@ -542,11 +553,11 @@ impl From<&Session> for String {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let now = Instant::now();
+        let now = Moment::now();
         let was_lost = self.renewed.lease.lock().loss(now).is_some();
         // Nobody renews it any more, from this moment on.
         self.renewed.lease.lock().on_over(Loss::Ended, now);
-        self.client.renewals().on_over();
+        self.client.renewals().look();
         // What is lost may have been taken over with a delay, which an end would cut short.
         if was_lost {
             return;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::api::{ErrorCode, TaskFail};
 use crate::error::Error;
 use crate::operation::milliseconds;
-use crate::request::RequestId;
+use crate::request_id::LastingId;
 use crate::task_claim::Task;
 
 /// Before the end of a claim nothing is begun any more.
@@ -309,16 +309,17 @@ impl Claim<'_> {
 
     /// Completes or fails the task, under one request id until that is decided or the claim may be over.
     async fn settle(&self, outcome: Result<(), TaskError>, is_lost: &watch::Receiver<bool>) -> Ended {
-        let id = RequestId::random();
+        let mut lasting = LastingId::new();
         loop {
+            let id = lasting.current();
             let (settled, ended) = match &outcome {
                 Ok(()) => {
                     let queue = self.task.queue();
-                    (queue.complete(self.task.id(), self.task.task.token, id.clone()).await, Ended::Completed)
+                    (queue.complete(self.task.id(), self.task.task.token, id).await, Ended::Completed)
                 }
                 Err(error) => {
                     let ended = if error.then == Then::GiveBack { Ended::Released } else { Ended::Failed };
-                    (self.task.queue().fail(&self.failure(error), id.clone()).await, ended)
+                    (self.task.queue().fail(&self.failure(error), id).await, ended)
                 }
             };
             match settled {

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::api::Applied;
 use crate::error::Error;
 use crate::request::RequestId;
+use crate::request_id::LastingId;
 use crate::task_claim::{ClaimTasks, ClaimedTasks, Task};
 use crate::task_run::{self, Ended, TaskError, TaskRun};
 use crate::tasks::TaskQueue;
@@ -284,10 +285,10 @@ impl TaskWorker {
         tokio::pin!(stop);
         // What may have claimed something. Asked again as it was, it tells, and gives that; under another id those tasks would wait
         // for the end of their leases, each with an attempt less.
-        let mut undecided: Option<(ClaimTasks, Vec<OwnedSemaphorePermit>)> = None;
+        let mut undecided: Option<(LastingId, Vec<OwnedSemaphorePermit>)> = None;
         loop {
             let mut is_open = undecided.is_some();
-            let (claim, places) = match undecided.take() {
+            let (mut lasting, places) = match undecided.take() {
                 Some(undecided) => undecided,
                 None => {
                     let places = tokio::select! {
@@ -295,9 +296,10 @@ impl TaskWorker {
                         () = &mut stop => return Ok(()),
                         places = running.free_places() => places,
                     };
-                    (self.claim(places.len()), places)
+                    (LastingId::new(), places)
                 }
             };
+            let claim = self.claim(places.len(), lasting.current());
             let claimed = tokio::select! {
                 biased;
                 () = &mut stop => {
@@ -314,7 +316,7 @@ impl TaskWorker {
                 Err(error) if self.live_with(&error) => {
                     // A later refusal before it was proposed says nothing of what was sent before.
                     is_open |= error.applied() == Applied::Unknown;
-                    undecided = is_open.then_some((claim, places));
+                    undecided = is_open.then_some((lasting, places));
                     tokio::select! {
                         biased;
                         // Asked for the last time above.
@@ -336,9 +338,9 @@ impl TaskWorker {
         passes
     }
 
-    fn claim(&self, places: usize) -> ClaimTasks {
+    fn claim(&self, places: usize, id: RequestId) -> ClaimTasks {
         let limit = u32::try_from(places.min(CLAIM_MAX)).expect("CLAIM_MAX is small");
-        let claim = self.queue.claim().limit(limit).lease(self.lease).request_id(RequestId::random());
+        let claim = self.queue.claim().limit(limit).lease(self.lease).request_id(id);
         if self.name.is_empty() { claim } else { claim.worker(&self.name) }
     }
 }

@@ -96,6 +96,29 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TestError {
     move |source| TestError { what, source: Some(source) }
 }
 
+/// Moves the wall clock that all clients of this process go by: so far ahead of the machine's, as after a suspend through which the
+/// monotonic clock stood still. Sessions are suspect then until they are renewed, and what was sent before is not repeated. Zero puts it
+/// right again.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example(session: &quorate_client::Session) {
+/// use std::time::Duration;
+///
+/// use quorate_client::SessionState;
+/// use quorate_client::testing::set_wall_ahead;
+///
+/// // What does a program do that held a lock while its machine slept?
+/// set_wall_ahead(Duration::from_secs(3_600));
+/// assert_eq!(session.state(), SessionState::Suspect);
+/// set_wall_ahead(Duration::ZERO);
+/// # }
+/// ```
+pub fn set_wall_ahead(by: Duration) {
+    crate::moment::set_wall_ahead(by);
+}
+
 /// A cluster of real nodes, ended when this is dropped.
 ///
 /// # Examples

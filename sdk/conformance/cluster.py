@@ -376,13 +376,29 @@ class Node:
         """Whether the process is there."""
         return self.process is not None and self.process.returncode is None
 
+    @property
+    def data(self) -> Path:
+        """Its data directory, beside its log."""
+        return self.log.with_suffix("")
+
     async def start(self, home: Path) -> None:
-        """Starts it, without settings that the environment might have for it."""
+        """Starts it."""
+        self.process = await self._spawn(home)
+
+    async def run(self, *verb: str) -> None:
+        """Runs another verb of its program with its settings, and waits for the end."""
+        process = await self._spawn(self.log.parent, *verb)
+        if await process.wait() != 0:
+            raise ClusterError(f"`{' '.join(verb)}` failed\n{self.log_end()}")
+
+    async def _spawn(self, home: Path, *verb: str) -> asyncio.subprocess.Process:
+        """Its program with its settings, and none that the environment might have for it."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("QUORATE_")}
         environment["TMPDIR"] = str(home)
+        program, *settings = self.command
         with self.log.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            return await asyncio.create_subprocess_exec(
+                program, *verb, *settings, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=environment
             )
 
     async def kill(self) -> None:
@@ -532,7 +548,9 @@ class Cluster:
             case "suspend":
                 await self._suspend(int(body["ms"]) / 1000, bool(body.get("cut")))
             case "foreign":
-                return await self._foreign()
+                return await self._foreign(body.get("node"))
+            case "restore":
+                return await self._restore()
             case "restart":
                 return {"nodes": await self._restart()}
             case "cut":
@@ -560,8 +578,8 @@ class Cluster:
         finally:
             os.kill(self.client, signal.SIGCONT)
 
-    async def _foreign(self) -> dict[str, Any]:
-        """From now on the address of the leader is that of a node of another cluster, which leads there."""
+    async def _foreign(self, number: int | None) -> dict[str, Any]:
+        """From now on the address of this node, or of the leader, is that of a node of another cluster, which leads there."""
         if self.stranger is None:
             client, peer = free_ports(2)
             command = [self.program, "--dev", "--client-listen", f"127.0.0.1:{client}"]
@@ -577,9 +595,23 @@ class Cluster:
             return answer is not None and answer[0] == 200
 
         await self._wait("the node of another cluster serves", serves)
-        leader = await self.leader()
-        leader.proxy.lead_to(stranger.proxy.node_port)
-        return {"node": leader.number}
+        node = await self.leader() if number is None else self.nodes[number - 1]
+        node.proxy.lead_to(stranger.proxy.node_port)
+        return {"node": node.number}
+
+    async def _restore(self) -> dict[str, Any]:
+        """Exchanges the cluster for one that is made of a backup of it, at the same addresses."""
+        status, backup = await exchange((await self.leader()).proxy.node_port, "/v1/cluster/backup")
+        if status != 200:
+            raise ClusterError(f"there is no backup: {status} {backup[:1000]!r}")
+        for node in self.nodes:
+            await node.kill()
+            shutil.rmtree(node.data)
+        file = self.home / "backup"
+        file.write_bytes(backup)
+        first = self.nodes[0]
+        await first.run("restore", "--from", str(file))
+        return {"nodes": await self._restart()}
 
     async def _restart(self) -> list[int]:
         down = [node for node in self.nodes if not node.runs]

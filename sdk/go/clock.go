@@ -7,6 +7,8 @@ package quorate
 import (
 	"context"
 	"time"
+
+	"quorate.dev/go/internal/wall"
 )
 
 // endless stands for no bound.
@@ -20,8 +22,7 @@ type clock struct {
 
 var machineClock = clock{monotonic: time.Now, wall: wallNow}
 
-// wallNow has no monotonic reading, so that what is reckoned with it goes by the wall clock.
-func wallNow() time.Time { return time.Now().Round(0) }
+func wallNow() time.Time { return wall.Of(time.Now()) }
 
 // limit is when a time is over. The zero value is never.
 type limit struct {

@@ -8,6 +8,8 @@ package quorate
 
 import (
 	"time"
+
+	"quorate.dev/go/internal/wall"
 )
 
 const (
@@ -63,7 +65,7 @@ type lease struct {
 
 // newLease is that of a session that was asked for at sent, and that the node wants renewed after renewIn.
 func newLease(ttl, renewIn time.Duration, sent time.Time) lease {
-	return lease{ttl: ttl, renewIn: min(renewIn, ttl/leaseRenewals), confirmed: sent, confirmedWall: sent.Round(0)}
+	return lease{ttl: ttl, renewIn: min(renewIn, ttl/leaseRenewals), confirmed: sent, confirmedWall: wall.Of(sent)}
 }
 
 func (l *lease) state(now time.Time) SessionState {
@@ -79,7 +81,7 @@ func (l *lease) state(now time.Time) SessionState {
 // wasSuspended says whether the wall clock moved on by more than the monotonic one since the last confirmation, and so much more that the session
 // may be over: the machine was suspended, or its clock was set.
 func (l *lease) wasSuspended(now time.Time) bool {
-	return now.Round(0).Sub(l.confirmedWall)-now.Sub(l.confirmed) > l.margin()
+	return wall.Of(now).Sub(l.confirmedWall)-now.Sub(l.confirmed) > l.margin()
 }
 
 // margin is the part of the time to live that is given away.
@@ -149,7 +151,7 @@ func (l *lease) onConfirmed(sent, now time.Time) {
 	l.isRenewing, l.againAt = false, time.Time{}
 	l.lost = l.loss(now)
 	if sent.After(l.confirmed) {
-		l.confirmed, l.confirmedWall = sent, sent.Round(0)
+		l.confirmed, l.confirmedWall = sent, wall.Of(sent)
 	}
 }
 

@@ -13,8 +13,13 @@ import (
 	"quorate.dev/go/api"
 )
 
-// renewedMax is how many sessions one request renews.
-const renewedMax = 1024
+const (
+	// renewedMax is how many sessions one request renews.
+	renewedMax = 1024
+	// wakeEvery is how often sessions are looked at, at least: timers stand still while the machine is suspended, and what is due by then is
+	// seen a moment after it.
+	wakeEvery = time.Second
+)
 
 type renewals struct {
 	mu        sync.Mutex
@@ -57,6 +62,9 @@ func (r *renewals) run(c *Client) {
 			batch := due[:min(len(due), renewedMax)]
 			due = due[len(batch):]
 			go r.renew(c, batch)
+		}
+		if lookAt := time.Now().Add(wakeEvery); wakeAt.IsZero() || wakeAt.After(lookAt) {
+			wakeAt = lookAt
 		}
 		if !r.rest(c.roots, wakeAt) {
 			return

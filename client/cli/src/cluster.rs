@@ -12,6 +12,7 @@ use crate::form::Form;
 use crate::members;
 use crate::output;
 use crate::status;
+use crate::waiting;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -44,7 +45,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Member { command } => members::run(context, command).await,
         Command::Leader { command } => members::run_leader(context, command).await,
         Command::WaitReady { any, live: false } => wait_ready(context, any).await,
-        Command::WaitReady { any, live: true } => wait_live(context, any).await,
+        Command::WaitReady { any, live: true } => {
+            waiting::until_nodes(context, "answer", answers, wait_live(context, any)).await
+        }
     }
 }
 
@@ -55,7 +58,8 @@ fn show(nodes: Vec<NodeStatus>, form: Form) -> Result<(), Failed> {
 
 async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
     let wait = context.shared.timeout;
-    let nodes = context.client.wait_ready(any, wait).await?;
+    let ready = context.client.wait_ready(any, wait);
+    let nodes = waiting::until_nodes(context, "be ready", NodeStatus::is_ready, ready).await?;
     let ready = nodes.iter().filter(|node| node.is_ready()).count();
     if ready == nodes.len() || (any && ready > 0) {
         return match context.shared.output.data() {
@@ -71,13 +75,17 @@ async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
 /// Between two looks whether the nodes answer.
 const LIVE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits until the nodes answer: a refusal is an answer.
+/// Whether a node answered: a refusal is an answer.
+fn answers(node: &NodeStatus) -> bool {
+    matches!(node.status, Ok(_) | Err(Error::Rejected(_)))
+}
+
+/// Waits until the nodes answer.
 async fn wait_live(context: &Context, any: bool) -> Result<(), Failed> {
     let (wait, started) = (context.shared.timeout, Instant::now());
     loop {
         let nodes = context.client.status_of_all().await?;
-        let answers = |node: &&NodeStatus| matches!(node.status, Ok(_) | Err(Error::Rejected(_)));
-        let (live, all) = (nodes.iter().filter(answers).count(), nodes.len());
+        let (live, all) = (nodes.iter().filter(|node| answers(node)).count(), nodes.len());
         if live == all || (any && live > 0) {
             let answer = json!({"live": live, "nodes": all});
             return output::answer(context.shared.output, &answer, || format!("live: {live} of {all} nodes"));

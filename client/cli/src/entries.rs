@@ -12,6 +12,7 @@ use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::output;
 use crate::parse::{self, Meaning};
+use crate::waiting;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -334,12 +335,18 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::Touch { key, ttl, fence } => finish(context, fence.on(client.touch(key, ttl))?, "touched").await,
         Command::Entry(Entry::Lock { key, time, prev, patience, fence }) => {
-            let write = patience.on(flags(client.lock_entry(key, time), prev, false));
-            held(context, fence.on(write)?, "locked", time).await
+            let (what, wait) = (format!("`{key}`, which somebody else has locked"), patience.wait);
+            let write = fence.on(patience.on(flags(client.lock_entry(key, time), prev, false)))?;
+            let locked = held(context, write, "locked", time);
+            if wait.is_some() { waiting::for_entry(context, &what, locked).await } else { locked.await }
         }
         Command::Entry(Entry::GetAndLock { key, time, patience, fence }) => {
-            let write = fence.on(patience.on(client.get_and_lock_entry(key, time)))?;
-            let entry: EntryView = context.with_write_id(write).await?;
+            let (what, wait) = (format!("`{key}`, which somebody else has locked"), patience.wait);
+            let write = context.with_write_id(fence.on(patience.on(client.get_and_lock_entry(key, time)))?);
+            let entry: EntryView = match wait {
+                Some(_) => waiting::for_entry(context, &what, write.into_future()).await?,
+                None => write.await?,
+            };
             match context.shared.output.data() {
                 Some(form) => output::show(form, &entry)?,
                 None => output::entry_with_facts(&entry)?,
@@ -385,7 +392,8 @@ async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<EntryV
         Some(cas) => Some(*cas),
         None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
     };
-    match context.client.wait_for_change(&args.key, known, wait).await? {
+    let change = context.client.wait_for_change(&args.key, known, wait);
+    match waiting::for_entry(context, &format!("`{}` to change", args.key), change).await? {
         Change::Entry(entry) => Ok(*entry),
         Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
         Change::Gone => Err(Failed::not_found(format!("`{}` was removed", args.key))),

@@ -14,6 +14,7 @@ use crate::parse;
 #[command(after_help = "Examples:
   quorate list stock/
   quorate list stock/ --keys --all
+  quorate list old/ --keys --all | xargs -d '\\n' -n 1 quorate delete
   quorate list stock/ --count")]
 pub struct Args {
     /// Only keys that begin with this.

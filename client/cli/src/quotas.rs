@@ -43,7 +43,7 @@ pub enum Command {
         #[command(flatten)]
         subject: Subject,
     },
-    /// List all quotas with what is used: of users also those without one that use something
+    /// List all quotas with what is used: that of every user first, and of users also those without one that use something
     #[command(after_help = "Example:\n  quorate quota list")]
     List,
     /// Remove a quota; exit code 3 if there is none
@@ -120,13 +120,16 @@ fn shown(subject: &Subject) -> String {
 
 async fn list(context: &Context) -> Result<(), Failed> {
     let quotas = context.client.quotas();
-    let usual = quotas.default_quota().await?;
-    if context.shared.output.data().is_none() {
-        output::line(text(&usual))?;
-    }
+    // In a list it stands without where it was read, as the others do.
+    let mut usual = quotas.default_quota().await?;
+    (usual.revision, usual.index) = (None, None);
+    let mut first = Some(usual);
     for pages in [quotas.principals(), quotas.prefixes()] {
         let mut page = pages.page().await?;
         loop {
+            if let Some(usual) = first.take() {
+                page.quotas.insert(0, usual);
+            }
             output::page(context.shared.output, &page, &page.quotas, text)?;
             let Some(cursor) = &page.cursor else { break };
             page = pages.page_after(cursor).await?;

@@ -10,7 +10,7 @@ use quorate_client::{RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
 use crate::output;
-use crate::{Context, parse, pretty, task_work};
+use crate::{Context, parse, pretty, task_work, waiting};
 
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
@@ -297,7 +297,11 @@ async fn claim(context: &Context, args: ClaimArgs) -> Result<(), Failed> {
     if let Some(id) = &context.shared.request_id {
         claim = claim.request_id(id.clone());
     }
-    let answer = claim.await?.answer;
+    let claimed_now = match args.wait {
+        Some(_) => waiting::for_task(context, &args.queue, claim.into_future()).await,
+        None => claim.await,
+    };
+    let answer = claimed_now?.answer;
     match context.shared.output.data() {
         Some(form) => output::show(form, &answer)?,
         None => answer.tasks.iter().try_for_each(|task| output::line(claimed(task)))?,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use quorate_client::api::{ErrorCode, LockAnswer, LockHolder, LockWaiter};
-use quorate_client::{Client, Error};
+use quorate_client::{Client, Error, NodeStatus};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -85,6 +85,43 @@ pub async fn at_barrier<T>(context: &Context, name: &str, parties: u32, work: im
     told(context, work, async || {
         let entered = context.client.barrier(name).await.ok()?.entered;
         Some(Waited { who: vec![entered.into()], text: format!("waiting at `{name}`, {entered} of {parties} there") })
+    })
+    .await
+}
+
+/// Waits for an entry: `what` names it, and what is to become of it.
+pub async fn for_entry<T>(context: &Context, what: &str, work: impl Future<Output = T>) -> T {
+    told(context, work, async || Some(Waited { who: Vec::new(), text: format!("waiting for {what}") })).await
+}
+
+/// Waits for a task that is due.
+pub async fn for_task<T>(context: &Context, queue: &str, work: impl Future<Output = T>) -> T {
+    told(context, work, async || {
+        let stats = context.client.tasks(queue).stats().await.ok()?;
+        let next = match (stats.next_at, stats.claimed) {
+            (Some(at), _) => format!("the next is due at {at}"),
+            (None, 0) => "none is scheduled".to_owned(),
+            (None, claimed) => format!("none is scheduled, {claimed} worked on"),
+        };
+        // Told once: in a busy queue it changes all the time.
+        Some(Waited { who: Vec::new(), text: format!("waiting for a task of `{queue}`, {next}") })
+    })
+    .await
+}
+
+/// Waits for nodes to be so far; `what` says how far.
+pub async fn until_nodes<T>(
+    context: &Context,
+    what: &str,
+    are: impl Fn(&NodeStatus) -> bool,
+    work: impl Future<Output = T>,
+) -> T {
+    told(context, work, async || {
+        let nodes = context.client.status_of_all().await.ok()?;
+        let missing = (0_u64..).zip(&nodes).filter(|(_, node)| !are(node));
+        let (who, addresses): (Vec<_>, Vec<_>) = missing.map(|(at, node)| (at, node.address.as_str())).unzip();
+        let text = format!("waiting for {} to {what}", addresses.join(", "));
+        (!who.is_empty()).then_some(Waited { who, text })
     })
     .await
 }

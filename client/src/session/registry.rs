@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::lease::Lease;
+use crate::moment::Moment;
 
 /// What is known of a session that is renewed.
 #[derive(Debug)]
@@ -55,8 +56,8 @@ impl Renewals {
         self.news.notify_one();
     }
 
-    /// Looks at the sessions again: one is over.
-    pub fn on_over(&self) {
+    /// Looks at the sessions again: one is over, or due before it was to be.
+    pub fn look(&self) {
         self.news.notify_one();
     }
 
@@ -66,7 +67,7 @@ impl Renewals {
     }
 
     /// `None` once there is no session left: the task ends, and the next session starts another.
-    pub fn plan(&self, now: Instant) -> Option<Plan> {
+    pub fn plan(&self, now: Moment) -> Option<Plan> {
         let mut members = self.members.lock();
         members.sessions.retain(|session| session.strong_count() > 0);
         let mut live: Vec<_> = members.sessions.iter().filter_map(Weak::upgrade).collect();
@@ -82,9 +83,9 @@ impl Renewals {
 }
 
 /// Which sessions to renew: if one is due, with it those that soon will be.
-fn choose(live: Vec<Arc<Renewed>>, now: Instant) -> Plan {
-    let renewal_at = |session: &Arc<Renewed>| session.lease.lock().renewal_at();
-    if !live.iter().filter_map(renewal_at).any(|at| at <= now) {
+fn choose(live: Vec<Arc<Renewed>>, now: Moment) -> Plan {
+    let renewal_at = |session: &Arc<Renewed>| session.lease.lock().renewal_at(now);
+    if !live.iter().filter_map(renewal_at).any(|at| at <= now.monotonic) {
         // Also to notice in time that one is lost.
         let wake_at = live.iter().filter_map(|session| renewal_at(session).or(session.lease.lock().changes_at(now)));
         return Plan { due: Vec::new(), wake_at: wake_at.min() };
@@ -97,5 +98,5 @@ fn choose(live: Vec<Arc<Renewed>>, now: Instant) -> Plan {
         }
         joins
     });
-    Plan { due: due.collect(), wake_at: Some(now) }
+    Plan { due: due.collect(), wake_at: Some(now.monotonic) }
 }

@@ -4,7 +4,6 @@
 //! an answer means for it, is its [`super::lease`]'s.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,31 +16,30 @@ use crate::api::{RenewAnswer, RenewRequest, Renewal, SESSIONS_RENEWED_MAX, Sessi
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
+use crate::moment::Moment;
 use crate::request::{Call, Intent, json_body};
+
+/// At least so often it looks: while the machine is suspended, sleep stands still as well, and what is due by then is seen a moment after it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The task.
 pub(super) async fn run(client: Client) {
     let mut flights = FuturesUnordered::new();
     loop {
-        let Some(plan) = client.renewals().plan(Instant::now()) else { return };
+        let Some(plan) = client.renewals().plan(Moment::now()) else { return };
         for batch in plan.due.chunks(SESSIONS_RENEWED_MAX) {
             let sessions: Vec<_> = batch.iter().map(Arc::downgrade).collect();
             flights.push(renew(client.clone(), ids(batch), round(batch), sessions));
         }
         // Not to keep alive until then what nobody else holds.
         drop(plan.due);
+        let look_at = Instant::now() + LOOK_EVERY;
+        let wake_at = plan.wake_at.map_or(look_at, |at| at.min(look_at));
         tokio::select! {
-            () = sleep_until(plan.wake_at) => {}
+            () = tokio::time::sleep_until(wake_at.into()) => {}
             () = client.renewals().news() => {}
             Some(()) = flights.next(), if !flights.is_empty() => {}
         }
-    }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
-        None => pending().await,
     }
 }
 
@@ -56,11 +54,11 @@ fn round(batch: &[Arc<Renewed>]) -> Duration {
 
 /// One request. Whatever comes of it, all its sessions hear.
 async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<Weak<Renewed>>) {
-    let sent = Instant::now();
+    let sent = Moment::now();
     let answer = ask(&client, ids, round).await;
     let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).map(by_session).collect();
     for session in sessions.iter().filter_map(Weak::upgrade) {
-        let now = Instant::now();
+        let now = Moment::now();
         let mut lease = session.lease.lock();
         match named.get(session.id.as_str()) {
             Some(Renewal::Renewed(_)) => lease.on_confirmed(sent, now),

@@ -6,6 +6,7 @@ mod entries;
 mod locks;
 mod many;
 mod operations;
+pub mod process;
 mod sessions;
 mod streams;
 mod tasks;
@@ -62,6 +63,8 @@ pub async fn call(name: &str, asked: Asked<'_>) -> Outcome {
         "session_keep" => sessions::keep(asked).await,
         "session_state" => sessions::state(&asked),
         "session_end" => sessions::end(asked).await,
+        "close_stderr" => process::close_stderr(),
+        "wall_ahead" => process::wall_ahead(&asked),
         "lock" => locks::lock(asked).await,
         "lock_try" => locks::lock_try(asked).await,
         "unlock_named" => locks::unlock(asked).await,

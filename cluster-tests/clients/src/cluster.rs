@@ -39,8 +39,10 @@ impl Cluster {
         }
     }
 
-    pub fn endpoints(&self) -> String {
-        self.described.endpoints.join(",")
+    /// The first so many endpoints, or all.
+    pub fn endpoints(&self, count: Option<usize>) -> String {
+        let all = &self.described.endpoints;
+        all[..count.map_or(all.len(), |count| count.min(all.len()))].join(",")
     }
 
     /// Does one thing to the cluster; gives what it answers.

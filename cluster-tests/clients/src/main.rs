@@ -28,7 +28,7 @@ use suite::File;
 const COULD_NOT_RUN: u8 = 2;
 
 /// What this runner and its client can do of what a file may need.
-const CAPABILITIES: [&str; 4] = ["cancel", "cancel_release", "foreign", "suspend"];
+const CAPABILITIES: [&str; 6] = ["cancel", "cancel_release", "clock", "foreign", "stderr", "suspend"];
 
 #[derive(Parser)]
 #[command(about = "Runs files of the suite that all clients share with the Rust client.")]

@@ -30,7 +30,7 @@ const END_WITHIN: Duration = Duration::from_secs(10);
 pub fn file(cluster: &Cluster, file: &File) -> Result<Result<(), String>, String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let mut run = Run::new(cluster)?;
+        let mut run = Run::new(cluster, file)?;
         let outcome = run.steps(&file.steps).await;
         run.end().await?;
         Ok(outcome)
@@ -51,8 +51,8 @@ struct Shared {
 }
 
 impl<'c> Run<'c> {
-    fn new(cluster: &'c Cluster) -> Result<Self, String> {
-        let client = Client::new(cluster.endpoints()).map_err(|error| error.to_string())?;
+    fn new(cluster: &'c Cluster, file: &File) -> Result<Self, String> {
+        let client = Client::new(cluster.endpoints(file.endpoints)).map_err(|error| error.to_string())?;
         let mut variables = Variables::default();
         variables.set("p", json!(format!("rust{:012x}", rand::random::<u64>() >> 16)));
         let shared = Arc::new(Shared { client, things: Things::default() });
@@ -184,6 +184,7 @@ impl<'c> Run<'c> {
         for call in self.background.values() {
             call.abort();
         }
+        calls::process::restore().map_err(|error| error.to_string())?;
         self.cluster.fault("reset", &Value::Object(Map::new())).await?;
         for session in self.shared.things.sessions() {
             // It ends by itself otherwise; the next file has other names.

@@ -23,6 +23,8 @@ pub struct File {
     /// Capabilities without which it cannot be run.
     #[serde(default)]
     pub needs: Vec<String>,
+    /// From how many endpoints its client is made; from all if not given.
+    pub endpoints: Option<usize>,
     pub steps: Vec<Step>,
     /// The name of the file without its ending.
     #[serde(skip)]

@@ -59,6 +59,7 @@ fn last_verb(server: &Server) -> (String, TaskVerb) {
 fn last_tasks(server: &Server) -> Vec<NewTask> {
     match last_verb(server).1 {
         TaskVerb::Schedule(tasks) => tasks,
+        TaskVerb::ScheduleOne(task) => vec![task],
         other => panic!("not a schedule: {other:?}"),
     }
 }
@@ -190,31 +191,27 @@ async fn a_task_that_is_not_scheduled_is_told_apart_from_one_that_was_scheduled_
     let server = Server::start().await;
     let there = |state| ScheduledTask { task: summary("t", state), created: false, replaced: false };
     let claimed = || TaskState::Claimed { token: 7, until: 1, worker: "w".into(), session: None };
-    for (state, body, why) in [
-        (TaskState::Scheduled, json!({"id": "t"}), None),
-        (claimed(), json!({"id": "t"}), None),
-        (TaskState::Done { until: 1 }, json!({"id": "t"}), None),
-        (TaskState::Dead { at: WALL }, json!({"id": "t"}), Some("is dead: requeue it")),
-        (TaskState::Dead { at: WALL }, json!({"id": "t", "dry_run": true}), Some("is dead: requeue it")),
-        (claimed(), json!({"id": "t", "replace": true}), Some("is worked on")),
-        (TaskState::Done { until: 1 }, json!({"id": "t", "replace": true}), Some("was completed")),
-    ] {
+    for state in [TaskState::Scheduled, claimed(), TaskState::Done { until: 1 }] {
         come_to(&server, TaskReply::Scheduled(vec![there(state)]));
-        let response = post(&server, "/v1/tasks/q", body.clone()).await;
-        match why {
-            None => assert!(!read::<TaskScheduled>(&response).created, "{body}"),
-            Some(why) => {
-                let problem = response.problem();
-                assert_eq!((problem.status, problem.code), (409, ErrorCode::AlreadyExists), "{body}: {problem:?}");
-                assert_eq!(problem.applied, Applied::No);
-                assert!(problem.detail.contains(why) && problem.revision.is_some(), "{body}: {problem:?}");
-            }
-        }
+        assert!(!read::<TaskScheduled>(&post(&server, "/v1/tasks/q", json!({"id": "t"})).await).created);
+        assert!(matches!(last_verb(&server).1, TaskVerb::ScheduleOne(_)), "it may be refused");
+    }
+    for (state, why) in [
+        (TaskState::Dead { at: WALL }, "is dead: requeue it"),
+        (claimed(), "is worked on"),
+        (TaskState::Done { until: 1 }, "was completed"),
+    ] {
+        server.backend.come_to(Outcome::Rejected(Rejection::TaskInUse(Box::new(summary("t", state)))));
+        let problem = post(&server, "/v1/tasks/q", json!({"id": "t"})).await.problem();
+        assert_eq!((problem.status, problem.code), (409, ErrorCode::AlreadyExists), "{problem:?}");
+        assert_eq!(problem.applied, Applied::No);
+        assert!(problem.detail.contains(why) && problem.revision.is_some(), "{problem:?}");
     }
     // Each of a list says for itself what came of it.
     come_to(&server, TaskReply::Scheduled(vec![there(TaskState::Dead { at: WALL })]));
     let answer: TasksScheduled = read(&post(&server, "/v1/tasks/q", json!({"tasks": [{"id": "t"}]})).await);
     assert_eq!((answer.created, answer.tasks[0].state), (0, Shown::Dead));
+    assert!(matches!(last_verb(&server).1, TaskVerb::Schedule(_)), "nothing of it is refused");
 }
 
 #[tokio::test]

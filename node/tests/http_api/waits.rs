@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
-    LockState, Retry, WriteAnswer,
+    LockState, RequestAnswer, RequestState, Retry, WriteAnswer,
 };
 use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
@@ -125,6 +125,8 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     assert_eq!(id(left), id(acquired).of_part(1), "a retry is told the same");
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
     assert_eq!(left.action, Action::Lock(leave));
+    let fate: RequestAnswer = read(&server.get("/v1/requests/l-1").await);
+    assert_eq!((fate.state, fate.code), (RequestState::Rejected, Some(ErrorCode::Locked)), "as it was answered");
     // The retry finds what was decided, and that nothing is left of it.
     server.backend.come_to(Outcome::Lock(LockReply::Gone(false)));
     let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
@@ -187,6 +189,8 @@ async fn a_request_that_is_repeated_is_listened_to_anew() {
     let body = json!({"session": "42", "wait_ms": LONG_MS, "poll_ms": 0, "request_id": "l-1"});
     waits_at(&server, &lock("l"), 7_000);
     assert_eq!(post(&server, "/v1/locks/l/acquire", body.clone()).await.status, 202);
+    let fate: RequestAnswer = read(&server.get("/v1/requests/l-1").await);
+    assert_eq!((fate.state, fate.code), (RequestState::Applied, None), "it waits");
     server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 12 }));
     let again = post(&server, "/v1/locks/l/acquire", body.clone()).await;
     let answer: AcquireAnswer = read(&again);

@@ -496,6 +496,8 @@ pub enum Rejection {
     BeyondQuota(Box<BeyondQuota>),
     /// Something about a transaction that shows only on the way that it takes.
     Txn(TxnRefusal),
+    /// The id of a task is in use by this one, which is not what was to be scheduled.
+    TaskInUse(Box<TaskSummary>),
 }
 
 /// What there may be only so many of.
@@ -564,6 +566,7 @@ impl Rejection {
             | Self::Members(_)
             | Self::BeyondQuota(_)
             | Self::Txn(_)
+            | Self::TaskInUse(_)
             | Self::Internal => None,
         }
     }
@@ -609,6 +612,7 @@ impl Rejection {
             | Self::Members(_)
             | Self::BeyondQuota(_)
             | Self::Txn(_)
+            | Self::TaskInUse(_)
             | Self::Internal => None,
         }
     }

@@ -14,6 +14,7 @@ import (
 
 	quorate "quorate.dev/go"
 	"quorate.dev/go/api"
+	"quorate.dev/go/quoratetest"
 )
 
 // args are those of all calls; what a call does not know is refused by its field not being read here.
@@ -82,6 +83,7 @@ type args struct {
 	Initial     bool                `json:"initial"`
 	Events      string              `json:"events"`
 	Times       int                 `json:"times"`
+	Ms          uint64              `json:"ms"`
 	Part        *int                `json:"part"`
 	Of          int                 `json:"of"`
 	Start       string              `json:"start"`
@@ -489,6 +491,11 @@ var sessionCalls = map[string]callable{
 		}
 		r.things.add(s.As, session)
 		return map[string]any{"session": session.ID()}, nil
+	},
+	"wall_ahead": func(r *runner, _ context.Context, _ step, a *args) (any, error) {
+		quoratetest.SetWallAhead(millis(a.Ms))
+		r.atEnd = append(r.atEnd, func() { quoratetest.SetWallAhead(0) })
+		return map[string]any{}, nil
 	},
 	"session_state": func(r *runner, _ context.Context, s step, _ *args) (any, error) {
 		session, err := of[*quorate.Session](r.things, s.Of)

@@ -58,7 +58,13 @@ func (c *cluster) stop() {
 	}
 }
 
-func (c *cluster) endpoints() string { return strings.Join(c.Endpoints, ",") }
+// endpoints are the first so many, or all for 0.
+func (c *cluster) endpoints(count int) string {
+	if count == 0 || count > len(c.Endpoints) {
+		count = len(c.Endpoints)
+	}
+	return strings.Join(c.Endpoints[:count], ",")
+}
 
 // fault hurts the cluster; gives the answer.
 func (c *cluster) fault(name string, with any) (any, error) {

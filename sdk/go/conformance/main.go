@@ -15,7 +15,7 @@ import (
 )
 
 // capabilities are what this runner and its client can do of what a file may need.
-var capabilities = map[string]bool{"cancel": true, "cancel_release": true, "suspend": true, "foreign": true}
+var capabilities = map[string]bool{"cancel": true, "cancel_release": true, "suspend": true, "foreign": true, "clock": true}
 
 func main() {
 	quick := flag.Bool("quick", false, "only files with `quick: true`")

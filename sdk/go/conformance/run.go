@@ -47,7 +47,7 @@ type outcome struct {
 }
 
 func runFile(cluster *cluster, one *file) error {
-	client, err := quorate.New(cluster.endpoints(), nil)
+	client, err := quorate.New(cluster.endpoints(one.Endpoints), nil)
 	if err != nil {
 		return err
 	}

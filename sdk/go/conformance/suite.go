@@ -24,7 +24,9 @@ type file struct {
 	Name  string   `yaml:"name"`
 	Quick bool     `yaml:"quick"`
 	Needs []string `yaml:"needs"`
-	Steps []step   `yaml:"steps"`
+	// Endpoints is of how many of them the client is made; 0 for all.
+	Endpoints int    `yaml:"endpoints"`
+	Steps     []step `yaml:"steps"`
 
 	base string
 }

@@ -6,12 +6,15 @@ Owns how the names and forms of the suite, which are those of the HTTP API, map 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import inspect
 import json
 import os
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
+from unittest import mock
 
 import quorate
 from quorate import Entry, Guard, Op, QuorateError, Txn, check
@@ -135,9 +138,11 @@ class Calls:
         self.is_sync = is_sync
         # Standard error as it was, once it is lost.
         self._stderr: int | None = None
+        self._clock = contextlib.ExitStack()
 
     def end(self) -> None:
         """Undoes what calls did to this process."""
+        self._clock.close()
         if self._stderr is not None:
             os.dup2(self._stderr, 2)
             os.close(self._stderr)
@@ -346,7 +351,7 @@ class Calls:
     # --- tasks ---------------------------------------------------------------------------------------------------------
 
     async def call_schedule(self, a: Arguments, of: Any) -> Any:
-        options = {name: value for name, value in a.items() if name in ("id", "max_attempts", "replace", "cron", "zone")}
+        options = {name: value for name, value in a.items() if name in ("id", "max_attempts", "replace", "cron", "zone", "request_id")}
         options |= {"delay": span(a, "delay_ms"), "every": span(a, "every_ms"), "at": a.get("execute_at")}
         if "backoff" in a:
             backoff = a["backoff"]
@@ -425,6 +430,16 @@ class Calls:
             self._stderr = os.dup(2)
         os.dup2(writes, 2)
         os.close(writes)
+        return {}
+
+    async def call_wall_ahead(self, a: Arguments, of: Any) -> Any:
+        self._clock.close()
+        real, ahead = time.time, a["ms"] / 1000
+
+        def moved() -> float:
+            return real() + ahead
+
+        self._clock.enter_context(mock.patch.object(time, "time", moved))
         return {}
 
 

@@ -20,6 +20,7 @@ import {
   type WatchEvent,
 } from "../src/index.js";
 import { fromWire, toWire } from "../src/names.js";
+import { closeStderr, wallAhead } from "./process.js";
 
 /** What steps made, by the names that they gave it. */
 export class Made {
@@ -212,6 +213,14 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
     const kept = await client.session(options);
     made.sessions.set(as ?? "", kept);
     return { session: kept.id };
+  },
+  close_stderr: async () => {
+    closeStderr();
+    return {};
+  },
+  wall_ahead: async (_, { ms }) => {
+    wallAhead(ms);
+    return {};
   },
   session_state: async (context) => ({ state: session(context).state }),
   lock: (context, options) => acquire(context, { waitMs: 10_000, ...options }),

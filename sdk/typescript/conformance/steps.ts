@@ -4,6 +4,7 @@ import { Client } from "../src/index.js";
 import { type Context, call, Made, next, shownError, start, stop } from "./calls.js";
 import type { SuiteCluster } from "./cluster.js";
 import { difference, field, filled, notGreater, type Variables } from "./compare.js";
+import { restoreProcess } from "./process.js";
 
 const WITHIN_DEFAULT_MS = 15_000;
 /** Pause between two looks of a step that is so eventually. */
@@ -36,12 +37,14 @@ export interface SuiteFile {
   readonly name: string;
   readonly quick?: boolean;
   readonly needs?: readonly string[];
+  /** From how many endpoints its client is made; from all if not given. */
+  readonly endpoints?: number;
   readonly steps: readonly Step[];
 }
 
 const VERBS = ["call", "start", "next", "stop", "fault", "cancel", "join"] as const;
 /** What this runner and its client can do of what a file may need. The release of a lock takes no signal. */
-const CAPABILITIES = new Set(["cancel", "suspend", "foreign"]);
+const CAPABILITIES = new Set(["cancel", "suspend", "foreign", "stderr", "clock"]);
 const STEP_KEYS = new Set<string>([
   ...VERBS,
   ...[
@@ -75,7 +78,9 @@ interface Running {
 
 /** Throws where the file says something that this runner does not know. */
 export function check(file: SuiteFile): void {
-  const unknown = Object.keys(file).filter((key) => !["name", "quick", "needs", "steps"].includes(key));
+  const unknown = Object.keys(file).filter(
+    (key) => !["name", "quick", "needs", "endpoints", "steps"].includes(key),
+  );
   const inSteps = file.steps.flatMap((step) => Object.keys(step).filter((key) => !STEP_KEYS.has(key)));
   const [key] = [...unknown, ...inSteps];
   if (key !== undefined) {
@@ -85,7 +90,7 @@ export function check(file: SuiteFile): void {
 
 /** Performs all steps; throws `step n: why` where one is not as it should be. */
 export async function perform(file: SuiteFile, cluster: SuiteCluster): Promise<void> {
-  const run = new Run(cluster);
+  const run = new Run(cluster, file);
   try {
     for (const [at, step] of file.steps.entries()) {
       try {
@@ -109,9 +114,9 @@ class Run {
   readonly #background = new Map<string, Running>();
   readonly #stop = new AbortController();
 
-  constructor(cluster: SuiteCluster) {
+  constructor(cluster: SuiteCluster, file: SuiteFile) {
     this.#cluster = cluster;
-    this.#client = new Client({ endpoints: cluster.endpoints });
+    this.#client = new Client({ endpoints: cluster.endpoints.slice(0, file.endpoints) });
     this.#variables = new Map([["p", `ts${Math.random().toString(36).slice(2, 10)}`]]);
   }
 
@@ -121,6 +126,7 @@ class Run {
       made.close();
     }
     await this.#client.close();
+    restoreProcess();
   }
 
   async step(step: Step): Promise<void> {

@@ -3,10 +3,13 @@
  *
  * Owns the reckoning behind every token that is handed out. Pure: time comes in as an argument, nothing is sent. A session lives at
  * the nodes for its time to live from the moment at which a renewal *applies*, which is after it was sent; so it certainly lives until
- * the last confirmed one was *sent* and that time has passed, less a margin for clocks that differ.
+ * the last confirmed one was *sent* and that time has passed, less a margin for clocks that differ. That is reckoned by the monotonic
+ * clock, which stands still while the machine is suspended; where the wall clock shows that it may have been, nothing is certain until a
+ * renewal that was sent after that is confirmed.
  */
 
 import type { Loss } from "./errors.js";
+import { wallAhead } from "./timing.js";
 
 /** Part of the time to live that is given away for clocks that do not run alike. */
 const MARGIN_PART = 10;
@@ -23,7 +26,7 @@ const ROUND_MAX_MS = 3_000;
 
 /**
  * Whether a session lives, as far as it can be known here: `alive` while renewals are confirmed, `suspect` where none was for half of its
- * time, `lost` once what it held can be somebody else's, which is final.
+ * time or since the machine may have been suspended, `lost` once what it held can be somebody else's, which is final.
  */
 export type SessionState = "alive" | "suspect" | "lost";
 
@@ -33,17 +36,24 @@ export class Lease {
   readonly #renewInMs: number;
   /** When the last request was sent that was confirmed: a renewal, or the creation. */
   #confirmed: number;
+  /** By how much the wall clock was ahead then, and when the renewal was sent that is on its way. */
+  #confirmedAhead: number;
+  #sentAhead: number;
+  readonly #ahead: () => number;
   /** Not before this, after a renewal that failed. */
   #againAt: number | undefined;
   /** Whether a renewal is on its way. */
   #isRenewing = false;
   #lost: Loss | undefined;
 
-  /** A session that was asked for at `sent`, and that the node wants renewed after `renewInMs`. */
-  constructor(ttlMs: number, renewInMs: number, sent: number) {
+  /** A session that was asked for at `sent`, when the wall clock was `sentAhead` ahead, and that the node wants renewed after `renewInMs`. */
+  constructor(ttlMs: number, renewInMs: number, sent: number, sentAhead: number, ahead = wallAhead) {
     this.ttlMs = ttlMs;
     this.#renewInMs = Math.min(renewInMs, ttlMs / RENEWALS);
     this.#confirmed = sent;
+    this.#confirmedAhead = sentAhead;
+    this.#sentAhead = sentAhead;
+    this.#ahead = ahead;
   }
 
   /** What it is now. */
@@ -51,7 +61,15 @@ export class Lease {
     if (this.loss(now) !== undefined) {
       return "lost";
     }
-    return now >= this.#suspectAt() ? "suspect" : "alive";
+    return now >= this.#suspectAt() || this.wasSuspended() ? "suspect" : "alive";
+  }
+
+  /**
+   * Whether the wall clock moved on by so much more than the monotonic one since the last confirmation that it may be over. It is not lost
+   * for that: the wall clock may have been set, and a renewal tells.
+   */
+  wasSuspended(): boolean {
+    return this.#ahead() - this.#confirmedAhead > this.#marginMs();
   }
 
   /** Why it is lost, if it is. */
@@ -61,8 +79,7 @@ export class Lease {
 
   /** When it is lost unless it is renewed before. */
   deadline(): number {
-    const margin = Math.max(this.ttlMs / MARGIN_PART, MARGIN_MIN_MS);
-    return this.#confirmed + Math.max(0, this.ttlMs - margin);
+    return this.#confirmed + Math.max(0, this.ttlMs - this.#marginMs());
   }
 
   /** When its state changes next, if nothing happens meanwhile; `undefined` once it is lost. */
@@ -82,7 +99,8 @@ export class Lease {
     if (this.#isRenewing || this.#lost !== undefined) {
       return undefined;
     }
-    return Math.max(this.#confirmed + this.#renewInMs, this.#againAt ?? 0);
+    const due = this.wasSuspended() ? this.#confirmed : this.#confirmed + this.#renewInMs;
+    return Math.max(due, this.#againAt ?? 0);
   }
 
   /** Whether it may as well be renewed now, since another one is: a quarter of the time early at most. */
@@ -99,6 +117,7 @@ export class Lease {
   /** A renewal goes out. */
   onSent(): void {
     this.#isRenewing = true;
+    this.#sentAhead = this.#ahead();
   }
 
   /** A renewal that went out at `sent` was confirmed. Too late is never: who looked meanwhile was told that it is lost. */
@@ -106,7 +125,10 @@ export class Lease {
     this.#isRenewing = false;
     this.#againAt = undefined;
     this.#lost = this.loss(now);
-    this.#confirmed = Math.max(this.#confirmed, sent);
+    if (sent > this.#confirmed) {
+      this.#confirmed = sent;
+      this.#confirmedAhead = this.#sentAhead;
+    }
   }
 
   /** A renewal brought no answer. */
@@ -119,6 +141,10 @@ export class Lease {
   onOver(loss: Loss, now: number): void {
     this.#isRenewing = false;
     this.#lost = this.loss(now) ?? loss;
+  }
+
+  #marginMs(): number {
+    return Math.max(this.ttlMs / MARGIN_PART, MARGIN_MIN_MS);
   }
 
   #suspectAt(): number {

@@ -13,6 +13,9 @@ import { after, now } from "./timing.js";
 /** Most sessions of one request. */
 const SESSIONS_RENEWED_MAX = 1_024;
 
+/** At least so often they are looked at: timers stand still while the machine is suspended, and what is due by then is seen a moment after it. */
+const LOOK_EVERY_MS = 1_000;
+
 /** What is known of a session that is renewed. */
 export interface Renewed {
   readonly id: string;
@@ -55,8 +58,6 @@ export class Renewals {
 
   /** Looks at the sessions: renews what is due, and wakes again when something will be. */
   look(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
     const at = now();
     for (const session of this.#sessions) {
       if (session.lease.loss(at) !== undefined) {
@@ -82,8 +83,10 @@ export class Renewals {
     const at = now();
     const times = [...this.#sessions].flatMap(({ lease }) => [lease.renewalAt(), lease.changesAt(at)]);
     const next = Math.min(...times.filter((time) => time !== undefined));
+    this.#timer?.cancel();
+    this.#timer = undefined;
     if (Number.isFinite(next)) {
-      this.#timer = after(Math.ceil(next - at), () => {
+      this.#timer = after(Math.min(Math.ceil(next - at), LOOK_EVERY_MS), () => {
         for (const session of this.#sessions) {
           session.onChange();
         }

@@ -15,7 +15,7 @@ import { checkOptions, patienceOf } from "./options.js";
 import { takePlace } from "./queue-place.js";
 import type { Renewals, Renewed } from "./renewals.js";
 import { endSession } from "./session-by-id.js";
-import { after, anySignal, asyncDispose, deferred, now, orAborted, sleep } from "./timing.js";
+import { after, anySignal, asyncDispose, deferred, now, orAborted, sleep, wallAhead } from "./timing.js";
 import type { CallOptions, SessionCreated } from "./types.js";
 
 /** A session that is created late is over before it is known: then another one is asked for, so many times. */
@@ -60,7 +60,7 @@ export async function startSession(
   options: SessionOptions = {},
 ): Promise<Session> {
   for (let starts = 1; ; starts += 1) {
-    const sent = now();
+    const [sent, sentAhead] = [now(), wallAhead()];
     let created: SessionCreated;
     try {
       created = await createSession(caller, options);
@@ -71,7 +71,7 @@ export async function startSession(
       }
       throw error;
     }
-    const lease = new Lease(created.ttlMs, created.renewInMs, sent);
+    const lease = new Lease(created.ttlMs, created.renewInMs, sent, sentAhead);
     if (lease.loss(now()) === undefined || starts === STARTS_MAX) {
       const session = new Session(caller, renewals, created.session, lease);
       session.checkAlive();
@@ -116,11 +116,18 @@ export class Session {
   }
 
   /**
-   * What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed; a machine that was suspended, and
-   * its clock with it, does not know: what must not happen twice takes a guard.
+   * What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed. Where the wall clock moved on by more
+   * than that, since the machine was suspended, it is suspect until the next renewal is confirmed. Nobody knows what will be once this
+   * has returned: what must not happen twice takes a guard.
    */
   get state(): SessionState {
-    return this.#lease.state(now());
+    const at = now();
+    const state = this.#lease.state(at);
+    if (state === "suspect" && (this.#lease.renewalAt() ?? Number.POSITIVE_INFINITY) <= at) {
+      // The timer of the renewals goes by the clock that stood still while the machine was suspended.
+      this.#renewals.look();
+    }
+    return state;
   }
 
   /** Why it is lost, if it is. */

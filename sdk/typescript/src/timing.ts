@@ -11,6 +11,11 @@ export function now(): number {
   return performance.now();
 }
 
+/** By how much the wall clock is ahead of the monotonic one: by more once the machine was suspended, or its wall clock was set. */
+export function wallAhead(): number {
+  return Date.now() - performance.now();
+}
+
 /** Longer than this no timer of a runtime can be set. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 

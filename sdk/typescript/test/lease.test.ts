@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Lease } from "../src/lease.js";
 
 const TTL = 9_000;
-const lease = () => new Lease(TTL, TTL / 3, 0);
+const lease = () => new Lease(TTL, TTL / 3, 0, 0, () => 0);
 
 test("without renewals it becomes suspect at half and lost before its time is over", () => {
   const states = [0, 4_499, 4_500, 8_099, 8_100, 9_000].map((at) => lease().state(at));
@@ -56,7 +56,7 @@ test("renewals are due at a third, one at a time, and soon again after a failure
 
 test("three rounds fit between the first renewal and the deadline of any session", () => {
   for (const ttl of [100, 250, 1_000, 10_000, 86_400_000]) {
-    const any = new Lease(ttl, ttl, 0);
+    const any = new Lease(ttl, ttl, 0, 0, () => 0);
     assert.ok((any.renewalAt() ?? Number.NaN) + any.roundMs() * 2 < any.deadline(), String(ttl));
     assert.ok(any.deadline() < ttl, String(ttl));
   }
@@ -65,4 +65,31 @@ test("three rounds fit between the first renewal and the deadline of any session
 test("sessions join a renewal a little early but never right after their own", () => {
   assert.ok(!lease().mayJoin(2_000));
   assert.ok(lease().mayJoin(2_250) && lease().mayJoin(3_000));
+});
+
+test("after a suspend a session is suspect until a renewal that was sent after it", () => {
+  let ahead = 1e12;
+  const slept = new Lease(TTL, TTL / 3, 0, ahead, () => ahead);
+  ahead += TTL / 10;
+  assert.deepEqual([slept.state(1_000), slept.renewalAt()], ["alive", 3_000], "clocks do not run alike");
+  slept.onSent();
+  ahead += 600_000;
+  assert.equal(slept.state(1_000), "suspect");
+  // It was on its way before.
+  slept.onConfirmed(1_000, 2_000);
+  assert.deepEqual([slept.state(2_000), slept.loss(2_000), slept.renewalAt()], ["suspect", undefined, 1_000]);
+  slept.onSent();
+  slept.onFailed(2_000);
+  assert.ok((slept.renewalAt() ?? 0) > 2_000, "after a failure there is a pause");
+  slept.onSent();
+  slept.onConfirmed(2_100, 2_500);
+  assert.deepEqual([slept.state(3_000), slept.renewalAt()], ["alive", 5_100]);
+  // Nothing ends because a clock was set back, and nothing is prolonged.
+  ahead -= 86_400_000;
+  assert.deepEqual([slept.state(3_000), slept.state(2_100 + TTL)], ["alive", "lost"]);
+});
+
+test("a session whose creation a suspend fell into is suspect", () => {
+  const slept = new Lease(TTL, TTL / 3, 100, 0, () => 600_000);
+  assert.deepEqual([slept.state(101), slept.renewalAt()], ["suspect", 100]);
 });

@@ -239,3 +239,28 @@ test("a lock that no node could give is not ours, and that is told as before", a
   assert.ok(error instanceof UnavailableError && !isQuorateError(error, "locked"), String(error));
   await client.close();
 });
+
+test("a token is not told after a suspend until the session is renewed", async (context) => {
+  const cluster = sessionCluster(() => "usual");
+  const session = await cluster.client.session();
+  const lock = await session.lock("l");
+  assert.equal(lock.token, "5");
+  const { now } = Date;
+  // The machine slept for ten minutes: the wall clock went on, the monotonic one did not.
+  context.mock.method(Date, "now", () => now() + 600_000);
+  assert.throws(() => lock.token, { code: "session_suspect" });
+  // Long before it would have been renewed.
+  await until("it is renewed", () => session.state === "alive");
+  assert.deepEqual([lock.token, cluster.to("/renew").length], ["5", 1]);
+  await cluster.client.close();
+});
+
+test("a suspend is noticed although nobody asks", async (context) => {
+  const cluster = sessionCluster(() => "usual");
+  await cluster.client.session();
+  const { now } = Date;
+  context.mock.method(Date, "now", () => now() + 600_000);
+  // Long before it would have been renewed.
+  await until("it is renewed", () => cluster.to("/renew").length > 0);
+  await cluster.client.close();
+});

@@ -180,6 +180,42 @@ async fn who_waits_is_told_for_whom_and_who_is_refused_by_whom() {
 }
 
 #[tokio::test]
+async fn every_other_wait_is_told_too() {
+    let stats = json!({"queue": "mail", "scheduled": 1, "claimed": 0, "dead": 0, "unplanned": 0, "done": 0, "completed_total": 0,
+        "failed_total": 0, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": "7", "index": 9});
+    let waits: [(&[&str], &str); 4] = [
+        (&["get", "k", "--wait", "60s", "--cas", "7"], "waiting for `k` to change"),
+        (&["entry", "lock", "k", "--wait", "60s"], "waiting for `k`, which somebody else has locked"),
+        (&["entry", "get-and-lock", "k", "--wait", "60s"], "waiting for `k`, which somebody else has locked"),
+        (
+            &["task", "claim", "mail", "--wait", "60s"],
+            "waiting for a task of `mail`, the next is due at 2026-11-21T08:00:00.000Z",
+        ),
+    ];
+    for (arguments, expected) in waits {
+        let fake = Fake::start().await;
+        fake.always("/stats", Act::Answer(200, stats.to_string()));
+        fake.script([Act::Slow(Duration::from_secs(60))]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(["--endpoints", &fake.address]).args(arguments).kill_on_drop(true);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let said = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("can be read");
+        assert_eq!(said.as_deref(), Some(expected), "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_nodes_is_told_for_which() {
+    let down = nobody().await;
+    for (arguments, what) in [(&["wait-ready"][..], "be ready"), (&["wait-ready", "--live"], "answer")] {
+        let ran = run(&down, &[arguments, &["--timeout", "3s"]].concat()).await;
+        let expected = format!("waiting for {down} to {what}\n");
+        assert!(ran.code == 1 && ran.err.starts_with(&expected), "{expected} {}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn it_is_told_that_no_node_answers() {
     let ran = run(&nobody().await, &["get", "k", "--timeout", "3s"]).await;
     let (first, rest) = ran.err.split_once('\n').expect("lines");

@@ -51,6 +51,18 @@ async fn a_command_is_done_when_it_ends_whatever_it_leaves_running() {
     assert_eq!(error, "exit status: 1: no such address");
 }
 
+/// A logger that ended fails no task: what the command says is passed on to nobody, and kept for the failure all the same.
+#[tokio::test]
+async fn a_worker_whose_standard_error_is_lost_works_on() {
+    let (fake, mut child) = working("read line; echo one >&2; sleep 0.1; echo two >&2; exit 0", &[]).await;
+    drop(child.stderr.take());
+    fake.asked("/complete", 1).await;
+    let (fake, mut child) = working("read line; echo no such address >&2; sleep 0.1; exit 1", &[]).await;
+    drop(child.stderr.take());
+    let failed = fake.asked("/fail", 1).await;
+    assert_eq!(failed[0].json()["error"], json!("exit status: 1: no such address"));
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_what_runs_and_gives_its_task_back() {
     let script = "trap 'exit 1' TERM; echo runs; while :; do sleep 0.02; done";

@@ -43,7 +43,7 @@ pub fn of(action: &Action) -> Need {
         Action::Latch(LatchOp::Remove { .. }) => Need::IfItFrees,
         // Work that is under way can be finished, and tasks that nobody needs be cancelled.
         Action::Task(op) => match op.verb {
-            TaskVerb::Schedule(_) => Need::Room,
+            TaskVerb::Schedule(_) | TaskVerb::ScheduleOne(_) => Need::Room,
             TaskVerb::Claim { .. } | TaskVerb::Extend { .. } | TaskVerb::Fail { .. } | TaskVerb::Requeue(_) => {
                 Need::Little
             }

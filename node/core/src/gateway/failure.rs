@@ -112,12 +112,6 @@ impl Failure {
         self
     }
 
-    /// Says whether it was decided when the request was sent before.
-    pub fn replayed(mut self, replayed: bool) -> Self {
-        self.problem.replayed = replayed;
-        self
-    }
-
     /// All faults of an input at once.
     pub fn faults(faults: Vec<InputFault>, code: ErrorCode) -> Self {
         let mut failure = Self::new(code, Applied::No, summary(&faults));

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
+    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Rejection, Reply, RequestId, Revision,
+    SessionId,
 };
 use tokio::runtime::Handle;
 
@@ -288,11 +289,14 @@ impl QueuePlace {
         let backend = &call.api.backend;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
-        // Of the same request: a retry of it is told the same.
-        // Under an id of its own: a retry of the request learns by its question that nothing is left.
-        let id = RequestId(request_ids::fresh_id());
         let deadline = Instant::now() + call.timeout;
-        let reply = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
+        let caller = call.caller();
+        let propose = |id| propose::propose(&caller, Action::Lock(op.clone()), id, deadline);
+        let mut reply = propose(last_word(&RequestId(call.request_id()))).await;
+        if matches!(&reply, Ok(Reply { outcome: Decided::Rejected(Rejection::RequestIdReused), .. })) {
+            // The request was sent to two nodes, and the other one has given up by its question.
+            reply = propose(RequestId(request_ids::fresh_id())).await;
+        }
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
             Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token: *token })),
@@ -304,6 +308,20 @@ impl QueuePlace {
             _ => Err(propose::confused(&reply)),
         }
     }
+}
+
+/// The id under which a request whose time is over gives its place up: of the same request, so that a retry of it is told the same.
+fn last_word(id: &RequestId) -> RequestId {
+    id.of_part(1)
+}
+
+/// Whether a request of `owner` whose kept answer is that it waits has given its place up since; with where that was decided.
+pub fn gave_up_since(backend: &Node, owner: &str, id: &RequestId, kept: &Reply) -> Result<Option<Reply>, Failure> {
+    if !matches!(kept.outcome, Decided::Lock(LockReply::Waiting { .. })) {
+        return Ok(None);
+    }
+    let (_, last) = backend.request(owner, &last_word(id)).map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(last.map(|last| last.reply).filter(|reply| matches!(reply.outcome, Decided::Lock(LockReply::Gone(_)))))
 }
 
 fn over(lock: &LockName) -> Failure {

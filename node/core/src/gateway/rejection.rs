@@ -7,7 +7,7 @@ use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
     AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
-    Revision, SessionId, TxnRefusal,
+    Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
 use crate::gateway::failed;
@@ -128,10 +128,27 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
             TxnRefusal::Compacted => "a revision that the transaction reads at is compacted".to_owned(),
             TxnRefusal::Future => "a revision that the transaction reads at is yet to come".to_owned(),
         },
+        Rejection::TaskInUse(task) => explain_task_in_use(task),
         Rejection::Internal => {
             let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
             format!("the request met a bug of this software; {where_to}")
         }
+    }
+}
+
+/// Why a task is not scheduled whose id another has, for people.
+fn explain_task_in_use(task: &TaskSummary) -> String {
+    let id = quoted(task.id.as_str());
+    match task.state {
+        Some(TaskState::Claimed { .. }) => {
+            format!("the task {id} is worked on, and not replaced meanwhile: cancel it first, or give another id")
+        }
+        Some(TaskState::Done { .. }) => {
+            format!("the task {id} was completed, and its id is kept for a while: cancel it first, or give another id")
+        }
+        _ => format!(
+            "the task {id} is dead: requeue it, or put this one in its place with `replace`, or give another id"
+        ),
     }
 }
 
@@ -244,6 +261,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
 pub fn refusal_code(refusal: Refusal) -> ErrorCode {
     match refusal {
         Refusal::AlreadyExists
+        | Refusal::TaskInUse
         | Refusal::Overlaps
         | Refusal::SessionExists
         | Refusal::AccessExists

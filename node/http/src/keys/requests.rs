@@ -16,6 +16,7 @@ use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::requirement::Requirement;
 use crate::gateway::entry_lock;
 use crate::gateway::failure::Failure;
+use crate::gateway::queue;
 use crate::gateway::rejection::rejection_code;
 use crate::gateway::text;
 use crate::input::extract::Query;
@@ -57,33 +58,48 @@ pub async fn get(context: Context) -> Outcome {
     let caller = context.caller();
     caller.admit_read(Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
     let id = RequestId(id.into_owned());
-    let (at, kept) = find(&caller, principal, &id)?;
-    match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
+    let Found { at, owner, kept } = find(&caller, principal, &id)?;
+    let Some(KeptReply { reply, .. }) = kept else { return Err(unknown(at)) };
+    // Its answer was that it was not got in time, although what it asked for first had an effect.
+    let gave_up = queue::gave_up_since(&caller.api.backend, &owner, &id, &reply)?;
+    let fate = match gave_up {
+        Some(last) => Some(shown(id.0, (RequestState::Rejected, Some(ErrorCode::Locked), None), &last, at)),
+        None => answer(id.0, &reply, at),
+    };
+    match fate {
         Some(answer) => ok_json(&answer),
         None => Err(unknown(at)),
     }
 }
 
+/// What is kept under an id.
+struct Found {
+    at: ReadPosition,
+    /// For whom.
+    owner: String,
+    kept: Option<KeptReply>,
+}
+
 /// What is kept under the id for the principal that is asked for: without one for the caller, or else for the only one who used it.
-fn find(
-    caller: &Caller<'_>,
-    principal: Option<String>,
-    id: &RequestId,
-) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+fn find(caller: &Caller<'_>, principal: Option<String>, id: &RequestId) -> Result<Found, Failure> {
     let backend = &caller.api.backend;
     let is_said = principal.is_some();
     let owner = principal.unwrap_or_else(|| caller.who.name().to_owned());
     if is_said {
         caller.check_owner(&owner)?;
     }
-    let (at, kept) = entry_lock::kept(backend, &owner, id)?;
-    if kept.is_some() || is_said || !caller.may_do_all()? {
-        return Ok((at, kept));
+    let found = |owner: String| -> Result<Found, Failure> {
+        let (at, kept) = entry_lock::kept(backend, &owner, id)?;
+        Ok(Found { at, owner, kept })
+    };
+    let own = found(owner)?;
+    if own.kept.is_some() || is_said || !caller.may_do_all()? {
+        return Ok(own);
     }
     let owners = backend.request_owners(id, OWNERS_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     match &owners[..] {
-        [] => Ok((at, None)),
-        [owner] => entry_lock::kept(backend, owner, id),
+        [] => Ok(own),
+        [owner] => found(owner.clone()),
         several => {
             let names = several.iter().map(text::quoted).collect::<Vec<_>>().join(", ");
             Err(Failure::invalid(
@@ -96,7 +112,7 @@ fn find(
 
 /// What is known of a decided request.
 fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
-    let (state, code, cas) = match &reply.outcome {
+    let became = match &reply.outcome {
         Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| Cas::new(meta.cas))),
         Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(Cas::new(row.mod_revision))),
         Decided::Bulk(_)
@@ -118,7 +134,14 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),
         Decided::Deferred => return None,
     };
-    Some(RequestAnswer {
+    Some(shown(request_id, became, reply, at))
+}
+
+/// What a request became: its state, why it was refused, and the token of what it wrote.
+type Became = (RequestState, Option<ErrorCode>, Option<Cas>);
+
+fn shown(request_id: String, (state, code, cas): Became, reply: &Reply, at: ReadPosition) -> RequestAnswer {
+    RequestAnswer {
         request_id,
         state,
         code,
@@ -127,7 +150,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         cas,
         revision: at.revision,
         index: at.index,
-    })
+    }
 }
 
 fn unknown(at: ReadPosition) -> Failure {

@@ -5,8 +5,7 @@
 
 use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
-    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskState as ShownState, TaskView,
-    TasksRequeued, TasksScheduled,
+    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
@@ -115,20 +114,20 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let queue = queue_of(context.name())?;
     let request = schedule_of(&text)?;
     let (dry_run, is_list) = (request.dry_run(), matches!(request, ScheduleRequest::Several(_)));
-    let replace = matches!(&request, ScheduleRequest::One(spec) if spec.replace);
     context.take_request_id(request.request_id())?;
-    let tasks = match request {
+    let verb = match request {
         // The next time of a pattern is reckoned as it is read.
         ScheduleRequest::One(spec) if spec.cron.is_some() => {
-            vec![evaluate(&context, move |_| Ok(body::new_task(&spec))).await??]
+            TaskVerb::ScheduleOne(evaluate(&context, move |_| Ok(body::new_task(&spec))).await??)
         }
-        ScheduleRequest::One(spec) => vec![body::new_task(&spec)?],
+        ScheduleRequest::One(spec) => TaskVerb::ScheduleOne(body::new_task(&spec)?),
         ScheduleRequest::Several(TaskSpecs { tasks, .. }) => {
-            evaluate(&context, move |_| Ok(body::new_tasks(&tasks))).await??
+            TaskVerb::Schedule(evaluate(&context, move |_| Ok(body::new_tasks(&tasks))).await??)
         }
     };
-    context.costs(tasks.len(), tasks.len())?;
-    let reply = decide(&context, queue, TaskVerb::Schedule(tasks), dry_run).await?;
+    let count = if let TaskVerb::Schedule(tasks) = &verb { tasks.len() } else { 1 };
+    context.costs(count, count)?;
+    let reply = decide(&context, queue, verb, dry_run).await?;
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
             TaskReply::Scheduled(done) => done,
@@ -140,10 +139,6 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let mut tasks: Vec<_> = done.iter().map(scheduled).collect();
     match tasks.pop() {
         Some(one) if !is_list => {
-            if let Some(why) = not_scheduled(&one, replace) {
-                let refused = Failure::new(ErrorCode::AlreadyExists, Applied::No, why);
-                return Err(refused.evaluated_at(revision, index).replayed(replayed));
-            }
             let location = format!("/v1/tasks/{}/task/{}", context.name(), text::path_of(&one.id));
             let (revision, index) = (Some(revision), Some(index));
             let answer = TaskScheduled { revision, index, replayed, dry_run, ..one };
@@ -156,24 +151,6 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
             let answer = TasksScheduled { tasks, created, revision, index, replayed, dry_run };
             command::answer(&answer, revision, None)
         }
-    }
-}
-
-/// Why a task is not scheduled whose id is in use, where it is not that of the same task, scheduled before.
-fn not_scheduled(task: &TaskScheduled, replace: bool) -> Option<String> {
-    let id = quoted(&task.id);
-    match task.state {
-        _ if task.created => None,
-        ShownState::Dead => Some(format!(
-            "the task {id} is dead: requeue it, or put this one in its place with `replace`, or give another id"
-        )),
-        ShownState::Claimed if replace => {
-            Some(format!("the task {id} is worked on, and not replaced meanwhile: cancel it first, or give another id"))
-        }
-        ShownState::Done if replace => Some(format!(
-            "the task {id} was completed, and its id is kept for a while: cancel it first, or give another id"
-        )),
-        _ => None,
     }
 }
 

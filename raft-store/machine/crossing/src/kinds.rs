@@ -70,7 +70,7 @@ pub const REMOVE_RANGE: &str = "transaction: remove a range";
 pub const COMPARE_RANGE: &str = "transaction: compare a range";
 
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 57] = [
+pub const OTHERS: [(&str, Target); 58] = [
     (LIST_RANGE, Target::Entries),
     (REMOVE_RANGE, Target::Entries),
     (COMPARE_RANGE, Target::Entries),
@@ -100,6 +100,7 @@ pub const OTHERS: [(&str, Target); 57] = [
     ("latch: count down", Target::Latch),
     ("latch: remove", Target::Latch),
     ("task: schedule", Target::Task),
+    ("task: schedule one", Target::Task),
     ("task: claim", Target::Task),
     ("task: extend", Target::Task),
     ("task: complete", Target::Task),
@@ -217,6 +218,7 @@ fn of_lock(op: &LockOp) -> &'static str {
 fn of_verb(verb: &TaskVerb) -> &'static str {
     match verb {
         TaskVerb::Schedule(_) => "task: schedule",
+        TaskVerb::ScheduleOne(_) => "task: schedule one",
         TaskVerb::Claim { .. } => "task: claim",
         TaskVerb::Extend { .. } => "task: extend",
         TaskVerb::Complete(_) => "task: complete",

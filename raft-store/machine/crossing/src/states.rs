@@ -437,6 +437,7 @@ pub fn of_task(picture: &Picture, op: &TaskOp) -> Vec<&'static str> {
         || picture.tasks.keys().filter(|(queue, _)| *queue == op.queue).map(|(_, id)| id.clone()).collect();
     match &op.verb {
         TaskVerb::Schedule(tasks) => of_ids(tasks.iter().filter_map(|task| task.id.clone()).collect()),
+        TaskVerb::ScheduleOne(task) => of_ids(task.id.iter().cloned().collect()),
         TaskVerb::Claim { session, .. } => {
             of_ids(whole_queue());
             if session.is_some_and(|id| !picture.sessions.contains_key(&id)) {

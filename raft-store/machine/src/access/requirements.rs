@@ -201,7 +201,7 @@ fn of_task(op: &TaskOp, visit: &mut Visit<'_>) {
     name(Write, op.queue.as_str(), visit);
     match &op.verb {
         TaskVerb::Claim { session: Some(session), .. } => visit(Requirement::Session(*session)),
-        TaskVerb::Claim { session: None, .. } | TaskVerb::Schedule(_) => {}
+        TaskVerb::Claim { session: None, .. } | TaskVerb::Schedule(_) | TaskVerb::ScheduleOne(_) => {}
         TaskVerb::Extend { .. } | TaskVerb::Complete(_) | TaskVerb::Fail { .. } => {}
         TaskVerb::Cancel(_) | TaskVerb::Requeue(_) => {}
         // The leader's alone.

@@ -282,6 +282,8 @@ pub enum Refusal {
     MembersExists,
     /// See [`crate::types::TxnRefusal::Compacted`].
     TxnCompacted,
+    /// See [`crate::types::Rejection::TaskInUse`].
+    TaskInUse,
 }
 
 /// Encodes a group, in one allocation.

@@ -535,6 +535,7 @@ impl From<&Rejection> for Refusal {
             Rejection::BeyondQuota(_) => Self::BeyondQuota,
             Rejection::Txn(TxnRefusal::Compacted) => Self::TxnCompacted,
             Rejection::Txn(TxnRefusal::KeyTwice | TxnRefusal::Future) => Self::Txn,
+            Rejection::TaskInUse(_) => Self::TaskInUse,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
                 .or_else(|| tasks.iter().find_map(fault_of_task))
                 .or_else(|| twice(tasks))
         }
+        TaskVerb::ScheduleOne(task) => fault_of_task(task),
         TaskVerb::Claim { limit, lease_ms, worker, session: _ } => {
             within("tasks at once", u64::from(*limit), 1..=u64::from(limits::CLAIM_LIMIT_MAX))
                 .or_else(|| lease(*lease_ms))

@@ -58,6 +58,10 @@ impl<V: View> Applier<'_, V> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
             TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, caller)?,
+            TaskVerb::ScheduleOne(task) => match self.in_the_way(&queue.name, &task)? {
+                Some(other) => return Ok(Err(Rejection::TaskInUse(Box::new(other)))),
+                None => self.schedule(&mut queue, vec![task], caller)?,
+            },
             TaskVerb::Claim { limit, lease_ms, worker, session } => {
                 let limit = match session.map_or(Ok(Ok(u32::MAX)), |id| self.room_on_session(id))? {
                     Ok(room) => limit.min(room) as usize,
@@ -94,6 +98,18 @@ impl<V: View> Applier<'_, V> {
             done.push(self.schedule_one(queue, new, nth, caller)?);
         }
         Ok(Ok(TaskReply::Scheduled(done)))
+    }
+
+    /// The task that has the id of a new one, where neither is the same as scheduled before nor makes room for it.
+    fn in_the_way(&mut self, queue: &QueueName, new: &NewTask) -> Result<Option<TaskSummary>, Fault> {
+        let Some(id) = &new.id else { return Ok(None) };
+        let head = self.task_head(queue, id)?;
+        let is_in_the_way = |head: &TaskHead| match head.state {
+            TaskState::Scheduled | TaskState::Unplanned => false,
+            TaskState::Dead { .. } => !new.replace,
+            TaskState::Claimed { .. } | TaskState::Done { .. } => new.replace,
+        };
+        Ok(head.filter(is_in_the_way).map(|head| summary(id, &head)))
     }
 
     /// Whether the tasks that have the ids of new ones are few or small enough to be looked at: all of it is one revision, so
@@ -527,7 +543,7 @@ fn summary(id: &TaskId, head: &TaskHead) -> TaskSummary {
 
 fn act_of(verb: &TaskVerb) -> TaskAct {
     match verb {
-        TaskVerb::Schedule(_) => TaskAct::Schedule,
+        TaskVerb::Schedule(_) | TaskVerb::ScheduleOne(_) => TaskAct::Schedule,
         TaskVerb::Claim { .. } => TaskAct::Claim,
         TaskVerb::Extend { .. } => TaskAct::Extend,
         TaskVerb::Complete(_) => TaskAct::Complete,

@@ -58,6 +58,9 @@ pub enum TaskVerb {
     Requeue(Requeue),
     /// Says when a task recurs; by the leader, since patterns need tables of time zones, which differ between builds.
     Plan(PlanTask),
+    /// Schedules a task on its own. Unlike one of a list it is refused where it would be lost without a word: the task that has its id is
+    /// dead, or is to be replaced and is worked on or was completed.
+    ScheduleOne(NewTask),
 }
 
 /// A claim of one task.

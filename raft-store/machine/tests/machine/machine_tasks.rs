@@ -20,7 +20,7 @@ const WAITS_MS: u64 = 5_000;
 /// What is asked, with the token of a claim as one of those seen so far.
 #[derive(Debug, Clone)]
 enum Request {
-    Schedule { id: usize, delay: u64, every: Option<u64>, max: u32, keep: u64, replace: bool },
+    Schedule { id: usize, delay: u64, every: Option<u64>, max: u32, keep: u64, replace: bool, alone: bool },
     Claim { limit: u32, lease: u64, again: bool },
     Extend { claim: prop::sample::Index, lease: u64 },
     Complete { claim: prop::sample::Index },
@@ -58,8 +58,10 @@ fn asks() -> impl Strategy<Value = Request> {
     ];
     let every = prop::option::weighted(0.2, 300..900_u64);
     prop_oneof![
-        4 => (id(), hundreds(0..15), every, 1..4_u32, prop_oneof![Just(0), Just(2_000_u64)], any::<bool>())
-            .prop_map(|(id, delay, every, max, keep, replace)| Request::Schedule { id, delay, every, max, keep, replace }),
+        4 => (id(), hundreds(0..15), every, 1..4_u32, prop_oneof![Just(0), Just(2_000_u64)], any::<(bool, bool)>())
+            .prop_map(|(id, delay, every, max, keep, (replace, alone))| {
+                Request::Schedule { id, delay, every, max, keep, replace, alone }
+            }),
         5 => (1..4_u32, hundreds(10..25), any::<bool>()).prop_map(|(limit, lease, again)| Request::Claim { limit, lease, again }),
         2 => (any::<Index>(), hundreds(10..25)).prop_map(|(claim, lease)| Request::Extend { claim, lease }),
         4 => any::<Index>().prop_map(|claim| Request::Complete { claim }),
@@ -262,9 +264,9 @@ impl Run {
             Ticket { id: TaskId::new(id.as_str()).unwrap(), token: *token }
         };
         match ask {
-            Request::Schedule { id: at, delay, every, max, keep, replace } => {
+            Request::Schedule { id: at, delay, every, max, keep, replace, alone } => {
                 let retry = RetryPlan { max_attempts: *max, initial_ms: PAUSE, max_ms: PAUSE, factor_milli: 1_000 };
-                TaskVerb::Schedule(vec![NewTask {
+                let task = NewTask {
                     id: Some(id(*at)),
                     payload: Value { kind: ContentKind::Json, data: b"1".to_vec() },
                     start: Start::In(*delay),
@@ -272,7 +274,8 @@ impl Run {
                     retry,
                     keep_ms: *keep,
                     replace: *replace,
-                }])
+                };
+                if *alone { TaskVerb::ScheduleOne(task) } else { TaskVerb::Schedule(vec![task]) }
             }
             Request::Claim { limit, lease, .. } => {
                 TaskVerb::Claim { limit: *limit, lease_ms: *lease, worker: String::new(), session: None }
@@ -333,13 +336,24 @@ impl Run {
         };
         let refused = |why: Rejection| assert_eq!(outcome, Outcome::Rejected(why), "{ask:?}");
         match verb {
-            TaskVerb::Schedule(_) => {
-                let Request::Schedule { id, delay, every, max, keep, replace } = ask else { unreachable!() };
+            TaskVerb::Schedule(_) | TaskVerb::ScheduleOne(_) => {
+                let Request::Schedule { id, delay, every, max, keep, replace, alone } = ask else { unreachable!() };
                 let (name, due) = (IDS[*id].to_owned(), wall + delay);
                 let free = match model.tasks.get(&name) {
                     None => true,
                     Some(task) => *replace && matches!(task.stage, Stage::Waits | Stage::Dead),
                 };
+                // What would be lost without a word is refused.
+                let is_other = match model.tasks.get(&name).map(|task| &task.stage) {
+                    None | Some(Stage::Waits) => false,
+                    Some(Stage::Dead) => !*replace,
+                    Some(Stage::Claimed { .. } | Stage::Done { .. }) => *replace,
+                };
+                if *alone && is_other {
+                    let Outcome::Rejected(Rejection::TaskInUse(task)) = &outcome else { panic!("{outcome:?}") };
+                    assert_eq!(task.id.as_str(), name);
+                    return;
+                }
                 let Some(TaskReply::Scheduled(list)) = done else { panic!("{outcome:?}") };
                 assert_eq!(list[0].created, free, "{ask:?}");
                 if free {

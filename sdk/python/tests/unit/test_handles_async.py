@@ -77,6 +77,15 @@ async def test_a_token_is_not_told_after_a_suspend_until_the_session_is_renewed(
             _ = lock.token
 
 
+async def test_a_suspend_is_noticed_although_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Scripted(Coordination(ttl_ms=60_000)) as server:
+        async with client_of(server) as client, client.session():
+            ahead = _lease.wall_ahead()
+            monkeypatch.setattr(_lease, "wall_ahead", lambda: ahead + 600)
+            # Long before it would have been renewed.
+            assert await until(lambda: any(asked.target.endswith("/renew") for asked in server.asked))
+
+
 async def test_a_release_of_unknown_fate_may_be_repeated_and_the_token_is_gone() -> None:
     replies = [Reply(cut=True), NOT_HELD, NOT_HELD]
     cluster = Coordination(lambda asked: replies.pop(0) if asked.target.endswith("/release") else None)

@@ -11,7 +11,7 @@ use crate::{names, states};
 impl Generator<'_> {
     /// About tasks.
     pub(super) fn task(&mut self) -> TaskOp {
-        let verb = match self.chance.weighted(&[24, 22, 8, 12, 14, 6, 6, 4, 8]) {
+        let verb = match self.chance.weighted(&[16, 22, 8, 12, 14, 6, 6, 4, 8, 8]) {
             0 => {
                 // Now and then twice the same, which is refused.
                 TaskVerb::Schedule((0..self.chance.between(1, 2)).map(|_| self.new_task()).collect())
@@ -36,7 +36,8 @@ impl Generator<'_> {
             5 => TaskVerb::Cancel(self.id()),
             6 => TaskVerb::Requeue(Requeue::One(self.id())),
             7 => TaskVerb::Requeue(Requeue::Oldest(self.chance.between(1, 2) as u32)),
-            _ => TaskVerb::Plan(self.plan()),
+            8 => TaskVerb::Plan(self.plan()),
+            _ => TaskVerb::ScheduleOne(self.new_task()),
         };
         TaskOp { queue: names::queue(), verb }
     }

@@ -186,6 +186,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Internal => "internal".into(),
         Rejection::BeyondQuota(beyond) => format!("{beyond:?}"),
         Rejection::Txn(why) => format!("{why:?}"),
+        Rejection::TaskInUse(task) => format!("in use by {}", super::tasks::summary(task)),
     }
 }
 

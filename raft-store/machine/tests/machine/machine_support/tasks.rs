@@ -51,7 +51,8 @@ pub fn done(done: &TaskReply) -> String {
     }
 }
 
-fn summary(task: &TaskSummary) -> String {
+/// `ID STATE due=MS ATTEMPTS/MOST`
+pub fn summary(task: &TaskSummary) -> String {
     let TaskSummary { id, state, due, attempts, max_attempts } = task;
     let state = state.as_ref().map_or("gone".into(), self::state);
     format!("{id} {state} due={due} {attempts}/{max_attempts}")
@@ -108,6 +109,7 @@ pub fn op(words: &[&str]) -> TaskOp {
             let parts = words[3..].split(|word| *word == ";");
             TaskVerb::Schedule(parts.filter(|part| !part.is_empty()).map(new_task).collect())
         }
+        "schedule-one" => TaskVerb::ScheduleOne(new_task(&words[3..])),
         "claim" => TaskVerb::Claim {
             limit: limit(),
             lease_ms,

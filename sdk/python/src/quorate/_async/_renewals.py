@@ -19,6 +19,9 @@ from quorate.errors import QuorateError
 
 # Sessions of one request.
 SESSIONS_RENEWED_MAX = 1_000
+# At least so often they are looked at: waits stand still while the machine is suspended, and what is due by then is seen a moment
+# after it.
+LOOK_EVERY = 1.0
 
 
 class AsyncRenewed:
@@ -88,7 +91,7 @@ class AsyncRenewals:
                 await self._renew(due[start : start + SESSIONS_RENEWED_MAX])
             if not due:
                 # Not to keep alive until then what nobody else holds.
-                await self._news.wait(seen, None if wake_at is None else wake_at - now())
+                await self._news.wait(seen, LOOK_EVERY if wake_at is None else min(wake_at - now(), LOOK_EVERY))
 
     def _live(self) -> list[AsyncRenewed]:
         """The sessions that are not lost; without any the work ends, under the lock, so that the next session begins it anew."""

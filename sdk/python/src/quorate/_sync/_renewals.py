@@ -20,6 +20,9 @@ from quorate.errors import QuorateError
 
 # Sessions of one request.
 SESSIONS_RENEWED_MAX = 1_000
+# At least so often they are looked at: waits stand still while the machine is suspended, and what is due by then is seen a moment
+# after it.
+LOOK_EVERY = 1.0
 
 
 class Renewed:
@@ -89,7 +92,7 @@ class Renewals:
                 self._renew(due[start : start + SESSIONS_RENEWED_MAX])
             if not due:
                 # Not to keep alive until then what nobody else holds.
-                self._news.wait(seen, None if wake_at is None else wake_at - now())
+                self._news.wait(seen, LOOK_EVERY if wake_at is None else min(wake_at - now(), LOOK_EVERY))
 
     def _live(self) -> list[Renewed]:
         """The sessions that are not lost; without any the work ends, under the lock, so that the next session begins it anew."""
