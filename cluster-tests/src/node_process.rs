@@ -12,7 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use quorate_node::watchdog::WATCH_STEPS;
+use quorate_store::state::CHECK_GROUPS;
+
 use crate::eventually::sooner_than;
+
+/// What long searches have every process look for, nodes included.
+const OF_SEARCHES: [&str; 2] = [CHECK_GROUPS, WATCH_STEPS];
 
 /// A running process, or one whose end was not looked at yet.
 #[derive(Debug)]
@@ -125,8 +131,11 @@ fn command(program: PathBuf, arguments: &[String]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     // What the shell of a developer says to its own nodes must not reach those of a test.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("QUORATE_") && !OF_SEARCHES.contains(&&*text) {
+            command.env_remove(&name);
+        }
     }
     command
 }

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::watchdog;
+
 thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
 }
@@ -52,9 +54,10 @@ pub async fn patiently<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
 /// on those that requests and the log share. It goes on when nobody waits for it any more.
 pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     if is_simulated() {
-        return Ok(task.await);
+        return Ok(watchdog::all_aside(task).await);
     }
     match &*PATIENT {
+        #[expect(clippy::disallowed_methods, reason = "nobody waits for that thread")]
         Ok(threads) => threads.spawn(task).await.map_err(io::Error::other),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
     }
@@ -65,7 +68,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     if is_simulated() {
         // As with threads, others may run between the decision and the deed.
         tokio::task::yield_now().await;
-        return Ok(work());
+        return Ok(watchdog::aside(work));
     }
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
 }

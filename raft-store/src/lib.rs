@@ -25,3 +25,4 @@ pub mod quarantine;
 pub mod raft;
 pub mod space;
 pub mod state;
+pub mod watchdog;

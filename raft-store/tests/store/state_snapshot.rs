@@ -13,6 +13,7 @@ use quorate_store::raft::wire::SnapshotMetaRecord;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
 use quorate_store::state::{StateOptions, StateReader};
+use quorate_store::watchdog;
 
 async fn build(state: &mut StateMachine) -> SnapshotHandle {
     let mut builder = state.try_create_snapshot_builder(true).await.expect("forced");
@@ -276,7 +277,7 @@ fn a_snapshot_built_beside_applies_covers_exactly_what_it_says() {
     runtime().block_on(async {
         workload(&mut leader, 0, 100).await;
         let mut builder = leader.try_create_snapshot_builder(true).await.unwrap();
-        let building = tokio::spawn(async move { builder.build_snapshot().await.unwrap().snapshot });
+        let building = watchdog::spawn(async move { builder.build_snapshot().await.unwrap().snapshot });
         let mut index = 100;
         while !building.is_finished() {
             index += 1;
@@ -320,7 +321,7 @@ fn readers_and_waiters_go_through_installations() {
                 }
             }
         });
-        let waiting = tokio::spawn({
+        let waiting = watchdog::spawn({
             let reader = reader.clone();
             async move {
                 let name = key("watched");
@@ -433,7 +434,7 @@ mod failpoints {
             }
         };
         fail::cfg_callback("snapshot-before-keep", hold).unwrap();
-        let build = runtime.spawn(async move { builder.build_snapshot().await });
+        let build = watchdog::spawn_on(runtime.handle(), async move { builder.build_snapshot().await });
         built.wait();
         runtime.block_on(install(&mut follower, received)).unwrap();
         go_on.wait();

@@ -32,6 +32,7 @@ use crate::app::proposer::ProposerParts;
 use crate::app::{App, wall_now};
 use crate::millis::millis;
 use crate::rebuild::{ENTRY_FORMAT, position};
+use crate::watchdog;
 
 /// How often a node looks whether it is of a cluster yet.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -391,7 +392,7 @@ impl Archiver {
         let (app, archive, settings) = (self.app.clone(), self.archive.clone(), self.settings.clone());
         let handle = tokio::runtime::Handle::current();
         let write = move || app.archive_base(&archive, &handle, &settings);
-        self.base = Some(tokio::spawn(background::blocking(write)));
+        self.base = Some(watchdog::spawn(background::blocking(write)));
     }
 
     fn prune_where_due(&mut self) {
@@ -407,7 +408,7 @@ impl Archiver {
         let (now, every) = (self.app.wall_now(), self.settings.base_every.as_millis().max(1));
         let most = 1 + usize::try_from(self.thinned.elapsed().as_millis() / every).unwrap_or(usize::MAX - 1);
         let pruned = prune(self.archive.clone(), self.settings.clone(), now, most);
-        self.pruning = Some(tokio::spawn(background::patient_task(pruned)));
+        self.pruning = Some(watchdog::spawn(background::patient_task(pruned)));
     }
 
     /// Takes what was done beside.
