@@ -19,6 +19,7 @@ use rocksdb::{
 
 use super::counts::Counts;
 use super::fresh::FreshIds;
+use super::heads::Heads;
 use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
@@ -92,6 +93,8 @@ pub(crate) struct Db {
     pub(crate) recent: RecentEntries,
     /// What was counted of the rows lately.
     pub(crate) counts: Counts,
+    /// Where the first rows are, as of the last write.
+    pub(crate) heads: Heads,
     /// Of the rows as of the last write. Only the writer locks it.
     fresh: Mutex<FreshIds>,
 }
@@ -125,6 +128,7 @@ impl Db {
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
+        let heads = Heads::of_rows(&rocks)?;
         let (checksums, recent, counts) = (Mutex::default(), RecentEntries::new(), Counts::default());
         Ok(Self {
             rocks,
@@ -136,6 +140,7 @@ impl Db {
             checksums,
             recent,
             counts,
+            heads,
             fresh,
         })
     }
@@ -166,6 +171,7 @@ impl Db {
     /// Writes the rows of a group and the applied row, all or nothing. What is kept in memory beside RocksDB follows.
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
+        self.heads.follow(&applied.writes);
         if self.is_stalled()? && is_on_worker_of_many() {
             tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
         } else {
@@ -271,7 +277,20 @@ impl View for LatestView<'_> {
     }
 
     fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
-        scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most)
+        if reverse {
+            return scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most);
+        }
+        let begin = self.0.heads.begin(start);
+        if &*begin >= end {
+            return Ok(Vec::new());
+        }
+        let rows = scan_page(self.0.rocks.raw_iterator_opt(range_options(&begin, end)), reverse, most)?;
+        match rows.first() {
+            Some((first, _)) => self.0.heads.found(start, first),
+            None if most.rows > 0 && most.bytes > 0 => self.0.heads.found(start, end),
+            None => {}
+        }
+        Ok(rows)
     }
 }
 

@@ -76,5 +76,6 @@ fn tick(shared: &Shared, flush_is_due: bool) -> Result<(), StateFault> {
     if flush_is_due && durable < shared.position().index {
         shared.flush()?;
     }
+    shared.refresh_heads()?;
     shared.pace_merges()
 }

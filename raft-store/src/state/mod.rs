@@ -10,6 +10,7 @@ mod apply;
 mod db;
 mod digests;
 mod fresh;
+mod heads;
 mod home;
 mod reading;
 mod recent;

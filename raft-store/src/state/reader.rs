@@ -260,7 +260,7 @@ impl StateReader {
 
     /// The first pending deadline, if any: the leader proposes expiry when it is due.
     pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
-        self.shared.with_moment(retention::first_deadline)
+        self.shared.with_heads(retention::first_deadline)
     }
 
     /// Up to which revision history can be compacted under the retention rule: keep what is younger than `keep_ms` of
@@ -361,8 +361,9 @@ impl StateReader {
             return Ok(true);
         }
         self.shared.with_moment(|moment| {
-            let (after, _) = history::bounds_up_to(key.as_bytes(), 0);
-            let (_, last) = history::bounds_up_to(key.as_bytes(), Revision::MAX);
+            // What is older may be compacted, and leaves traces that a look would walk over.
+            let (after, last) =
+                (history::row_key(key.as_bytes(), seen), history::row_key(key.as_bytes(), Revision::MAX));
             let mut rows = moment.rows(&after, &family_range(family::HISTORY).1);
             rows.seek_for_prev(last);
             rows.status()?;

@@ -21,6 +21,7 @@ use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
+use super::heads::Heads;
 use super::home::Home;
 use super::kept::Kept;
 use super::types::{ReadPosition, StateFault, StateOptions};
@@ -297,6 +298,21 @@ impl Shared {
             hook(after - 1);
         }
         Ok(after.saturating_sub(1))
+    }
+
+    /// Reads the state together with the bounds of what is first in it, which are of now: what they leave out is gone.
+    pub(crate) fn with_heads<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>, &Heads) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let db = self.db.load_full();
+        moment_of(&db, |moment| read(moment, &db.heads))
+    }
+
+    /// Finds out where the first rows are by now.
+    pub(crate) fn refresh_heads(&self) -> Result<(), StateFault> {
+        let db = self.db.load_full();
+        db.heads.refresh(&db.rocks)
     }
 
     /// Gives merges as much time as they need to keep up with what is written.

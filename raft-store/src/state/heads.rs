@@ -1,0 +1,232 @@
+//! Where the first rows of families are that lose rows at their head.
+//!
+//! Owns a lower bound of each: no row stands before it. RocksDB keeps the trace of a row that is gone until it merges it away, and a scan from
+//! the head of such a family would walk over the traces of all that was due before: a million of them take a tenth of a second, on the
+//! thread of Raft. Never the truth about a row: a bound that is too low only costs time.
+//!
+//! The writer of the state raises a bound to the first row that it finds, and lowers it before it writes one that stands before. Others,
+//! who look at a moment that may be over, raise it no further than what was written since they began.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use parking_lot::Mutex;
+use rocksdb::DB;
+
+use super::reading::{range_options, read_fault};
+use super::types::StateFault;
+use crate::keyspace::{family, family_range, index};
+use crate::machine::Write;
+
+/// Families in the order of time: what was due goes, and what comes is due later.
+const TIMED: [u8; 3] = [family::DEADLINE, family::LOCK, family::TIMER];
+
+/// The bounds of one database.
+#[derive(Debug)]
+pub(crate) struct Heads(Mutex<BTreeMap<Vec<u8>, Head>>);
+
+/// That of one range of rows, by its start.
+#[derive(Debug)]
+struct Head {
+    /// Behind the range.
+    end: Vec<u8>,
+    bound: Vec<u8>,
+    /// The lowest row written since somebody began to look for the first.
+    written: Option<Vec<u8>>,
+    /// How many began to look.
+    looks: u64,
+}
+
+impl Head {
+    fn of((start, end): (Vec<u8>, Vec<u8>)) -> (Vec<u8>, Self) {
+        (start.clone(), Self { end, bound: start, written: None, looks: 0 })
+    }
+
+    fn lower(&mut self, row_key: &[u8]) {
+        if row_key < self.bound.as_slice() {
+            self.bound = row_key.to_vec();
+        }
+        if self.looks > 0 && self.written.as_deref().is_none_or(|lowest| row_key < lowest) {
+            self.written = Some(row_key.to_vec());
+        }
+    }
+}
+
+impl Heads {
+    /// Of the rows of a database that nobody writes yet.
+    pub(crate) fn of_rows(rocks: &DB) -> Result<Self, StateFault> {
+        let mut heads: BTreeMap<_, _> = TIMED.into_iter().map(|family| Head::of(family_range(family))).collect();
+        let (start, end) = family_range(family::DROPPED_INDEX);
+        let mut rows = rocks.raw_iterator_opt(range_options(&start, &end));
+        rows.seek_to_first();
+        while let Some(row_key) = rows.key() {
+            heads.extend([Head::of(index::of_index(index::decode_dropped(row_key)?))]);
+            rows.next();
+        }
+        rows.status().map_err(read_fault)?;
+        let heads = Self(Mutex::new(heads));
+        heads.refresh(rocks)?;
+        Ok(heads)
+    }
+
+    /// Where a scan from `start` on may begin instead.
+    pub(crate) fn begin<'s>(&self, start: &'s [u8]) -> Cow<'s, [u8]> {
+        if !is_followed(start) {
+            return start.into();
+        }
+        let mut heads = self.0.lock();
+        match over(&mut heads, start).filter(|head| start < head.bound.as_slice()) {
+            Some(head) => head.bound.clone().into(),
+            None => start.into(),
+        }
+    }
+
+    /// The writer found nothing in `[start, first)`.
+    pub(crate) fn found(&self, start: &[u8], first: &[u8]) {
+        if !is_followed(start) {
+            return;
+        }
+        let mut heads = self.0.lock();
+        if let Some(head) = over(&mut heads, start)
+            && start <= head.bound.as_slice()
+            && head.bound.as_slice() < first
+        {
+            head.bound = head.end.as_slice().min(first).to_vec();
+        }
+    }
+
+    /// Follows what is about to be written.
+    pub(crate) fn follow(&self, writes: &[Write]) {
+        let is_dropped = |row_key: &[u8]| row_key.first() == Some(&family::DROPPED_INDEX);
+        for write in writes {
+            match write {
+                Write::Put { key, .. } if is_followed(key) => {
+                    if let Some(head) = over(&mut self.0.lock(), key) {
+                        head.lower(key);
+                    }
+                }
+                // From here on its rows are taken away from the first on.
+                Write::Put { key, .. } if is_dropped(key) => {
+                    if let Ok(id) = index::decode_dropped(key) {
+                        self.0.lock().extend([Head::of(index::of_index(id))]);
+                    }
+                }
+                Write::Delete { key } if is_dropped(key) => {
+                    if let Ok(id) = index::decode_dropped(key) {
+                        self.0.lock().remove(&index::of_index(id).0);
+                    }
+                }
+                Write::Put { .. } | Write::Delete { .. } | Write::DeleteRange { .. } => {}
+            }
+        }
+    }
+
+    /// Raises all bounds to the first rows there are. What has time does this every now and then: where rows come and go and none is ever
+    /// due, the writer does not look for the first for long, and has all the more to walk over when it does.
+    pub(crate) fn refresh(&self, rocks: &DB) -> Result<(), StateFault> {
+        let starts: Vec<Vec<u8>> = self.0.lock().keys().cloned().collect();
+        for start in starts {
+            let Some((bound, end, look)) = self.look(&start) else { continue };
+            let mut rows = rocks.raw_iterator_opt(range_options(&bound, &end));
+            rows.seek_to_first();
+            rows.status().map_err(read_fault)?;
+            let first = rows.key().map_or(end, <[u8]>::to_vec);
+            self.seen(&start, look, first);
+        }
+        Ok(())
+    }
+
+    /// Somebody begins to look for the first row of a range.
+    fn look(&self, start: &[u8]) -> Option<(Vec<u8>, Vec<u8>, u64)> {
+        let mut heads = self.0.lock();
+        let head = heads.get_mut(start)?;
+        head.looks += 1;
+        head.written = None;
+        Some((head.bound.clone(), head.end.clone(), head.looks))
+    }
+
+    /// It was this one. What was found by an older look than the last is of no use: nobody knows what was written since it began.
+    fn seen(&self, start: &[u8], look: u64, first: Vec<u8>) {
+        let mut heads = self.0.lock();
+        let Some(head) = heads.get_mut(start).filter(|head| head.looks == look) else { return };
+        let first = head.written.take().map_or(first.clone(), |written| written.min(first));
+        if head.bound < first {
+            head.bound = first;
+        }
+    }
+}
+
+/// Whether there may be a bound over a row.
+fn is_followed(row_key: &[u8]) -> bool {
+    row_key.first().is_some_and(|first| TIMED.contains(first) || *first == family::INDEX)
+}
+
+/// The range that a row stands in, where there is one.
+fn over<'h>(heads: &'h mut BTreeMap<Vec<u8>, Head>, row_key: &[u8]) -> Option<&'h mut Head> {
+    let up_to = (Bound::Unbounded, Bound::Included(row_key));
+    let (_, head) = heads.range_mut::<[u8], _>(up_to).next_back()?;
+    (row_key < head.end.as_slice()).then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::deadline;
+
+    fn put(clock: u64, name: &str) -> Write {
+        Write::Put { key: deadline::row_key(clock, name.as_bytes()), value: Vec::new() }
+    }
+
+    fn heads() -> Heads {
+        Heads(Mutex::new(TIMED.into_iter().map(|family| Head::of(family_range(family))).collect()))
+    }
+
+    #[test]
+    fn a_bound_follows_what_the_writer_finds_and_what_it_writes_before_that() {
+        let (heads, (start, end)) = (heads(), family_range(family::DEADLINE));
+        assert_eq!(*heads.begin(&start), start);
+        heads.found(&start, &deadline::row_key(70, b"b"));
+        assert_eq!(*heads.begin(&start), deadline::row_key(70, b"b"));
+        assert_eq!(*heads.begin(&deadline::row_key(80, b"")), deadline::row_key(80, b""), "it is beyond the bound");
+        heads.follow(&[put(90, "c"), put(60, "a"), put(65, "a")]);
+        assert_eq!(*heads.begin(&start), deadline::row_key(60, b"a"));
+        heads.found(&deadline::row_key(65, b""), &deadline::row_key(90, b"c"));
+        assert_eq!(*heads.begin(&start), deadline::row_key(60, b"a"), "nobody looked before 65");
+        heads.found(&start, &end);
+        assert_eq!(*heads.begin(&start), end);
+        assert_eq!(*heads.begin(&[family::ENTRY]), [family::ENTRY], "other families have none");
+        let lock = family_range(family::LOCK).0;
+        assert_eq!(*heads.begin(&lock), lock);
+    }
+
+    #[test]
+    fn who_looks_beside_the_writer_raises_a_bound_no_further_than_what_is_written_meanwhile() {
+        let (heads, (start, end)) = (heads(), family_range(family::DEADLINE));
+        let (bound, _, first_look) = heads.look(&start).unwrap();
+        assert_eq!(bound, start);
+        heads.follow(&[put(50, "b"), put(40, "a")]);
+        heads.seen(&start, first_look, end.clone());
+        assert_eq!(*heads.begin(&start), deadline::row_key(40, b"a"));
+
+        let (_, _, older) = heads.look(&start).unwrap();
+        heads.follow(&[put(45, "c")]);
+        let (_, _, newer) = heads.look(&start).unwrap();
+        heads.seen(&start, older, end.clone());
+        assert_eq!(*heads.begin(&start), deadline::row_key(40, b"a"), "what was written since is forgotten");
+        heads.seen(&start, newer, deadline::row_key(45, b"c"));
+        assert_eq!(*heads.begin(&start), deadline::row_key(45, b"c"));
+    }
+
+    #[test]
+    fn an_index_has_a_bound_while_its_rows_are_taken_away() {
+        let (heads, (start, end)) = (heads(), index::of_index(7));
+        heads.found(&start, &end);
+        assert_eq!(*heads.begin(&start), start);
+        heads.follow(&[Write::Put { key: index::dropped_key(7), value: Vec::new() }]);
+        heads.found(&start, &end);
+        assert_eq!(*heads.begin(&start), end);
+        heads.follow(&[Write::Delete { key: index::dropped_key(7) }]);
+        assert_eq!(*heads.begin(&start), start);
+    }
+}

@@ -1,0 +1,131 @@
+//! What is gone leaves traces in the database until they are merged away: nothing that happens all the time walks over them.
+
+use crate::state_support::*;
+use std::time::Duration;
+
+use quorate_store::document::Json;
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::rules::{CollectionName, Rules};
+use quorate_store::state::StateReader;
+use quorate_store::types::{Action, Change, Command, ContentKind, Expect, Maintenance, RulesChange, RulesOp, Value};
+use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
+
+/// Enough that a walk over all of their traces at each step cannot be missed.
+const ENTRIES: u64 = 20_000;
+const EACH_BATCH: u64 = 500;
+/// Rows taken at each step of housekeeping, as a leader asks for.
+const STEP: u32 = 256;
+
+/// Traces that were walked over in this thread meanwhile.
+fn traces(work: impl FnOnce()) -> u64 {
+    set_perf_stats(PerfStatsLevel::EnableCount);
+    let mut counts = PerfContext::default();
+    counts.reset();
+    work();
+    let walked = counts.metric(PerfMetric::InternalDeleteSkippedCount);
+    set_perf_stats(PerfStatsLevel::Disable);
+    walked
+}
+
+/// A state that applies on the thread of the test, where what RocksDB counts is counted.
+struct Store {
+    state: StateMachine,
+    reader: StateReader,
+    runtime: tokio::runtime::Runtime,
+    next: u64,
+    _dir: tempfile::TempDir,
+}
+
+impl Store {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, reader) = open(dir.path());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut store = Self { state, reader, runtime, next: 1, _dir: dir };
+        store.runtime.block_on(apply(&mut store.state, vec![blank(0)]));
+        store
+    }
+
+    fn apply(&mut self, clock: u64, commands: &[Command]) {
+        let entry = batch(self.next, clock, commands);
+        self.next += 1;
+        self.runtime.block_on(apply(&mut self.state, vec![entry]));
+    }
+
+    fn put_all(&mut self, clock: u64, each: impl Fn(u64) -> Command) {
+        for first in (0..ENTRIES).step_by(EACH_BATCH as usize) {
+            let commands: Vec<_> = (first..first + EACH_BATCH).map(&each).collect();
+            self.apply(clock, &commands);
+        }
+    }
+}
+
+#[test]
+fn what_is_due_is_found_without_a_walk_over_what_was_due_before() {
+    let mut store = Store::new();
+    store.put_all(1, |nth| with_ttl(put(format!("k/{nth:06}"), "x"), 100 + nth));
+    store.apply(1, &[with_ttl(put("last", "x"), 1_000_000)]);
+    let steps = ENTRIES.div_ceil(STEP.into()) + 1;
+    let walked = traces(|| {
+        for _ in 0..steps {
+            store.apply(500_000, &[maintain(Maintenance::ExpireDue { limit: STEP })]);
+        }
+    });
+    assert_eq!(store.reader.position().clock, 500_000);
+    assert_eq!(store.reader.sizes().entries, 1, "all that was due is gone");
+    assert!(walked < 4 * ENTRIES, "{walked} traces in {steps} steps");
+    let walked = traces(|| assert_eq!(store.reader.first_deadline().unwrap(), Some(1_000_001)));
+    assert!(walked < 2 * u64::from(STEP), "{walked} traces in one look");
+}
+
+#[test]
+fn the_first_deadline_is_found_without_a_walk_over_those_that_were_put_off() {
+    let mut store = Store::new();
+    for round in 1..4 {
+        store.put_all(round, |nth| with_ttl(put(format!("k/{nth:06}"), "x"), 100_000 * round + nth));
+    }
+    // Another thread looks beside the writer, once a second.
+    let mut walked = u64::MAX;
+    for _ in 0..400 {
+        walked = traces(|| assert_eq!(store.reader.first_deadline().unwrap(), Some(300_003)));
+        if walked < 100 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    assert!(walked < 100, "{walked} traces in one look");
+    // One that is due sooner is found all the same.
+    store.apply(4, &[with_ttl(put("soon", "x"), 50)]);
+    assert_eq!(store.reader.first_deadline().unwrap(), Some(54));
+}
+
+fn rules(indexes: &str) -> Command {
+    let text = format!("{{\"indexes\":{indexes}}}");
+    let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
+}
+
+#[test]
+fn an_index_is_cleared_without_a_walk_over_what_was_cleared_before() {
+    let mut store = Store::new();
+    store.apply(1, &[rules(r#"[["a"]]"#)]);
+    store.put_all(1, |nth| {
+        let value = Value { kind: ContentKind::Json, data: format!("{{\"a\":{nth}}}").into_bytes() };
+        write(key(format!("d/{nth:06}")), Change::Upsert(value))
+    });
+    let step = || maintain(Maintenance::Indexes { rows_max: STEP });
+    while store.reader.has_index_work().unwrap() {
+        store.apply(1, &[step()]);
+    }
+    store.apply(1, &[rules("[]")]);
+    let mut steps = 0;
+    let walked = traces(|| {
+        while store.reader.has_index_work().unwrap() {
+            store.apply(1, &[step()]);
+            steps += 1;
+        }
+    });
+    assert!(steps >= ENTRIES / u64::from(STEP), "{steps} steps");
+    assert!(walked < 4 * ENTRIES, "{walked} traces in {steps} steps");
+}
