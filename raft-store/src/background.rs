@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::LazyLock;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::watchdog;
 
@@ -60,6 +60,14 @@ pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Sen
         #[expect(clippy::disallowed_methods, reason = "nobody waits for that thread")]
         Ok(threads) => threads.spawn(task).await.map_err(io::Error::other),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+/// Lets something large go where nobody waits for it: to give back the memory of a hundred thousand parts takes milliseconds.
+pub fn let_go(large: impl Send + 'static) {
+    match Handle::try_current() {
+        Ok(runtime) if !is_simulated() => drop(runtime.spawn_blocking(move || drop(large))),
+        _ => watchdog::aside(|| drop(large)),
     }
 }
 

@@ -182,8 +182,10 @@ impl Db {
         Ok(())
     }
 
-    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow.
+    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow, but for where rows begin,
+    /// which is forgotten.
     pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
+        self.heads.forget();
         Ok(self.rocks.write_opt(batch, &self.write_options)?)
     }
 

@@ -122,6 +122,13 @@ impl Heads {
         }
     }
 
+    /// Rows were written that nobody follows.
+    pub(crate) fn forget(&self) {
+        for (start, head) in self.0.lock().iter_mut() {
+            head.lower(start);
+        }
+    }
+
     /// Raises all bounds to the first rows there are. What has time does this every now and then: where rows come and go and none is ever
     /// due, the writer does not look for the first for long, and has all the more to walk over when it does.
     pub(crate) fn refresh(&self, rocks: &DB) -> Result<(), StateFault> {
@@ -216,6 +223,16 @@ mod tests {
         assert_eq!(*heads.begin(&start), deadline::row_key(40, b"a"), "what was written since is forgotten");
         heads.seen(&start, newer, deadline::row_key(45, b"c"));
         assert_eq!(*heads.begin(&start), deadline::row_key(45, b"c"));
+    }
+
+    #[test]
+    fn what_was_found_before_rows_were_loaded_is_forgotten() {
+        let (heads, (start, end)) = (heads(), family_range(family::DEADLINE));
+        heads.found(&start, &end);
+        let (_, _, look) = heads.look(&start).unwrap();
+        heads.forget();
+        heads.seen(&start, look, end);
+        assert_eq!(*heads.begin(&start), start);
     }
 
     #[test]

@@ -184,6 +184,11 @@ impl Shared {
         self.applied.lock().vars.sizes
     }
 
+    /// Whether any task waits for a plan.
+    pub(crate) fn has_unplanned_tasks(&self) -> bool {
+        self.applied.lock().vars.unplanned > 0
+    }
+
     /// The revision at which the present epoch began.
     pub(crate) fn epoch_revision(&self) -> Revision {
         self.applied.lock().vars.epoch_revision

@@ -129,3 +129,18 @@ fn an_index_is_cleared_without_a_walk_over_what_was_cleared_before() {
     assert!(steps >= ENTRIES / u64::from(STEP), "{steps} steps");
     assert!(walked < 4 * ENTRIES, "{walked} traces in {steps} steps");
 }
+
+#[test]
+fn whether_a_key_changed_is_found_without_a_walk_over_its_compacted_versions() {
+    let mut store = Store::new();
+    store.put_all(1, |_| put("hot", "x"));
+    store.apply(1, &[remove("hot")]);
+    let seen = store.reader.position().revision;
+    while store.reader.position().oldest_revision < seen - 1 {
+        store.apply(1, &[maintain(Maintenance::Compact { revision: seen - 1, groups_max: 64 })]);
+    }
+    let walked = traces(|| {
+        store.runtime.block_on(store.reader.wait_key_change(&key("hot"), seen, Duration::from_millis(1)));
+    });
+    assert!(walked < 100, "{walked} traces in one look");
+}
