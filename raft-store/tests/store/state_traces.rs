@@ -6,8 +6,11 @@ use std::time::Duration;
 use quorate_store::document::Json;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::StateReader;
-use quorate_store::types::{Action, Change, Command, ContentKind, Expect, Maintenance, RulesChange, RulesOp, Value};
+use quorate_store::state::{Party, StateReader};
+use quorate_store::types::{
+    Acquire, Action, Change, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance, Name,
+    RulesChange, RulesOp, SessionId, SessionOp, Value,
+};
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 /// Enough that a walk over all of their traces at each step cannot be missed.
@@ -143,4 +146,48 @@ fn whether_a_key_changed_is_found_without_a_walk_over_its_compacted_versions() {
         store.runtime.block_on(store.reader.wait_key_change(&key("hot"), seen, Duration::from_millis(1)));
     });
     assert!(walked < 100, "{walked} traces in one look");
+}
+
+fn command(action: Action) -> Command {
+    Command { request_id: None, principal: String::new(), action, access_revision: None }
+}
+
+#[test]
+fn a_lock_that_changed_hands_often_is_shown_without_a_walk_over_all_who_had_it() {
+    const ROUNDS: usize = 2_000;
+    let mut store = Store::new();
+    let lock = LockName { space: LockSpace::Lock, name: Name::new("hot").unwrap() };
+    let create = || SessionOp::Create { ttl_ms: 60_000, owner: String::new(), labels: Vec::new() };
+    store.apply(0, &[command(Action::Session(create())), command(Action::Session(create()))]);
+    let (first, second) = (SessionId(2), SessionId(3));
+    let acquire = |session| {
+        let (lock, mode, value) = (lock.clone(), LockMode::Exclusive, None);
+        let asked = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value };
+        command(Action::Lock(LockOp::Acquire(asked)))
+    };
+    let token = |store: &Store, session| match store.reader.party(&lock, session).unwrap().found {
+        Party::Holding { token, .. } => token,
+        other => panic!("{other:?}"),
+    };
+    let release = |token| command(Action::Lock(LockOp::Release { lock: lock.clone(), token }));
+    for _ in 0..ROUNDS {
+        store.apply(0, &[acquire(first), acquire(second)]);
+        let held = token(&store, first);
+        store.apply(0, &[release(held)]);
+        let held = token(&store, second);
+        store.apply(0, &[release(held)]);
+    }
+    let shown = |store: &Store, holders, waiters| {
+        let walked = traces(|| {
+            let seen = store.reader.lock(&lock, 10).unwrap().found;
+            assert_eq!((seen.holders.len(), seen.waiters.len()), (holders, waiters));
+        });
+        assert!(walked < 100, "{walked} traces, {holders} holders, {waiters} waiters");
+    };
+    shown(&store, 0, 0);
+    store.apply(0, &[acquire(first), acquire(second)]);
+    shown(&store, 1, 1);
+    let Party::Waiting { place, .. } = store.reader.party(&lock, second).unwrap().found else { panic!("it waits") };
+    let walked = traces(|| assert_eq!(store.reader.places_before(&lock, place, 100).unwrap(), 0));
+    assert!(walked < 100, "{walked} traces");
 }
