@@ -390,7 +390,7 @@ impl Archiver {
             return;
         }
         let (app, archive, settings) = (self.app.clone(), self.archive.clone(), self.settings.clone());
-        let handle = tokio::runtime::Handle::current();
+        let handle = background::patient_handle();
         let write = move || app.archive_base(&archive, &handle, &settings);
         self.base = Some(watchdog::spawn(background::blocking(write)));
     }

@@ -61,7 +61,11 @@ async fn try_where_due(
     every: Duration,
 ) -> Result<Option<Verified>, RebuildError> {
     let Some(cluster) = app.inner.identity.load().cluster_id else { return Ok(None) };
-    let archive = Archive::of(settings.location.open()?, cluster);
+    let location = settings.location.clone();
+    // A store is opened with all that its certificates need.
+    let place = background::patiently(move || location.open()).await;
+    let place = place.map_err(|error| RebuildError::GivenUp(error.to_string()))??;
+    let archive = Archive::of(place, cluster);
     let last = archive.verified().await?;
     if let Some(last) = &last {
         ledger.note_verified(last);
@@ -71,7 +75,7 @@ async fn try_where_due(
             return Ok(None);
         }
     }
-    let (trier, keys, handle) = (app.clone(), settings.keys.clone(), tokio::runtime::Handle::current());
+    let (trier, keys, handle) = (app.clone(), settings.keys.clone(), background::patient_handle());
     let source = Source { archive: archive.clone(), keys, handle };
     let trial = Trial { source, last: last.unwrap_or_default(), keep_ms: settings.retention.keep_ms };
     let tried = background::patiently(move || trial.make(&trier)).await;
