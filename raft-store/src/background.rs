@@ -65,10 +65,10 @@ pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Sen
 
 /// Where connections of work that has time are driven: what goes over them is encrypted there. In a simulation the runtime at hand.
 pub fn patient_handle() -> Handle {
-    match &*PATIENT {
-        Ok(threads) if !is_simulated() => threads.handle().clone(),
-        _ => Handle::current(),
+    if is_simulated() {
+        return Handle::current();
     }
+    PATIENT.as_ref().map_or_else(|_| Handle::current(), |threads| threads.handle().clone())
 }
 
 /// Lets something large go where nobody waits for it: to give back the memory of a hundred thousand parts takes milliseconds.

@@ -19,7 +19,7 @@ use rocksdb::{
 
 use super::counts::Counts;
 use super::fresh::FreshIds;
-use super::heads::Heads;
+use super::heads::{Building, Heads};
 use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
@@ -95,6 +95,8 @@ pub(crate) struct Db {
     pub(crate) counts: Counts,
     /// Where the first rows are, as of the last write.
     pub(crate) heads: Heads,
+    /// Where collections are that want work, as of the last write.
+    pub(crate) building: Building,
     /// Of the rows as of the last write. Only the writer locks it.
     fresh: Mutex<FreshIds>,
 }
@@ -128,7 +130,7 @@ impl Db {
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
-        let heads = Heads::of_rows(&rocks)?;
+        let (heads, building) = (Heads::of_rows(&rocks)?, Building::default());
         let (checksums, recent, counts) = (Mutex::default(), RecentEntries::new(), Counts::default());
         Ok(Self {
             rocks,
@@ -141,6 +143,7 @@ impl Db {
             recent,
             counts,
             heads,
+            building,
             fresh,
         })
     }
@@ -172,6 +175,7 @@ impl Db {
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
         self.heads.follow(&applied.writes);
+        self.building.follow(&applied.writes);
         if self.is_stalled()? && is_on_worker_of_many() {
             tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
         } else {
@@ -186,6 +190,7 @@ impl Db {
     /// which is forgotten.
     pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
         self.heads.forget();
+        self.building.forget();
         Ok(self.rocks.write_opt(batch, &self.write_options)?)
     }
 
@@ -293,6 +298,14 @@ impl View for LatestView<'_> {
             None => {}
         }
         Ok(rows)
+    }
+
+    fn no_building_before(&self) -> Option<Vec<u8>> {
+        self.0.building.none_before().0
+    }
+
+    fn note_no_building_before(&self, row_key: &[u8]) {
+        self.0.building.found(row_key);
     }
 }
 

@@ -169,6 +169,58 @@ fn is_followed(row_key: &[u8]) -> bool {
     row_key.first().is_some_and(|first| TIMED.contains(first) || *first == family::INDEX)
 }
 
+/// From where on a collection may have an index that is being built; to look at all of them takes the longer the more there are.
+#[derive(Debug, Default)]
+pub(crate) struct Building(Mutex<NoneBefore>);
+
+#[derive(Debug, Default)]
+struct NoneBefore {
+    row_key: Option<Vec<u8>>,
+    /// Rows of collections that were written.
+    written: u64,
+}
+
+impl Building {
+    /// No collection before this row has one. The second is for [`Self::seen`], of what is looked at from now on.
+    pub(crate) fn none_before(&self) -> (Option<Vec<u8>>, u64) {
+        let known = self.0.lock();
+        (known.row_key.clone(), known.written)
+    }
+
+    /// The writer found none before this row.
+    pub(crate) fn found(&self, row_key: &[u8]) {
+        self.0.lock().row_key = Some(row_key.to_vec());
+    }
+
+    /// Somebody found none before this row. It is of no use where a collection was written since.
+    pub(crate) fn seen(&self, written: u64, row_key: &[u8]) {
+        let mut known = self.0.lock();
+        if known.written == written {
+            known.row_key = Some(row_key.to_vec());
+        }
+    }
+
+    /// Follows what is about to be written.
+    pub(crate) fn follow(&self, writes: &[Write]) {
+        for write in writes {
+            if let Write::Put { key, .. } = write
+                && key.first() == Some(&family::COLLECTION)
+            {
+                let mut known = self.0.lock();
+                known.written += 1;
+                known.row_key.take_if(|before| *key < *before);
+            }
+        }
+    }
+
+    /// Rows were written that nobody follows.
+    pub(crate) fn forget(&self) {
+        let mut known = self.0.lock();
+        known.written += 1;
+        known.row_key = None;
+    }
+}
+
 /// The range that a row stands in, where there is one.
 fn over<'h>(heads: &'h mut BTreeMap<Vec<u8>, Head>, row_key: &[u8]) -> Option<&'h mut Head> {
     let up_to = (Bound::Unbounded, Bound::Included(row_key));
@@ -233,6 +285,29 @@ mod tests {
         heads.forget();
         heads.seen(&start, look, end);
         assert_eq!(*heads.begin(&start), start);
+    }
+
+    #[test]
+    fn what_is_known_of_collections_goes_where_one_before_is_written() {
+        let building = Building::default();
+        let put = |name: &str| {
+            let key = [&[family::COLLECTION][..], name.as_bytes()].concat();
+            building.follow(&[Write::Put { key, value: Vec::new() }]);
+        };
+        let (known, look) = building.none_before();
+        assert_eq!(known, None);
+        building.seen(look, b"`m");
+        assert_eq!(building.none_before().0.as_deref(), Some(&b"`m"[..]));
+        put("m");
+        put("z");
+        assert_eq!(building.none_before().0.as_deref(), Some(&b"`m"[..]), "none of them is before it");
+        building.seen(look, b"`z");
+        assert_eq!(building.none_before().0.as_deref(), Some(&b"`m"[..]), "collections were written since");
+        put("a");
+        assert_eq!(building.none_before().0, None);
+        building.found(b"`m");
+        building.forget();
+        assert_eq!(building.none_before().0, None);
     }
 
     #[test]

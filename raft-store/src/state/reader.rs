@@ -133,9 +133,10 @@ impl StateReader {
         self.shared.with_moment(|moment| Ok((moment.at, declared::last_number(moment, name)?)))
     }
 
-    /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do.
+    /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do, but not again until
+    /// one of them is changed.
     pub fn has_index_work(&self) -> Result<bool, StateFault> {
-        self.shared.with_moment(declared::has_index_work)
+        self.shared.with_building(declared::has_index_work)
     }
 
     /// Reads the audit trail of a key. May take long.

@@ -21,7 +21,7 @@ use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
-use super::heads::Heads;
+use super::heads::{Building, Heads};
 use super::home::Home;
 use super::kept::Kept;
 use super::types::{ReadPosition, StateFault, StateOptions};
@@ -312,6 +312,16 @@ impl Shared {
     ) -> Result<T, StateFault> {
         let db = self.db.load_full();
         moment_of(&db, |moment| read(moment, &db.heads))
+    }
+
+    /// Reads the state together with what was known of indexes that are being built before that moment.
+    pub(crate) fn with_building<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>, &Building, (Option<Vec<u8>>, u64)) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let db = self.db.load_full();
+        let known = db.building.none_before();
+        moment_of(&db, |moment| read(moment, &db.building, known))
     }
 
     /// Finds out where the first rows are by now.

@@ -21,11 +21,16 @@ const STEP: u32 = 256;
 
 /// Traces that were walked over in this thread meanwhile.
 fn traces(work: impl FnOnce()) -> u64 {
+    counted(PerfMetric::InternalDeleteSkippedCount, work)
+}
+
+/// What RocksDB counts in this thread meanwhile.
+fn counted(what: PerfMetric, work: impl FnOnce()) -> u64 {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let mut counts = PerfContext::default();
     counts.reset();
     work();
-    let walked = counts.metric(PerfMetric::InternalDeleteSkippedCount);
+    let walked = counts.metric(what);
     set_perf_stats(PerfStatsLevel::Disable);
     walked
 }
@@ -102,17 +107,17 @@ fn the_first_deadline_is_found_without_a_walk_over_those_that_were_put_off() {
     assert_eq!(store.reader.first_deadline().unwrap(), Some(54));
 }
 
-fn rules(indexes: &str) -> Command {
+fn rules(name: &str, indexes: &str) -> Command {
     let text = format!("{{\"indexes\":{indexes}}}");
     let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::Any, change };
     Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
 }
 
 #[test]
 fn an_index_is_cleared_without_a_walk_over_what_was_cleared_before() {
     let mut store = Store::new();
-    store.apply(1, &[rules(r#"[["a"]]"#)]);
+    store.apply(1, &[rules("d", r#"[["a"]]"#)]);
     store.put_all(1, |nth| {
         let value = Value { kind: ContentKind::Json, data: format!("{{\"a\":{nth}}}").into_bytes() };
         write(key(format!("d/{nth:06}")), Change::Upsert(value))
@@ -121,7 +126,7 @@ fn an_index_is_cleared_without_a_walk_over_what_was_cleared_before() {
     while store.reader.has_index_work().unwrap() {
         store.apply(1, &[step()]);
     }
-    store.apply(1, &[rules("[]")]);
+    store.apply(1, &[rules("d", "[]")]);
     let mut steps = 0;
     let walked = traces(|| {
         while store.reader.has_index_work().unwrap() {
@@ -190,4 +195,32 @@ fn a_lock_that_changed_hands_often_is_shown_without_a_walk_over_all_who_had_it()
     let Party::Waiting { place, .. } = store.reader.party(&lock, second).unwrap().found else { panic!("it waits") };
     let walked = traces(|| assert_eq!(store.reader.places_before(&lock, place, 100).unwrap(), 0));
     assert!(walked < 100, "{walked} traces");
+}
+
+#[test]
+fn the_collection_whose_index_is_built_is_found_without_a_look_at_all_others() {
+    const OTHERS: u64 = 4_000;
+    let mut store = Store::new();
+    for first in (0..OTHERS).step_by(EACH_BATCH as usize) {
+        let commands: Vec<_> = (first..first + EACH_BATCH).map(|nth| rules(&format!("c/{nth:06}"), "[]")).collect();
+        store.apply(1, &commands);
+    }
+    let document = |nth| {
+        let value = Value { kind: ContentKind::Json, data: format!("{{\"a\":{nth}}}").into_bytes() };
+        write(key(format!("d/{nth:06}")), Change::Upsert(value))
+    };
+    store.apply(1, &(0..1_000).map(document).collect::<Vec<_>>());
+    store.apply(1, &[rules("d", r#"[["a"]]"#)]);
+    let step = || maintain(Maintenance::Indexes { rows_max: STEP });
+    store.apply(1, &[step()]);
+    let looked = counted(PerfMetric::NextOnMemtableCount, || store.apply(1, &[step()]));
+    assert!(looked < OTHERS / 2, "{looked} rows in one step");
+    while store.reader.has_index_work().unwrap() {
+        store.apply(1, &[step()]);
+    }
+    let looked = counted(PerfMetric::NextOnMemtableCount, || assert!(!store.reader.has_index_work().unwrap()));
+    assert!(looked < 100, "{looked} rows in one look");
+    // One that is changed is looked at again.
+    store.apply(1, &[rules("c/000007", r#"[["b"]]"#)]);
+    assert!(store.reader.has_index_work().unwrap());
 }
