@@ -221,6 +221,6 @@ fn the_collection_whose_index_is_built_is_found_without_a_look_at_all_others() {
     let looked = counted(PerfMetric::NextOnMemtableCount, || assert!(!store.reader.has_index_work().unwrap()));
     assert!(looked < 100, "{looked} rows in one look");
     // One that is changed is looked at again.
-    store.apply(1, &[rules("c/000007", r#"[["b"]]"#)]);
+    store.apply(1, &[rules("d", r#"[["a"],["b"]]"#)]);
     assert!(store.reader.has_index_work().unwrap());
 }
