@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rocksdb::{
@@ -77,6 +78,14 @@ const INSERT_HINTS: &str = "memtable_insert_with_hint_prefix_extractor=rocksdb.F
 /// Who closes the database made durable what should be; what is closed because it was replaced is removed. There is no
 /// function for this either.
 const CLOSE_WITHOUT_FLUSH: &str = "avoid_flush_during_shutdown=true";
+
+/// Where the writer takes longer to find the first row of a range, it walked over thousands of traces of what is gone.
+const SLOW_SEEK: Duration = Duration::from_micros(200);
+
+#[expect(clippy::disallowed_methods, reason = "how long a scan takes changes no row")]
+fn now() -> Instant {
+    Instant::now()
+}
 
 /// An open database. It is closed when dropped, and what was not flushed is gone as in a crash.
 pub(crate) struct Db {
@@ -291,13 +300,16 @@ impl View for LatestView<'_> {
         if &*begin >= end {
             return Ok(Vec::new());
         }
-        let rows = scan_page(self.0.rocks.raw_iterator_opt(range_options(&begin, end)), reverse, most)?;
-        match rows.first() {
-            Some((first, _)) => self.0.heads.found(start, first),
-            None if most.rows > 0 && most.bytes > 0 => self.0.heads.found(start, end),
-            None => {}
+        let mut rows = self.0.rocks.raw_iterator_opt(range_options(&begin, end));
+        let begun = now();
+        rows.seek_to_first();
+        rows.status().map_err(read_fault)?;
+        let first = rows.key().unwrap_or(end);
+        self.0.heads.found(start, first);
+        if begun.elapsed() > SLOW_SEEK {
+            self.0.heads.found_slowly(start, first);
         }
-        Ok(rows)
+        take_page(rows, reverse, most)
     }
 
     fn no_building_before(&self) -> Option<Vec<u8>> {
@@ -330,6 +342,15 @@ pub(crate) fn scan_page<D: rocksdb::DBAccess>(
     } else {
         rows.seek_to_first()
     }
+    take_page(rows, reverse, most)
+}
+
+/// Rows of an iterator from where it stands on.
+fn take_page<D: rocksdb::DBAccess>(
+    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
+    reverse: bool,
+    most: Most,
+) -> Result<Vec<Row>, Fault> {
     let mut is_first = true;
     // The next row is read when it is asked for: one more may be a megabyte that nobody wants.
     let found = most.take(std::iter::from_fn(|| {

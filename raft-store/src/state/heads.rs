@@ -1,4 +1,4 @@
-//! Where the first rows of families are that lose rows at their head.
+//! Where the first rows of families are that lose rows at their head, and of ranges of entries that do.
 //!
 //! Owns a lower bound of each: no row stands before it. RocksDB keeps the trace of a row that is gone until it merges it away, and a scan from
 //! the head of such a family would walk over the traces of all that was due before: a million of them take a tenth of a second, on the
@@ -8,13 +8,14 @@
 //! who look at a moment that may be over, raise it no further than what was written since they began.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use parking_lot::Mutex;
 use rocksdb::DB;
 
 use super::reading::{range_options, read_fault};
+use super::recent::is_entry;
 use super::types::StateFault;
 use crate::keyspace::{family, family_range, index};
 use crate::machine::Write;
@@ -22,9 +23,28 @@ use crate::machine::Write;
 /// Families in the order of time: what was due goes, and what comes is due later.
 const TIMED: [u8; 3] = [family::DEADLINE, family::LOCK, family::TIMER];
 
+/// Ranges of entries whose first row was far behind their start. Those who use entries as a queue have one each.
+const SLOW_MAX: usize = 16;
+
 /// The bounds of one database.
 #[derive(Debug)]
-pub(crate) struct Heads(Mutex<BTreeMap<Vec<u8>, Head>>);
+pub(crate) struct Heads {
+    ranges: Mutex<BTreeMap<Vec<u8>, Head>>,
+    slow: Mutex<VecDeque<Gap>>,
+}
+
+/// There is no entry in `[start, bound)`.
+#[derive(Debug)]
+struct Gap {
+    start: Vec<u8>,
+    bound: Vec<u8>,
+}
+
+impl Gap {
+    fn has(&self, row_key: &[u8]) -> bool {
+        self.start.as_slice() <= row_key && row_key < self.bound.as_slice()
+    }
+}
 
 /// That of one range of rows, by its start.
 #[derive(Debug)]
@@ -54,6 +74,10 @@ impl Head {
 }
 
 impl Heads {
+    fn new(ranges: BTreeMap<Vec<u8>, Head>) -> Self {
+        Self { ranges: Mutex::new(ranges), slow: Mutex::default() }
+    }
+
     /// Of the rows of a database that nobody writes yet.
     pub(crate) fn of_rows(rocks: &DB) -> Result<Self, StateFault> {
         let mut heads: BTreeMap<_, _> = TIMED.into_iter().map(|family| Head::of(family_range(family))).collect();
@@ -65,17 +89,22 @@ impl Heads {
             rows.next();
         }
         rows.status().map_err(read_fault)?;
-        let heads = Self(Mutex::new(heads));
+        let heads = Self::new(heads);
         heads.refresh(rocks)?;
         Ok(heads)
     }
 
     /// Where a scan from `start` on may begin instead.
     pub(crate) fn begin<'s>(&self, start: &'s [u8]) -> Cow<'s, [u8]> {
+        if is_entry(start) {
+            let slow = self.slow.lock();
+            let bound = slow.iter().filter(|gap| gap.has(start)).map(|gap| &gap.bound).max();
+            return bound.map_or(start.into(), |bound| bound.clone().into());
+        }
         if !is_followed(start) {
             return start.into();
         }
-        let mut heads = self.0.lock();
+        let mut heads = self.ranges.lock();
         match over(&mut heads, start).filter(|head| start < head.bound.as_slice()) {
             Some(head) => head.bound.clone().into(),
             None => start.into(),
@@ -87,7 +116,7 @@ impl Heads {
         if !is_followed(start) {
             return;
         }
-        let mut heads = self.0.lock();
+        let mut heads = self.ranges.lock();
         if let Some(head) = over(&mut heads, start)
             && start <= head.bound.as_slice()
             && head.bound.as_slice() < first
@@ -96,25 +125,57 @@ impl Heads {
         }
     }
 
+    /// The writer found nothing in `[start, first)` either, and it took long.
+    pub(crate) fn found_slowly(&self, start: &[u8], first: &[u8]) {
+        if !is_entry(start) {
+            return;
+        }
+        let mut slow = self.slow.lock();
+        match slow.iter_mut().find(|gap| gap.start.as_slice() == start) {
+            Some(gap) => gap.bound = first.to_vec(),
+            None => {
+                if slow.len() == SLOW_MAX {
+                    slow.pop_front();
+                }
+                slow.push_back(Gap { start: start.to_vec(), bound: first.to_vec() });
+            }
+        }
+    }
+
+    fn follow_entries(&self, writes: &[Write]) {
+        let mut slow = self.slow.lock();
+        if slow.is_empty() {
+            return;
+        }
+        for write in writes {
+            if let Write::Put { key, .. } = write
+                && is_entry(key)
+            {
+                slow.iter_mut().filter(|gap| gap.has(key)).for_each(|gap| gap.bound.clone_from(key));
+            }
+        }
+    }
+
     /// Follows what is about to be written.
     pub(crate) fn follow(&self, writes: &[Write]) {
+        self.follow_entries(writes);
         let is_dropped = |row_key: &[u8]| row_key.first() == Some(&family::DROPPED_INDEX);
         for write in writes {
             match write {
                 Write::Put { key, .. } if is_followed(key) => {
-                    if let Some(head) = over(&mut self.0.lock(), key) {
+                    if let Some(head) = over(&mut self.ranges.lock(), key) {
                         head.lower(key);
                     }
                 }
                 // From here on its rows are taken away from the first on.
                 Write::Put { key, .. } if is_dropped(key) => {
                     if let Ok(id) = index::decode_dropped(key) {
-                        self.0.lock().extend([Head::of(index::of_index(id))]);
+                        self.ranges.lock().extend([Head::of(index::of_index(id))]);
                     }
                 }
                 Write::Delete { key } if is_dropped(key) => {
                     if let Ok(id) = index::decode_dropped(key) {
-                        self.0.lock().remove(&index::of_index(id).0);
+                        self.ranges.lock().remove(&index::of_index(id).0);
                     }
                 }
                 Write::Put { .. } | Write::Delete { .. } | Write::DeleteRange { .. } => {}
@@ -124,15 +185,16 @@ impl Heads {
 
     /// Rows were written that nobody follows.
     pub(crate) fn forget(&self) {
-        for (start, head) in self.0.lock().iter_mut() {
+        for (start, head) in self.ranges.lock().iter_mut() {
             head.lower(start);
         }
+        self.slow.lock().clear();
     }
 
     /// Raises all bounds to the first rows there are. What has time does this every now and then: where rows come and go and none is ever
     /// due, the writer does not look for the first for long, and has all the more to walk over when it does.
     pub(crate) fn refresh(&self, rocks: &DB) -> Result<(), StateFault> {
-        let starts: Vec<Vec<u8>> = self.0.lock().keys().cloned().collect();
+        let starts: Vec<Vec<u8>> = self.ranges.lock().keys().cloned().collect();
         for start in starts {
             let Some((bound, end, look)) = self.look(&start) else { continue };
             let mut rows = rocks.raw_iterator_opt(range_options(&bound, &end));
@@ -146,7 +208,7 @@ impl Heads {
 
     /// Somebody begins to look for the first row of a range.
     fn look(&self, start: &[u8]) -> Option<(Vec<u8>, Vec<u8>, u64)> {
-        let mut heads = self.0.lock();
+        let mut heads = self.ranges.lock();
         let head = heads.get_mut(start)?;
         head.looks += 1;
         head.written = None;
@@ -155,7 +217,7 @@ impl Heads {
 
     /// It was this one. What was found by an older look than the last is of no use: nobody knows what was written since it began.
     fn seen(&self, start: &[u8], look: u64, first: Vec<u8>) {
-        let mut heads = self.0.lock();
+        let mut heads = self.ranges.lock();
         let Some(head) = heads.get_mut(start).filter(|head| head.looks == look) else { return };
         let first = head.written.take().map_or(first.clone(), |written| written.min(first));
         if head.bound < first {
@@ -238,7 +300,7 @@ mod tests {
     }
 
     fn heads() -> Heads {
-        Heads(Mutex::new(TIMED.into_iter().map(|family| Head::of(family_range(family))).collect()))
+        Heads::new(TIMED.into_iter().map(|family| Head::of(family_range(family))).collect())
     }
 
     #[test]
@@ -308,6 +370,28 @@ mod tests {
         building.found(b"`m");
         building.forget();
         assert_eq!(building.none_before().0, None);
+    }
+
+    #[test]
+    fn a_gap_of_entries_ends_where_one_is_written_into_it() {
+        let heads = heads();
+        let row_key = |name: &str| crate::keyspace::entry::row_key(name.as_bytes());
+        let begin = |name: &str| heads.begin(&row_key(name)).into_owned();
+        let put = |name: &str| heads.follow(&[Write::Put { key: row_key(name), value: Vec::new() }]);
+        put("q/1");
+        assert_eq!(begin("q/"), row_key("q/"));
+        heads.found_slowly(&row_key("q/"), &row_key("q/5"));
+        heads.found_slowly(&row_key("q/3"), &row_key("q/5"));
+        assert_eq!((begin("q/"), begin("q/2"), begin("q/4")), (row_key("q/5"), row_key("q/5"), row_key("q/5")));
+        assert_eq!((begin("p"), begin("q/6")), (row_key("p"), row_key("q/6")), "nothing is known of these");
+        put("q/4");
+        assert_eq!((begin("q/"), begin("q/3"), begin("q/45")), (row_key("q/4"), row_key("q/4"), row_key("q/45")));
+        heads.found_slowly(&row_key("q/"), &row_key("q/7"));
+        assert_eq!(begin("q/"), row_key("q/7"));
+        (0..SLOW_MAX).for_each(|nth| heads.found_slowly(&row_key(&format!("r/{nth}")), &row_key("s")));
+        assert_eq!(begin("q/"), row_key("q/"), "the oldest is forgotten");
+        heads.forget();
+        assert_eq!(begin("r/1"), row_key("r/1"));
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use crate::state_support::*;
 use std::time::Duration;
 
-use quorate_store::document::Json;
+use quorate_store::document::{Criteria, Json, Order};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::state::{Party, StateReader};
 use quorate_store::types::{
-    Acquire, Action, Change, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance, Name,
-    RulesChange, RulesOp, SessionId, SessionOp, Value,
+    Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance,
+    Name, RulesChange, RulesOp, SessionId, SessionOp, Value,
 };
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
@@ -223,4 +223,25 @@ fn the_collection_whose_index_is_built_is_found_without_a_look_at_all_others() {
     // One that is changed is looked at again.
     store.apply(1, &[rules("d", r#"[["a"],["b"]]"#)]);
     assert!(store.reader.has_index_work().unwrap());
+}
+
+#[test]
+fn entries_that_are_used_as_a_queue_are_claimed_without_a_walk_over_those_that_were_done() {
+    let mut store = Store::new();
+    store.put_all(1, |nth| {
+        let value = Value { kind: ContentKind::Json, data: b"{}".to_vec() };
+        write(key(format!("q/{nth:06}")), Change::Upsert(value))
+    });
+    for first in (0..ENTRIES - EACH_BATCH).step_by(EACH_BATCH as usize) {
+        let done: Vec<_> = (first..first + EACH_BATCH).map(|nth| remove(format!("q/{nth:06}"))).collect();
+        store.apply(1, &done);
+    }
+    let claim = || {
+        let (prefix, criteria, order) = (b"q/".to_vec(), Criteria::default(), Order::new(Vec::new()));
+        command(Action::Claim(ClaimOp { prefix, criteria, order, limit: 1, lock_ms: 1_000, patch: None, guard: None }))
+    };
+    let first = traces(|| store.apply(2, &[claim()]));
+    assert!(first >= ENTRIES - EACH_BATCH, "{first} traces: nobody had looked yet");
+    let second = traces(|| store.apply(2, &[claim()]));
+    assert!(second < 100, "{second} traces");
 }
