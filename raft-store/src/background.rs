@@ -73,9 +73,15 @@ pub fn patient_handle() -> Handle {
 
 /// Lets something large go where nobody waits for it: to give back the memory of a hundred thousand parts takes milliseconds.
 pub fn let_go(large: impl Send + 'static) {
+    beside(move || drop(large));
+}
+
+/// Does what may block, and what nobody waits for, on a thread of its own; at once where there is no runtime, and in a simulation. A runtime
+/// that is going down may leave it undone.
+pub fn beside(work: impl FnOnce() + Send + 'static) {
     match Handle::try_current() {
-        Ok(runtime) if !is_simulated() => drop(runtime.spawn_blocking(move || drop(large))),
-        _ => watchdog::aside(|| drop(large)),
+        Ok(runtime) if !is_simulated() => drop(runtime.spawn_blocking(work)),
+        _ => watchdog::aside(work),
     }
 }
 

@@ -53,6 +53,17 @@ fn contents(reader: &StateReader) -> String {
     format!("{:?} {:?}", reader.list(&query("", None)).unwrap(), reader.list(&past).unwrap())
 }
 
+/// Who drops a snapshot does not wait until its files are gone.
+fn wait_until_one_is_left(snapshots: &Path) {
+    for _ in 0..1_000 {
+        if names_in(snapshots).len() == 1 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("more than one snapshot is left: {:?}", names_in(snapshots));
+}
+
 fn names_in(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -264,7 +275,7 @@ fn a_superseded_snapshot_lives_until_nobody_sends_it() {
             assert_eq!(first.read_chunk(number, 0, usize::MAX).unwrap().len() as u64, file.bytes);
         }
         drop(first);
-        assert_eq!(names_in(&snapshots).len(), 1);
+        wait_until_one_is_left(&snapshots);
         let current = state.get_current_snapshot().await.unwrap().unwrap();
         assert_eq!(current.meta.last_log_id.unwrap().index, 100);
     });
@@ -450,7 +461,7 @@ mod failpoints {
             }
         }
         drop((sent, built));
-        assert_eq!(names_in(&reader.state_dir().join("snap")).len(), 1, "the current one alone is left");
+        wait_until_one_is_left(&reader.state_dir().join("snap"));
         wait_until_replaced_are_closed(&reader);
     }
 }
