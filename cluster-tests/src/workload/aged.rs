@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use quorate_archive::{BaseName, SegmentName};
 use quorate_client::Value;
+use quorate_node::watchdog::WATCH_STEPS;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -75,6 +76,10 @@ impl Age {
         }
         let names = tokio::task::spawn_blocking(move || add_pieces(&part.join("log"), base));
         names.await.expect("it does not panic").expect("an archive can be written");
+        // From its start on: all that is there is found then.
+        for id in cluster.ids() {
+            cluster.set_environment(id, WATCH_STEPS, "1");
+        }
         cluster.start_all();
         cluster.wait_all_ready().await;
         let leader = cluster.leader().await;
