@@ -183,14 +183,15 @@ impl Db {
     /// Writes the rows of a group and the applied row, all or nothing. What is kept in memory beside RocksDB follows.
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
-        self.heads.follow(&applied.writes);
-        self.building.follow(&applied.writes);
         if self.is_stalled()? && is_on_worker_of_many() {
             tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
         } else {
             self.rocks.write_opt(batch, &self.write_options)?;
         }
         self.recent.follow(&applied.writes);
+        // Not before: who looks in between would find nothing of them, and keep that.
+        self.heads.follow(&applied.writes);
+        self.building.follow(&applied.writes);
         self.fresh.lock().follow(&applied.writes);
         Ok(())
     }

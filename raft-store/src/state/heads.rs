@@ -4,8 +4,8 @@
 //! the head of such a family would walk over the traces of all that was due before: a million of them take a tenth of a second, on the
 //! thread of Raft. Never the truth about a row: a bound that is too low only costs time.
 //!
-//! The writer of the state raises a bound to the first row that it finds, and lowers it before it writes one that stands before. Others,
-//! who look at a moment that may be over, raise it no further than what was written since they began.
+//! The writer of the state raises a bound to the first row that it finds, and lowers it once it has written one that stands before. Others,
+//! who look beside it, raise it no further than what it has written since they began.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -156,7 +156,7 @@ impl Heads {
         }
     }
 
-    /// Follows what is about to be written.
+    /// Follows what was written.
     pub(crate) fn follow(&self, writes: &[Write]) {
         self.follow_entries(writes);
         let is_dropped = |row_key: &[u8]| row_key.first() == Some(&family::DROPPED_INDEX);
@@ -262,7 +262,7 @@ impl Building {
         }
     }
 
-    /// Follows what is about to be written.
+    /// Follows what was written.
     pub(crate) fn follow(&self, writes: &[Write]) {
         for write in writes {
             if let Write::Put { key, .. } = write
