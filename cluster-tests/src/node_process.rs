@@ -12,7 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use quorate_node::watchdog::WATCH_STEPS;
+use quorate_store::state::CHECK_GROUPS;
+
 use crate::eventually::sooner_than;
+
+/// What long searches have every process look for, nodes included.
+const OF_SEARCHES: [&str; 2] = [CHECK_GROUPS, WATCH_STEPS];
 
 /// A running process, or one whose end was not looked at yet.
 #[derive(Debug)]
@@ -125,10 +131,14 @@ fn command(program: PathBuf, arguments: &[String]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     // What the shell of a developer says to its own nodes must not reach those of a test.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_a_developer(&name.to_string_lossy())) {
         command.env_remove(name);
     }
     command
+}
+
+fn is_of_a_developer(variable: &str) -> bool {
+    variable.starts_with("QUORATE_") && !OF_SEARCHES.contains(&variable)
 }
 
 /// Runs a verb of the server program to its end. Blocks.
@@ -184,4 +194,16 @@ fn binary() -> PathBuf {
             test.display()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_long_search_asks_for_reaches_nodes_and_what_a_developer_does_not() {
+        assert!(is_of_a_developer("QUORATE_AUTH") && is_of_a_developer("QUORATE_NODE"));
+        assert!(!is_of_a_developer("QUORATE_CHECK_GROUPS") && !is_of_a_developer("QUORATE_WATCH_STEPS"));
+        assert!(!is_of_a_developer("PATH"));
+    }
 }

@@ -44,7 +44,7 @@ use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, PeerAddress, Stream};
 use crate::tls::{self, PortTls};
 use crate::unix_socket::UnixSocket;
-use crate::{etcd, http};
+use crate::{etcd, http, watchdog};
 
 pub mod threads;
 
@@ -122,7 +122,7 @@ pub async fn serve(
         if is_of_clients {
             let pace = &port.api.turns.pace;
             for runtime in &settings.beside {
-                runtime.spawn(Arc::clone(pace).feel(port.stop.clone()));
+                watchdog::spawn_on(runtime, Arc::clone(pace).feel(port.stop.clone()));
             }
             Arc::clone(pace).watch(port.homes.threads(), port.stop.clone()).await;
         }
@@ -192,7 +192,7 @@ impl Port {
                 () = connection(stream, peer, api, &settings, queue, stop, room) => {}
             }
         };
-        self.tasks.spawn_on(served, runtime);
+        watchdog::spawn_tracked_on(&self.tasks, served, runtime);
     }
 
     async fn drain(self, most: Duration) {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::app::{App, Consistency};
 use crate::config::{Config, DEV_CLIENT_LISTEN};
-use crate::logging;
 use crate::logging::LogFormat;
 use crate::server::OnStarted;
+use crate::{logging, watchdog};
 
 /// How long one look whether the node serves may take, and the pause before the next.
 const LOOK_MAX: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub fn greeting(config: &Config) -> OnStarted {
     let text = text(config);
     Box::new(move |app, _| {
         let app = app.clone();
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             serves(&app).await;
             logging::say(&text);
         });

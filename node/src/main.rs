@@ -14,6 +14,7 @@ use quorate_node::config::{Args, Config};
 use quorate_node::dev;
 use quorate_node::logging;
 use quorate_node::server::{self, Ended, Surroundings};
+use quorate_node::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -142,11 +143,11 @@ fn start_anew() -> i32 {
 async fn run(config: Config, given: Args, client_threads: Vec<Handle>) -> Result<(), Ended> {
     let stop = CancellationToken::new();
     let hangups = signal(SignalKind::hangup()).map_err(|error| server::ServerError(format!("signals: {error}")))?;
-    tokio::spawn(follow_log_setting(hangups, given));
+    watchdog::spawn(follow_log_setting(hangups, given));
     let signalled = stop.clone();
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
     let (mut terminate, mut interrupt) = signals.map_err(|error| server::ServerError(format!("signals: {error}")))?;
-    tokio::spawn(async move {
+    watchdog::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
             _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),

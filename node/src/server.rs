@@ -63,11 +63,11 @@ use crate::net::{Listener, Network, Tcp};
 use crate::node_tls::NodeTls;
 use crate::peer::gate::{Gate, Halt};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
-use crate::raft_config;
 use crate::slow::SlowLog;
 use crate::tls::reload::{self, TlsSamples};
 use crate::traces::{TraceCounts, Traces};
 use crate::unix_socket::UnixSocket;
+use crate::{raft_config, watchdog};
 
 /// Most connections at the port for metrics and administration.
 const ADMIN_CONNECTIONS_MAX: usize = 256;
@@ -339,19 +339,19 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, log: &LogSt
         keep_revisions: config.history_keep_revisions,
         bytes_max: config.history_bytes_max,
     };
-    tasks.spawn(keep_ballast(app.clone()));
-    tasks.spawn(integrity::run(app.clone()));
-    tasks.spawn(levels::run(parts.clone(), config.feature_level_max));
-    tasks.spawn(room::run(app.clone()));
-    tasks.spawn(wall::run(app.clone()));
-    tasks.spawn(maintenance::run(parts.clone(), retention));
-    tasks.spawn(members::reconciler::run(app.clone(), config.replace_dead_after));
+    watchdog::spawn_in(tasks, keep_ballast(app.clone()));
+    watchdog::spawn_in(tasks, integrity::run(app.clone()));
+    watchdog::spawn_in(tasks, levels::run(parts.clone(), config.feature_level_max));
+    watchdog::spawn_in(tasks, room::run(app.clone()));
+    watchdog::spawn_in(tasks, wall::run(app.clone()));
+    watchdog::spawn_in(tasks, maintenance::run(parts.clone(), retention));
+    watchdog::spawn_in(tasks, members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {
-        tasks.spawn(backup_schedule::run(app.clone(), schedule));
+        watchdog::spawn_in(tasks, backup_schedule::run(app.clone(), schedule));
     }
     if let (Some(settings), Some(ledger)) = (config.archive.clone(), app.archive()) {
-        tasks.spawn(archive::verify(app.clone(), settings.clone(), ledger.clone()));
-        tasks.spawn(archive::run(app.clone(), parts, log.reader(), settings, ledger.clone()));
+        watchdog::spawn_in(tasks, archive::verify(app.clone(), settings.clone(), ledger.clone()));
+        watchdog::spawn_in(tasks, archive::run(app.clone(), parts, log.reader(), settings, ledger.clone()));
     }
 }
 
@@ -403,7 +403,7 @@ impl BuiltRaft {
             // Nodes that start together must not stand for election together.
             let spread = (config.election_max - config.election_min).mul_f64(rand::random());
             let from = if is_alone { Instant::now() } else { self.votes_from + spread };
-            tasks.spawn(stand_from(candidacy, from));
+            watchdog::spawn_in(tasks, stand_from(candidacy, from));
         }
         Ok(bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join))
     }
@@ -559,34 +559,37 @@ impl Node {
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
-        tasks.spawn(peer::serve(listeners.peers, net, raft_cell, answering, state_dir, all_end.clone()));
-        tasks.spawn(follow(raft.clone(), view.clone(), peers));
+        watchdog::spawn_in(
+            &mut tasks,
+            peer::serve(listeners.peers, net, raft_cell, answering, state_dir, all_end.clone()),
+        );
+        watchdog::spawn_in(&mut tasks, follow(raft.clone(), view.clone(), peers));
         let timing = Timing { lease: config.lease(), step: config.heartbeat };
-        tasks.spawn(async move { candidacy.run(ends, &view, timing).await });
+        watchdog::spawn_in(&mut tasks, async move { candidacy.run(ends, &view, timing).await });
         let recovering = app.clone();
-        tasks.spawn(async move { recovering.recover().await });
+        watchdog::spawn_in(&mut tasks, async move { recovering.recover().await });
         let bounds = LogBounds {
             bytes_max: config.log_bytes_max,
             keep_entries: config.keep_log_entries,
             hold_bytes: config.archive.as_ref().map(|settings| settings.hold_bytes),
         };
-        tasks.spawn(log_trimmer::run(app.clone(), log.clone(), bounds));
-        tasks.spawn(renewals::run(app.clone(), renewal_queue));
-        tasks.spawn(count_elections(raft.clone(), metrics.clone()));
+        watchdog::spawn_in(&mut tasks, log_trimmer::run(app.clone(), log.clone(), bounds));
+        watchdog::spawn_in(&mut tasks, renewals::run(app.clone(), renewal_queue));
+        watchdog::spawn_in(&mut tasks, count_elections(raft.clone(), metrics.clone()));
         keep_house(config, &app, parts, &log, &mut tasks);
         let traces = traces_of(config, &metrics)?;
         let ports = tls.ports();
         if !ports.is_empty() {
             metrics.add_source(TlsSamples(ports.clone()));
-            tasks.spawn(reload::run(ports));
+            watchdog::spawn_in(&mut tasks, reload::run(ports));
         }
         let auth = auth_settings_of(config)?;
         if let AuthSettings::Guarded { root, jwt } = &auth {
             if let Some(root) = root {
-                tasks.spawn(root.clone().follow());
+                watchdog::spawn_in(&mut tasks, root.clone().follow());
             }
             if let Some(jwt) = jwt {
-                tasks.spawn(jwt.clone().follow());
+                watchdog::spawn_in(&mut tasks, jwt.clone().follow());
             }
         }
         let audit = audit_of(config)?;
@@ -611,7 +614,7 @@ impl Node {
             .admin
             .map(|listener| client_port::serve(listener, None, api.clone(), admin_settings, clients_end.clone()));
         let clients = client_port::serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());
-        let clients = tokio::spawn(async move {
+        let clients = watchdog::spawn(async move {
             tokio::join!(clients, OptionFuture::from(admin));
         });
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })

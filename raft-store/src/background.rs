@@ -8,7 +8,9 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{LazyLock, mpsc};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::watchdog;
 
 /// Does work beside a task, which waits for it.
 pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -63,11 +65,34 @@ pub async fn patiently<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
 /// on those that requests and the log share. It goes on when nobody waits for it any more.
 pub async fn patient_task<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     if is_simulated() {
-        return Ok(task.await);
+        return Ok(watchdog::all_aside(task).await);
     }
     match &*PATIENT {
+        #[expect(clippy::disallowed_methods, reason = "nobody waits for that thread")]
         Ok(threads) => threads.spawn(task).await.map_err(io::Error::other),
         Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+    }
+}
+
+/// Where connections of work that has time are driven: what goes over them is encrypted there. In a simulation the runtime at hand.
+pub fn patient_handle() -> Handle {
+    if is_simulated() {
+        return Handle::current();
+    }
+    PATIENT.as_ref().map_or_else(|_| Handle::current(), |threads| threads.handle().clone())
+}
+
+/// Lets something large go where nobody waits for it: to give back the memory of a hundred thousand parts takes milliseconds.
+pub fn let_go(large: impl Send + 'static) {
+    beside(move || drop(large));
+}
+
+/// Does what may block, and what nobody waits for, on a thread of its own; at once where there is no runtime, and in a simulation. A runtime
+/// that is going down may leave it undone.
+pub fn beside(work: impl FnOnce() + Send + 'static) {
+    match Handle::try_current() {
+        Ok(runtime) if !is_simulated() => drop(runtime.spawn_blocking(work)),
+        _ => watchdog::aside(work),
     }
 }
 
@@ -82,7 +107,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 async fn simulated<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     // As with threads, others may run between the decision and the deed.
     tokio::task::yield_now().await;
-    let Some(aside) = ASIDE.get() else { return Ok(work()) };
+    let Some(aside) = ASIDE.get() else { return Ok(watchdog::aside(work)) };
     let (done, result) = mpsc::channel();
     // Whoever waited for it may be gone by then.
     aside(Box::new(move || drop(done.send(work())))).await;

@@ -26,3 +26,4 @@ pub mod raft;
 pub mod space;
 pub mod state;
 pub mod uptime;
+pub mod watchdog;

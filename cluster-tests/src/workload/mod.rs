@@ -5,6 +5,7 @@
 //! number and address, so proxies may stand between.
 
 pub mod accounts;
+pub mod aged;
 pub mod client;
 pub mod clock_faults;
 pub mod counters;

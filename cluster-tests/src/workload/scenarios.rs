@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 pub use list::{SCENARIOS, SLICES};
 
 use super::Workload;
+use super::aged::Age;
 use super::client::Manner;
 use super::driver::{Plan, Run, Staff};
 use super::nemesis::{FaultPace, Faults, Kind};
@@ -34,6 +35,8 @@ pub struct Scenario {
     large_clients: usize,
     /// Flags of all nodes.
     flags: &'static [(&'static str, u64)],
+    /// Whether the cluster has run for long. Its leader has to stay: none of the faults may be one of leaders.
+    is_old: bool,
 }
 
 /// How long a run takes, and how fast it goes.
@@ -88,6 +91,9 @@ impl Pace {
     }
 }
 
+/// How long a client of an old cluster rests: such a run may last for hours, and all of it is kept.
+const THINK_OF_OLD: Range<Micros> = 20_000..200_000;
+
 /// What is added to the grace for each fault, on a machine that is busy with other things.
 const EACH_FAULT: Duration = Duration::from_secs(4);
 
@@ -108,17 +114,34 @@ impl Scenario {
         names
     }
 
+    /// The pace at which an old cluster is looked at: its nodes are to have time for what they do by themselves.
+    fn pace_of(&self, pace: Pace) -> Pace {
+        if !self.is_old {
+            return pace;
+        }
+        let rest_max = u64::try_from(pace.during.as_millis() / 10).unwrap_or(u64::MAX).max(2_000);
+        Pace { rest_ms: 1_000..rest_max, think: THINK_OF_OLD, ..pace }
+    }
+
     /// Carries it out on a cluster of its own, of so many nodes. Each of its faults happens at least once.
     pub async fn run(&self, nodes: u64, pace: Pace, dice: &mut StdRng) -> Run {
-        let mut cluster = Cluster::start_with(self.settings(nodes)).await;
+        let pace = self.pace_of(pace);
+        let age = self.is_old.then(Age::new);
+        let settings = self.settings(nodes);
+        let settings = age.as_ref().map_or(settings.clone(), |age| age.settings(settings));
+        let mut cluster = Cluster::start_with(settings).await;
+        let leadership = match age {
+            Some(age) => Some(age.make_old(&mut cluster).await),
+            None => None,
+        };
         let fault_pace = FaultPace { rest_ms: pace.rest_ms, lasts_ms: pace.lasts_ms };
         let mut faults = Faults::new(self.faults, fault_pace, self.has_backdrops);
         let Pace { before, during, after, grace, slack, think, .. } = pace;
         let plan = Plan {
             name: self.name,
             staff: (self.staff)(),
-            // A disk that fails is answered `internal`, as it should.
-            api_clients: if self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
+            // A disk that fails is answered `internal`, as it should; and among all that can be asked for is another leader.
+            api_clients: if self.is_old || self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
             large_clients: self.large_clients,
             watches: self.watches.to_vec(),
             before,
@@ -132,6 +155,9 @@ impl Scenario {
             think,
         };
         let run = plan.run(&mut cluster, &mut faults, dice).await;
+        if let Some(leadership) = leadership {
+            leadership.assert_kept(&cluster, &run, slack).await;
+        }
         if !run.report.broken().is_empty() && std::env::var_os("QUORATE_KEEP").is_some() {
             println!("--- kept for QUORATE_KEEP: {}", cluster.keep().display());
         }

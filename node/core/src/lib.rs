@@ -7,6 +7,11 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]
+// Tasks of a node are watched; those that stand for its surroundings in tests are not.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+// Raft's own tasks are watched there, too.
+pub use quorate_store::watchdog;
 
 pub mod app;
 pub mod backend;
@@ -27,7 +32,6 @@ pub mod timings;
 pub mod tls;
 pub mod traces;
 pub mod unix_socket;
-pub mod watchdog;
 
 /// Ends the process at this very moment: at the end of a stop, and for faults after which it must not say another word.
 ///

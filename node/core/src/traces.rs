@@ -32,6 +32,7 @@ use crate::metrics::{MetricsSource, Sample};
 use crate::per_second::PerSecond;
 use crate::slow::ms;
 use crate::timings::{Part, Timings};
+use crate::watchdog;
 
 /// How often what was gathered is sent.
 const SEND_EVERY: Duration = Duration::from_secs(1);
@@ -223,7 +224,8 @@ impl HttpClient for Client {
         Self: 'f,
     {
         Box::pin(async move {
-            let sent = self.runtime.spawn(async move { tokio::time::timeout(SEND_MAX, send(request)).await });
+            let sent =
+                watchdog::spawn_on(&self.runtime, async move { tokio::time::timeout(SEND_MAX, send(request)).await });
             let answer = match sent.await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_late)) => Err(format!("no answer within {SEND_MAX:?}").into()),

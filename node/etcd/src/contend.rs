@@ -25,9 +25,9 @@ use crate::gateway::request_ids;
 use crate::kv::{DeleteRange, Range, Txn};
 use crate::lease::{self, LeaseGrant};
 use crate::method::Unary;
-use crate::range;
 use crate::status::Status;
 use crate::timings::{self, Part};
+use crate::{range, watchdog};
 
 /// Seconds that a lease lives which nobody brought along.
 const LEASE_SECONDS: i64 = 60;
@@ -190,7 +190,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
         let key = std::mem::take(&mut self.key);
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             if let Err(status) = leave(&call, &key).await {
                 // It ends with its lease.
                 tracing::warn!(status = %*status, "a key stays in the line of a lock or an election that nobody waits in any more");

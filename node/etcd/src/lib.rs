@@ -26,6 +26,7 @@ mod parts;
 mod past;
 mod range;
 mod roles;
+mod roused;
 mod router;
 mod service;
 mod status;

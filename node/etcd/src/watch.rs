@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -33,6 +33,7 @@ use crate::header::header;
 use crate::limits;
 use crate::method::{Exchange, Policy};
 use crate::range;
+use crate::roused::Roused;
 use crate::status::{Status, known};
 use crate::watcher::{Step, View, Watcher};
 
@@ -73,6 +74,8 @@ struct Watches {
     /// A watch that is about to begin. What was asked after it waits.
     creating: Option<BoxFuture<'static, Result<Created, Refused>>>,
     watchers: BTreeMap<i64, Running>,
+    /// Those that are to be looked at.
+    roused: Roused,
     next_id: i64,
     /// The watch that was looked at last.
     looked_at: i64,
@@ -87,6 +90,8 @@ struct Watches {
 
 struct Running {
     watcher: Watcher,
+    /// What it waits with.
+    waker: Waker,
     /// When something of it was last sent.
     sent: Instant,
 }
@@ -120,6 +125,7 @@ impl Watches {
             is_open: true,
             creating: None,
             watchers: BTreeMap::new(),
+            roused: Roused::default(),
             next_id: 0,
             looked_at: NO_WATCH,
             answers: VecDeque::new(),
@@ -170,7 +176,8 @@ impl Watches {
                 Some(id) => {
                     let created = WatchResponse { created: true, ..self.response(id, at) };
                     self.answers.push_back(Ok(created));
-                    self.watchers.insert(id, Running { watcher, sent: Instant::now() });
+                    let waker = self.roused.waker(id);
+                    self.watchers.insert(id, Running { watcher, waker, sent: Instant::now() });
                 }
                 None => self.refuse(DUPLICATE_ID.to_owned()),
             },
@@ -215,20 +222,22 @@ impl Watches {
         Some(self.next_id - 1)
     }
 
-    /// Looks at each watch once, or until there is enough to be sent: what many watches have to say at one moment is not held in memory
-    /// for a client that does not read it. Goes on behind the one that was looked at last.
+    /// Looks once at each watch that may have something to say, or until there is enough to be sent: what many watches have to say at one
+    /// moment is not held in memory for a client that does not read it. Goes on behind the one that was looked at last.
     fn poll_watchers(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        let after = self.watchers.range(self.looked_at + 1..).map(|(id, _)| *id);
-        let ids: Vec<i64> = after.chain(self.watchers.range(..=self.looked_at).map(|(id, _)| *id)).collect();
         let mut bytes = 0;
-        for id in ids {
+        for id in self.roused.take(self.looked_at, cx.waker()) {
             if bytes >= limits::WATCH_CHUNK_BYTES {
-                break;
+                self.roused.rouse(id);
+                continue;
             }
-            self.looked_at = id;
             let Some(running) = self.watchers.get_mut(&id) else { continue };
-            let Poll::Ready(step) = running.watcher.poll_next(cx) else { continue };
+            self.looked_at = id;
+            let step = running.watcher.poll_next(&mut Context::from_waker(&running.waker));
+            let Poll::Ready(step) = step else { continue };
             running.sent = Instant::now();
+            // It may have more.
+            self.roused.rouse(id);
             match step {
                 Ok(Step::Events(events)) => {
                     bytes += events.iter().map(Message::encoded_len).sum::<usize>();

@@ -1,5 +1,8 @@
 //! The HTTP layer over real sockets, with a node behind it that lives in memory.
 
+// Tasks of a node are watched; those that stand for its surroundings are not.
+#![allow(clippy::disallowed_methods)]
+
 mod fake;
 #[expect(dead_code, reason = "shared with the parsers of cluster-tests, which send bodies too")]
 mod http_2;

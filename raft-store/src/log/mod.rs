@@ -50,10 +50,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::background;
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
+use crate::{background, watchdog};
 
 pub mod chores;
 mod direct;
@@ -334,8 +334,12 @@ impl Threads {
         let writer = Writer::new(Arc::clone(shared), position);
         let running = match &options.disk {
             Some(disk) if background::is_simulated() => Running::Tasks {
-                _writer: AbortOnDropHandle::new(tokio::spawn(writer.run_simulated(Arc::clone(disk)))),
-                _chores: AbortOnDropHandle::new(tokio::spawn(chores::run_simulated(Arc::clone(shared)))),
+                _writer: AbortOnDropHandle::new(watchdog::spawn_thread_of_simulation(
+                    writer.run_simulated(Arc::clone(disk)),
+                )),
+                _chores: AbortOnDropHandle::new(watchdog::spawn_thread_of_simulation(chores::run_simulated(
+                    Arc::clone(shared),
+                ))),
             },
             _ => Self::start_threads(shared, writer)?,
         };

@@ -5,10 +5,14 @@
 
 use std::collections::VecDeque;
 
+use crate::background;
 use crate::raft::{LogEntry, wire};
 
 /// What an entry costs beside its encoded bytes: the struct, its slot, allocator slack. An estimate.
 pub const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// So many entries are not given back by whoever purges, which is Raft itself.
+const MANY: usize = 1_024;
 
 /// Memory that an entry takes in the tail or in a read.
 pub fn cost(entry: &LogEntry) -> usize {
@@ -80,6 +84,14 @@ impl Tail {
 
     /// Drops every entry below `first`. With none left, the next one pushed is `first` or later.
     pub fn drop_below(&mut self, first: u64) {
+        let below = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.entries.len());
+        if below >= MANY {
+            let kept = self.entries.split_off(below);
+            let gone = std::mem::replace(&mut self.entries, kept);
+            self.first += below as u64;
+            self.bytes -= gone.iter().map(cost).sum::<usize>();
+            background::let_go(gone);
+        }
         while self.first < first {
             match self.entries.pop_front() {
                 Some(dropped) => {
@@ -169,6 +181,18 @@ mod tests {
         assert_eq!(tail.first(), 7);
         tail.drop_below(20);
         assert_eq!((tail.first(), tail.next(), tail.bytes()), (20, 20, 0));
+    }
+
+    #[test]
+    fn a_purge_of_many_entries_leaves_what_one_after_the_other_would() {
+        let many = MANY as u64;
+        let mut tail = Tail::new(5, usize::MAX);
+        (5..2 * many).for_each(|index| tail.push(entry(index)));
+        tail.drop_below(many + 7);
+        assert_eq!((tail.first(), tail.next()), (many + 7, 2 * many));
+        assert_eq!(tail.bytes(), (many as usize - 7) * cost(&entry(0)));
+        tail.drop_below(3 * many);
+        assert_eq!((tail.first(), tail.next(), tail.bytes()), (3 * many, 3 * many, 0));
     }
 
     #[test]

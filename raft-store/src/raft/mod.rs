@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::types::Reply;
 
 pub mod log_storage;
+pub mod runtime;
 pub mod start;
 pub mod state_machine;
 pub mod wire;
@@ -20,7 +21,7 @@ openraft::declare_raft_types!(
         R = BatchReply,
         NodeId = u64,
         Node = Member,
-        AsyncRuntime = openraft_rt_tokio::TokioRuntime,
+        AsyncRuntime = runtime::WatchedRuntime,
 );
 
 /// A node's number. Chosen by the operator, never used again once its disk is lost.

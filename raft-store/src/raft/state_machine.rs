@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::{FutureExt, Stream, TryStreamExt};
 use openraft::EntryPayload;
@@ -15,13 +16,12 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 
 use super::wire::SnapshotMetaRecord;
 use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
-use crate::background;
-use crate::limits;
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
     self, Committer, Flusher, Shared, StateFault, StateOpenError, StateOptions, StateReader, build_snapshot,
     free_bytes, install_snapshot,
 };
+use crate::{background, limits, watchdog};
 
 /// Most entries of one group.
 const GROUP_ENTRIES_MAX: usize = 64;
@@ -115,7 +115,11 @@ impl StateMachine {
     /// takes as long as all that a small entry needs besides, and nobody needs to wait for it who does not read.
     async fn apply_gathered(&mut self, mut entries: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
         while !entries.is_empty() {
-            let (answers, decided) = self.committer.decide(entries.iter().map(|(entry, _)| entry))?;
+            let (answers, decided) = watchdog::at_cost(
+                || self.committer.decide(entries.iter().map(|(entry, _)| entry)),
+                |done| done.as_ref().map_or(Duration::ZERO, |(_, decided)| decided.cost()),
+            )?;
+            let cost = decided.cost();
             let (count, given) = (answers.len(), entries.len());
             assert!((1..=given).contains(&count), "{count} answers for {given} entries");
             let is_awaited = entries[..count].iter().any(|(_, responder)| responder.is_some());
@@ -130,7 +134,7 @@ impl StateMachine {
             if is_awaited {
                 tokio::task::yield_now().await;
             }
-            self.committer.write(decided)?;
+            watchdog::at_cost(|| self.committer.write(decided), |_| cost)?;
         }
         Ok(())
     }

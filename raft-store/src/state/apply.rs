@@ -24,11 +24,15 @@ use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
 use crate::types::{NodeDisk, Revision, WallMillis};
+use crate::watchdog;
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: about a thousand small writes, or some ten
 /// milliseconds. The thread is the one that tells of this node and hears the leader: a node that applied much at once, as after
 /// its start, was silent for so long that another one was elected. One entry may take more.
 const GROUP_EFFECT_BYTES_MAX: usize = limits::BATCH_EFFECT_BYTES_MAX / 8;
+
+/// Twice what a release build takes for a MiB of effect, a thousand small writes, on a slow machine.
+const COST_OF_MIB: Duration = Duration::from_millis(20);
 
 /// The only writer of the state.
 pub(crate) struct Committer {
@@ -48,8 +52,18 @@ pub(crate) struct Decided {
     /// The revision before them.
     before: Revision,
     entries: u64,
+    /// What they read, write and answer.
+    bytes: usize,
     /// Time that it took.
     spent: Duration,
+}
+
+impl Decided {
+    /// What the processor may take to decide as much, and again to write it. It follows from what was asked for, which is bounded, and not
+    /// from how much is stored.
+    pub(crate) fn cost(&self) -> Duration {
+        COST_OF_MIB.mul_f64(self.bytes as f64 / f64::from(1 << 20))
+    }
 }
 
 impl Committer {
@@ -104,10 +118,10 @@ impl Committer {
             let applier = Applier::new(&view, self.record.vars.clone()).containing(is_containing);
             apply_group(Reached::new(&self.record), applier, entries.clone())
         });
-        let (reached, answers, mut applied) = decided??;
+        let (reached, answers, mut applied, bytes) = decided??;
         if self.shared.checks_groups && answers.len() > 1 {
             let before = (&self.record, self.record.vars.clone());
-            check_group(&view, before, entries.clone().zip(&answers), &applied)?;
+            watchdog::aside(|| check_group(&view, before, entries.clone().zip(&answers), &applied))?;
         }
         self.tell_contained(&applied.contained);
         let Reached { log_id, membership, before: _ } = reached;
@@ -117,7 +131,7 @@ impl Committer {
         }
         let before = std::mem::replace(&mut self.record.vars, std::mem::take(&mut applied.vars)).revision;
         let entries = answers.len() as u64;
-        Ok((answers, Decided { applied, before, entries, spent: begin.elapsed() }))
+        Ok((answers, Decided { applied, before, entries, bytes, spent: begin.elapsed() }))
     }
 
     /// Each contained fault is a bug that somebody must hear of.
@@ -146,7 +160,7 @@ impl Committer {
     pub(crate) fn write(&mut self, decided: Decided) -> Result<(), StateFault> {
         assert!(self.is_unsound, "only what was decided last is written");
         let begin = Instant::now();
-        let Decided { applied, before, entries, spent } = decided;
+        let Decided { applied, before, entries, bytes: _, spent } = decided;
         fail::fail_point!("state-before-write");
         let db = self.shared.db_owned();
         db.counts.note(&applied.changed, before, self.record.vars.revision);
@@ -191,7 +205,7 @@ fn disks_of(membership: &MembershipRecord) -> Vec<NodeDisk> {
     membership.nodes.iter().map(disk).collect()
 }
 
-type Group<'r> = (Reached<'r>, Vec<BatchReply>, Applied);
+type Group<'r> = (Reached<'r>, Vec<BatchReply>, Applied, usize);
 
 /// Applies entries as one group, as far as [`Committer::decide`] says. The outer error is a fault of the machine.
 fn apply_group<'e, 'r>(
@@ -209,7 +223,8 @@ fn apply_group<'e, 'r>(
             break;
         }
     }
-    Ok(Ok((reached, answers, applier.finish())))
+    let bytes = applier.taken_bytes();
+    Ok(Ok((reached, answers, applier.finish(), bytes)))
 }
 
 /// Applies the entries of a group one by one, each to what those before it came to, and compares: answers, scalars and rows must be what

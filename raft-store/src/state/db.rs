@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rocksdb::{
@@ -19,6 +20,7 @@ use rocksdb::{
 
 use super::counts::Counts;
 use super::fresh::FreshIds;
+use super::heads::{Building, Heads};
 use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
@@ -77,6 +79,14 @@ const INSERT_HINTS: &str = "memtable_insert_with_hint_prefix_extractor=rocksdb.F
 /// function for this either.
 const CLOSE_WITHOUT_FLUSH: &str = "avoid_flush_during_shutdown=true";
 
+/// Where the writer takes longer to find the first row of a range, it walked over thousands of traces of what is gone.
+const SLOW_SEEK: Duration = Duration::from_micros(200);
+
+#[expect(clippy::disallowed_methods, reason = "how long a scan takes changes no row")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// An open database. It is closed when dropped, and what was not flushed is gone as in a crash.
 pub(crate) struct Db {
     pub(crate) rocks: DB,
@@ -92,6 +102,10 @@ pub(crate) struct Db {
     pub(crate) recent: RecentEntries,
     /// What was counted of the rows lately.
     pub(crate) counts: Counts,
+    /// Where the first rows are, as of the last write.
+    pub(crate) heads: Heads,
+    /// Where collections are that want work, as of the last write.
+    pub(crate) building: Building,
     /// Of the rows as of the last write. Only the writer locks it.
     fresh: Mutex<FreshIds>,
 }
@@ -125,6 +139,7 @@ impl Db {
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
+        let (heads, building) = (Heads::of_rows(&rocks)?, Building::default());
         let (checksums, recent, counts) = (Mutex::default(), RecentEntries::new(), Counts::default());
         Ok(Self {
             rocks,
@@ -136,6 +151,8 @@ impl Db {
             checksums,
             recent,
             counts,
+            heads,
+            building,
             fresh,
         })
     }
@@ -172,12 +189,18 @@ impl Db {
             self.rocks.write_opt(batch, &self.write_options)?;
         }
         self.recent.follow(&applied.writes);
+        // Not before: who looks in between would find nothing of them, and keep that.
+        self.heads.follow(&applied.writes);
+        self.building.follow(&applied.writes);
         self.fresh.lock().follow(&applied.writes);
         Ok(())
     }
 
-    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow.
+    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow, but for where rows begin,
+    /// which is forgotten.
     pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
+        self.heads.forget();
+        self.building.forget();
         Ok(self.rocks.write_opt(batch, &self.write_options)?)
     }
 
@@ -271,7 +294,31 @@ impl View for LatestView<'_> {
     }
 
     fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
-        scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most)
+        if reverse {
+            return scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most);
+        }
+        let begin = self.0.heads.begin(start);
+        if &*begin >= end {
+            return Ok(Vec::new());
+        }
+        let mut rows = self.0.rocks.raw_iterator_opt(range_options(&begin, end));
+        let begun = now();
+        rows.seek_to_first();
+        rows.status().map_err(read_fault)?;
+        let first = rows.key().unwrap_or(end);
+        self.0.heads.found(start, first);
+        if begun.elapsed() > SLOW_SEEK {
+            self.0.heads.found_slowly(start, first);
+        }
+        take_page(rows, reverse, most)
+    }
+
+    fn no_building_before(&self) -> Option<Vec<u8>> {
+        self.0.building.none_before().0
+    }
+
+    fn note_no_building_before(&self, row_key: &[u8]) {
+        self.0.building.found(row_key);
     }
 }
 
@@ -296,6 +343,15 @@ pub(crate) fn scan_page<D: rocksdb::DBAccess>(
     } else {
         rows.seek_to_first()
     }
+    take_page(rows, reverse, most)
+}
+
+/// Rows of an iterator from where it stands on.
+fn take_page<D: rocksdb::DBAccess>(
+    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
+    reverse: bool,
+    most: Most,
+) -> Result<Vec<Row>, Fault> {
     let mut is_first = true;
     // The next row is read when it is asked for: one more may be a megabyte that nobody wants.
     let found = most.take(std::iter::from_fn(|| {

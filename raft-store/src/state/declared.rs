@@ -2,6 +2,7 @@
 //!
 //! Owns the pages of collections, and whether their indexes want work. Never changes anything.
 
+use super::heads::Building;
 use super::shared::Moment;
 use super::types::{ReadPosition, StateFault};
 use crate::codec;
@@ -59,8 +60,13 @@ pub(crate) fn last_number(moment: &Moment<'_>, name: &SequenceName) -> Result<u6
     Ok(row.map(|row| sequence::decode(&row)).transpose()?.unwrap_or(0))
 }
 
-/// Whether an index is being built, or one is to be cleared.
-pub(crate) fn has_index_work(moment: &Moment<'_>) -> Result<bool, StateFault> {
+/// Whether an index is being built, or one is to be cleared. What is known of collections is of before the moment, or newer: what it leaves
+/// out has none.
+pub(crate) fn has_index_work(
+    moment: &Moment<'_>,
+    building: &Building,
+    (none_before, look): (Option<Vec<u8>>, u64),
+) -> Result<bool, StateFault> {
     let (start, end) = family_range(family::DROPPED_INDEX);
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
@@ -71,16 +77,22 @@ pub(crate) fn has_index_work(moment: &Moment<'_>) -> Result<bool, StateFault> {
     if moment.record.vars.collections == 0 {
         return Ok(false);
     }
-    let (start, end) = family_range(family::COLLECTION);
+    let (first, end) = family_range(family::COLLECTION);
+    let start = none_before.unwrap_or(first);
+    if start >= end {
+        return Ok(false);
+    }
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
-    while let Some(row) = rows.value() {
+    while let Some((row_key, row)) = rows.item() {
         let row: CollectionRow = codec::decode(row)?;
         if row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_))) {
+            building.seen(look, row_key);
             return Ok(true);
         }
         rows.next();
     }
     rows.status()?;
+    building.seen(look, &end);
     Ok(false)
 }

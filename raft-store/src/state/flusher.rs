@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::shared::Shared;
 use super::types::StateFault;
-use crate::background;
+use crate::{background, watchdog};
 
 /// Stops and joins the thread when dropped. In a simulation it is a task.
 pub(crate) struct Flusher {
@@ -26,7 +26,11 @@ impl Flusher {
     pub(crate) fn start(shared: Arc<Shared>, poll: Duration, flush_every: Duration) -> Result<Self, StateFault> {
         let polls_per_flush = (flush_every.as_millis() / poll.as_millis().max(1)).max(1);
         if background::is_simulated() {
-            let task = AbortOnDropHandle::new(tokio::spawn(run_simulated(shared, poll, polls_per_flush)));
+            let task = AbortOnDropHandle::new(watchdog::spawn_thread_of_simulation(run_simulated(
+                shared,
+                poll,
+                polls_per_flush,
+            )));
             return Ok(Self { stop: None, thread: None, _task: Some(task) });
         }
         let (stop, stopped) = channel();
@@ -72,5 +76,6 @@ fn tick(shared: &Shared, flush_is_due: bool) -> Result<(), StateFault> {
     if flush_is_due && durable < shared.position().index {
         shared.flush()?;
     }
+    shared.refresh_heads()?;
     shared.pace_merges()
 }

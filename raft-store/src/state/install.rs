@@ -16,9 +16,8 @@ use super::files;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file};
 use super::types::StateFault;
-use crate::background;
-use crate::level;
 use crate::raft::wire::SnapshotMetaRecord;
+use crate::{background, level, watchdog};
 
 /// How often the old database is tried to be closed while somebody still reads from it.
 const CLOSE_POLL: Duration = Duration::from_millis(10);
@@ -104,7 +103,7 @@ fn keep(shared: &Shared, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
 /// closing waits for what RocksDB does in the background. A crash before that leaves it to the next start.
 fn close_when_unused(mut old: Arc<Db>) -> Result<(), StateFault> {
     if background::is_simulated() {
-        tokio::spawn(async move {
+        watchdog::spawn_thread_of_simulation(async move {
             while let Err(still_used) = close(old) {
                 old = still_used;
                 tokio::time::sleep(CLOSE_POLL).await;

@@ -10,6 +10,7 @@ mod apply;
 mod db;
 mod digests;
 mod fresh;
+mod heads;
 mod home;
 mod reading;
 mod recent;
@@ -69,8 +70,8 @@ pub use reader::StateReader;
 pub use ring::{FORMS, FeedPosition, RecentChange};
 pub use tasks::{QueueView, QueuesPage, TaskCounts, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
-    AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
-    StateOptions, StateStats,
+    AppliedState, CHECK_GROUPS, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
+    StateOpenError, StateOptions, StateStats,
 };
 
 pub(crate) use apply::Committer;

@@ -133,9 +133,10 @@ impl StateReader {
         self.shared.with_moment(|moment| Ok((moment.at, declared::last_number(moment, name)?)))
     }
 
-    /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do.
+    /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do, but not again until
+    /// one of them is changed.
     pub fn has_index_work(&self) -> Result<bool, StateFault> {
-        self.shared.with_moment(declared::has_index_work)
+        self.shared.with_building(declared::has_index_work)
     }
 
     /// Reads the audit trail of a key. May take long.
@@ -269,7 +270,7 @@ impl StateReader {
 
     /// The first pending deadline, if any: the leader proposes expiry when it is due.
     pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
-        self.shared.with_moment(retention::first_deadline)
+        self.shared.with_heads(retention::first_deadline)
     }
 
     /// Up to which revision history can be compacted under the retention rule: keep what is younger than `keep_ms` of
@@ -370,8 +371,9 @@ impl StateReader {
             return Ok(true);
         }
         self.shared.with_moment(|moment| {
-            let (after, _) = history::bounds_up_to(key.as_bytes(), 0);
-            let (_, last) = history::bounds_up_to(key.as_bytes(), Revision::MAX);
+            // What is older may be compacted, and leaves traces that a look would walk over.
+            let (after, last) =
+                (history::row_key(key.as_bytes(), seen), history::row_key(key.as_bytes(), Revision::MAX));
             let mut rows = moment.rows(&after, &family_range(family::HISTORY).1);
             rows.seek_for_prev(last);
             rows.status()?;

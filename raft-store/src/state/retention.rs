@@ -2,6 +2,7 @@
 //!
 //! Owns these two questions. Never changes anything; compaction itself is a replicated command.
 
+use super::heads::Heads;
 use super::shared::Moment;
 use super::types::StateFault;
 use crate::keyspace::audit;
@@ -9,15 +10,18 @@ use crate::keyspace::{deadline, family, family_range, lock};
 use crate::types::{ClusterMillis, Revision};
 
 /// The first pending end of an entry or of a document's lock, or timer.
-pub(crate) fn first_deadline(moment: &Moment<'_>) -> Result<Option<ClusterMillis>, StateFault> {
-    let (start, _) = family_range(family::DEADLINE);
-    let mut rows = moment.rows(&start, &family_range(family::LOCK).1);
-    rows.seek_to_first();
-    let expiry = rows.key().filter(|key| key.first() == Some(&family::DEADLINE));
-    let expiry = expiry.map(deadline::decode_key).transpose()?.map(|(deadline, _)| deadline);
-    rows.seek(&family_range(family::LOCK).0);
-    let lock = rows.key().map(lock::decode_key).transpose()?.map(|(until, _)| until);
-    rows.status()?;
+pub(crate) fn first_deadline(moment: &Moment<'_>, heads: &Heads) -> Result<Option<ClusterMillis>, StateFault> {
+    let first = |family| -> Result<_, StateFault> {
+        let (start, end) = family_range(family);
+        let mut rows = moment.rows(&heads.begin(&start), &end);
+        rows.seek_to_first();
+        rows.status()?;
+        Ok(rows.key().map(<[u8]>::to_vec))
+    };
+    let expiry = first(family::DEADLINE)?;
+    let expiry = expiry.as_deref().map(deadline::decode_key).transpose()?.map(|(deadline, _)| deadline);
+    let lock = first(family::LOCK)?;
+    let lock = lock.as_deref().map(lock::decode_key).transpose()?.map(|(until, _)| until);
     Ok([expiry, lock, moment.record.vars.next_timer].into_iter().flatten().min())
 }
 

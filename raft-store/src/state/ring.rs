@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::background;
 use crate::keyspace::changes::{KeyChange, ValueChange};
 use crate::types::{Entry, Key, Revision};
 
@@ -18,6 +19,9 @@ const LOOKED_AT_MAX: usize = 1_024;
 
 /// Changes taken in one step.
 const TAKEN_MAX: usize = 256;
+
+/// So many changes are not given back by the writer, whom all wait for.
+const MANY: usize = 1_024;
 
 /// Forms in which a change can be shown.
 pub const FORMS: usize = 4;
@@ -129,7 +133,10 @@ impl Ring {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.changes.clear();
+        match self.changes.len() {
+            MANY.. => background::let_go(std::mem::take(&mut self.changes)),
+            _ => self.changes.clear(),
+        }
         (self.bytes, self.known) = (0, None);
     }
 

@@ -20,6 +20,7 @@ use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
+use super::heads::{Building, Heads};
 use super::home::Home;
 use super::kept::Kept;
 use super::types::{ReadPosition, StateFault, StateOptions};
@@ -182,6 +183,11 @@ impl Shared {
         self.applied.lock().record.vars.sizes
     }
 
+    /// Whether any task waits for a plan.
+    pub(crate) fn has_unplanned_tasks(&self) -> bool {
+        self.applied.lock().vars.unplanned > 0
+    }
+
     /// The revision at which the present epoch began.
     pub(crate) fn epoch_revision(&self) -> Revision {
         self.applied.lock().record.vars.epoch_revision
@@ -296,6 +302,31 @@ impl Shared {
             hook(after - 1);
         }
         Ok(after.saturating_sub(1))
+    }
+
+    /// Reads the state together with the bounds of what is first in it, which are of now: what they leave out is gone.
+    pub(crate) fn with_heads<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>, &Heads) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let db = self.db.load_full();
+        moment_of(&db, |moment| read(moment, &db.heads))
+    }
+
+    /// Reads the state together with what was known of indexes that are being built before that moment.
+    pub(crate) fn with_building<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>, &Building, (Option<Vec<u8>>, u64)) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let db = self.db.load_full();
+        let known = db.building.none_before();
+        moment_of(&db, |moment| read(moment, &db.building, known))
+    }
+
+    /// Finds out where the first rows are by now.
+    pub(crate) fn refresh_heads(&self) -> Result<(), StateFault> {
+        let db = self.db.load_full();
+        db.heads.refresh(&db.rocks)
     }
 
     /// Gives merges as much time as they need to keep up with what is written.

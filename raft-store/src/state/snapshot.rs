@@ -15,8 +15,8 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::files;
-use crate::codec;
 use crate::raft::wire::SnapshotMetaRecord;
+use crate::{background, codec};
 
 /// The file that makes a directory a snapshot: the encoded manifest, then its XXH3-64 (LE).
 const MANIFEST_FILE: &str = "SNAPSHOT";
@@ -114,9 +114,13 @@ impl Drop for Inner {
         if !self.superseded.load(Ordering::Acquire) {
             return;
         }
-        if let Err(error) = files::remove_tree(&self.dir) {
-            tracing::warn!(%error, "a superseded snapshot could not be removed; the next start tries again");
-        }
+        // The last handle may be one of openraft's, on the threads that it runs on, and a large state has a thousand files.
+        let dir = std::mem::take(&mut self.dir);
+        background::beside(move || {
+            if let Err(error) = files::remove_tree(&dir) {
+                tracing::warn!(%error, "a superseded snapshot could not be removed; the next start tries again");
+            }
+        });
     }
 }
 

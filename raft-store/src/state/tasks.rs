@@ -148,11 +148,17 @@ impl StateReader {
         self.shared.with_moment(|moment| task_counts(moment, queues_max))
     }
 
-    /// Tasks that wait for a plan, at most `limit`.
+    /// Whether any task waits for a plan; cheap.
+    pub fn has_unplanned_tasks(&self) -> bool {
+        self.shared.has_unplanned_tasks()
+    }
+
+    /// Tasks that wait for a plan, at most `limit`. May take long: it looks among the traces of all that were planned.
     pub fn unplanned_tasks(&self, limit: usize) -> Result<Vec<Unplanned>, StateFault> {
         self.shared.with_moment(|moment| {
-            // Not even a look: it would be among the traces of all that were planned.
-            if moment.record.vars.unplanned == 0 {
+            // Behind the last one are traces alone.
+            let limit = limit.min(usize::try_from(moment.record.vars.unplanned).unwrap_or(usize::MAX));
+            if limit == 0 {
                 return Ok(Vec::new());
             }
             let (start, end) = family_range(family::TASK_UNPLANNED);

@@ -22,4 +22,5 @@ mod state_quotas;
 mod state_reads;
 mod state_snapshot;
 mod state_support;
+mod state_traces;
 mod suite;

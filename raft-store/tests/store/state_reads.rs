@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quorate_store::state::{ListRead, PastRead, StateReader};
 use quorate_store::types::{Maintenance, Outcome, Rejection, RequestId};
+use quorate_store::watchdog;
 
 #[test]
 fn a_read_gives_the_entry_and_the_position_it_was_applied_at() {
@@ -292,7 +293,7 @@ fn a_wait_for_an_index_ends_when_it_is_readable_and_not_before() {
         let waits: Vec<_> = (1..=40u64)
             .map(|index| {
                 let reader = reader.clone();
-                tokio::spawn(async move {
+                watchdog::spawn(async move {
                     reader.wait_applied(index).await;
                     let seen = reader.get(&key("a")).unwrap();
                     assert!(seen.at.index >= index && seen.entry.is_some(), "{:?} for {index}", seen.at);
@@ -327,7 +328,7 @@ fn no_change_of_a_key_is_missed_by_who_waits_for_it() {
         let waiters: Vec<_> = (0..2)
             .map(|which| {
                 let (reader, seen) = (reader.clone(), Arc::clone(&seen));
-                tokio::spawn(async move {
+                watchdog::spawn(async move {
                     let name = key("k");
                     while seen[which].load(Ordering::SeqCst) < ROUNDS {
                         let read = reader.get(&name).unwrap();
@@ -368,7 +369,7 @@ fn no_index_is_missed_by_who_waits_for_it() {
         let seen: Arc<[AtomicU64; 2]> = Arc::default();
         for which in 0..2 {
             let (reader, seen) = (reader.clone(), Arc::clone(&seen));
-            tokio::spawn(async move {
+            watchdog::spawn(async move {
                 for index in 1..=ROUNDS {
                     reader.wait_applied(index).await;
                     seen[which].store(index, Ordering::SeqCst);

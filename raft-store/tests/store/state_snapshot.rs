@@ -13,6 +13,7 @@ use quorate_store::raft::wire::SnapshotMetaRecord;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
 use quorate_store::state::{StateOptions, StateReader};
+use quorate_store::watchdog;
 
 async fn build(state: &mut StateMachine) -> SnapshotHandle {
     let mut builder = state.try_create_snapshot_builder(true).await.expect("forced");
@@ -50,6 +51,17 @@ fn contents(reader: &StateReader) -> String {
     let mut past = query("", None);
     past.revision = Some(reader.position().oldest_revision);
     format!("{:?} {:?}", reader.list(&query("", None)).unwrap(), reader.list(&past).unwrap())
+}
+
+/// Who drops a snapshot does not wait until its files are gone.
+fn wait_until_one_is_left(snapshots: &Path) {
+    for _ in 0..1_000 {
+        if names_in(snapshots).len() == 1 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("more than one snapshot is left: {:?}", names_in(snapshots));
 }
 
 fn names_in(dir: &Path) -> Vec<String> {
@@ -263,7 +275,7 @@ fn a_superseded_snapshot_lives_until_nobody_sends_it() {
             assert_eq!(first.read_chunk(number, 0, usize::MAX).unwrap().len() as u64, file.bytes);
         }
         drop(first);
-        assert_eq!(names_in(&snapshots).len(), 1);
+        wait_until_one_is_left(&snapshots);
         let current = state.get_current_snapshot().await.unwrap().unwrap();
         assert_eq!(current.meta.last_log_id.unwrap().index, 100);
     });
@@ -276,7 +288,7 @@ fn a_snapshot_built_beside_applies_covers_exactly_what_it_says() {
     runtime().block_on(async {
         workload(&mut leader, 0, 100).await;
         let mut builder = leader.try_create_snapshot_builder(true).await.unwrap();
-        let building = tokio::spawn(async move { builder.build_snapshot().await.unwrap().snapshot });
+        let building = watchdog::spawn(async move { builder.build_snapshot().await.unwrap().snapshot });
         let mut index = 100;
         while !building.is_finished() {
             index += 1;
@@ -320,7 +332,7 @@ fn readers_and_waiters_go_through_installations() {
                 }
             }
         });
-        let waiting = tokio::spawn({
+        let waiting = watchdog::spawn({
             let reader = reader.clone();
             async move {
                 let name = key("watched");
@@ -433,7 +445,7 @@ mod failpoints {
             }
         };
         fail::cfg_callback("snapshot-before-keep", hold).unwrap();
-        let build = runtime.spawn(async move { builder.build_snapshot().await });
+        let build = watchdog::spawn_on(runtime.handle(), async move { builder.build_snapshot().await });
         built.wait();
         runtime.block_on(install(&mut follower, received)).unwrap();
         go_on.wait();
@@ -449,7 +461,7 @@ mod failpoints {
             }
         }
         drop((sent, built));
-        assert_eq!(names_in(&reader.state_dir().join("snap")).len(), 1, "the current one alone is left");
+        wait_until_one_is_left(&reader.state_dir().join("snap"));
         wait_until_replaced_are_closed(&reader);
     }
 }

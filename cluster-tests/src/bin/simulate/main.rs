@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use load::Load;
+use quorate_store::watchdog;
 use run::Outcome;
 use scenario::Scenario;
 use serde_json::json;
@@ -100,6 +101,12 @@ fn one(seed: u64, args: &Args) -> ExitCode {
         (None, None) => run::run(seed, dir.path(), !args.quiet),
     };
     outcome.broken.append(&mut PANICS.lock().unwrap_or_else(PoisonError::into_inner));
+    // The processor's time does not follow from the seed: again with the same one says whether it was the machine.
+    outcome.broken.extend(
+        watchdog::faults().into_iter().map(|(what, times, longest)| {
+            format!("{}: {what}, {times} times, for {longest:?} at most", watchdog::SAID)
+        }),
+    );
     if let Some(history) = history {
         std::fs::create_dir_all(&args.failures).expect("the directory for failures can be made");
         let path = args.failures.join(format!("simulate-{seed}.jsonl"));

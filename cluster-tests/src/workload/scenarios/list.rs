@@ -37,6 +37,7 @@ const QUIET: Scenario = Scenario {
     has_backdrops: false,
     large_clients: 0,
     flags: &[],
+    is_old: false,
 };
 
 /// Each node takes snapshots all the time, and who was away for a second needs one.
@@ -130,7 +131,7 @@ pub const SLICES: [Scenario; 3] = [
 ];
 
 /// All of the soak.
-pub const SCENARIOS: [Scenario; 16] = [
+pub const SCENARIOS: [Scenario; 17] = [
     Scenario {
         name: "registers",
         staff: || {
@@ -321,6 +322,16 @@ pub const SCENARIOS: [Scenario; 16] = [
             Members(Backup),
         ],
         flags: SNAPSHOTS_OFTEN,
+        ..QUIET
+    },
+    Scenario {
+        // Nothing but time has hurt it, and nodes that start anew find all of it again.
+        name: "aged",
+        staff: || vec![staff(Registers { name: "registers" }, 5, Persistent), staff(Locks, 3, Persistent)],
+        watches: &["registers/"],
+        requirements: &[("get", 5), ("put", 3), ("acquire", 2)],
+        faults: &[Process(KillFollower)],
+        is_old: true,
         ..QUIET
     },
     Scenario {

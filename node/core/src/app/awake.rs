@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use quorate_store::background;
 use tokio::sync::Notify;
 
+use crate::watchdog;
+
 /// Keeps one worker awake. Cheap to clone and to call.
 #[derive(Clone, Default)]
 pub struct Awake(Option<Arc<Inner>>);
@@ -40,7 +42,7 @@ impl Awake {
         let inner =
             Arc::new(Inner { begun, longest, until: AtomicU64::new(0), is_awake: AtomicBool::new(false), news });
         let looking = Arc::clone(&inner);
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             loop {
                 looking.news.notified().await;
                 looking.look_around().await;

@@ -70,7 +70,8 @@ pub async fn run(app: App, schedule: BackupSchedule) {
     };
     // A name from the future is of a clock that was wrong.
     let now = wall_now();
-    match list(&schedule.dir, &prefix) {
+    let (dir, own) = (schedule.dir.clone(), prefix.clone());
+    match background::blocking(move || list(&dir, &own)).await.and_then(|listed| listed) {
         Ok(files) => {
             let newest = files.iter().rfind(|file| file.taken_at <= now);
             newest.into_iter().for_each(|newest| app.backups().note_good(newest.taken_at));

@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use quorate_store::types::Key;
 use tokio::sync::Notify;
 
+use crate::watchdog;
+
 /// How long a place is kept for who does not ask for it: some ways between two nodes, and short for those behind it.
 pub const KEPT: Duration = Duration::from_secs(2);
 
@@ -103,7 +105,7 @@ impl LockQueues {
     /// Nobody attends to a place now: gives it up unless somebody does in time.
     fn keep(&self, key: Key, id: u128, visits: u64) {
         let queues = self.clone();
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             tokio::time::sleep(KEPT).await;
             let is_alone =
                 queues.0.lock().place(&key, id).is_some_and(|place| place.visits == visits && place.present == 0);

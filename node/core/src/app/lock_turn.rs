@@ -15,6 +15,7 @@ use super::lock_queues::{Attended, Stay};
 use super::{App, QueryError};
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
+use crate::watchdog;
 
 /// How long one question to the leader waits for a turn; then it is asked again, which shows that somebody still waits.
 const QUESTION: Duration = Duration::from_secs(1);
@@ -207,7 +208,7 @@ impl Drop for QueuePlace {
     fn drop(&mut self) {
         let Some(leader) = self.there.take() else { return };
         let (app, key, place) = (self.app.clone(), self.key.clone(), self.id);
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             let question = PeerRequest::LeaveLockQueue { key, place };
             // The place goes by itself where this does not come.
             if let Err(error) = app.inner.peers.ask(leader, question, Instant::now() + LEAVING).await {

@@ -106,6 +106,16 @@ impl Maintainer {
         &self.parts.state
     }
 
+    /// Reads what takes the longer the more there is: of Raft's threads, which this task shares, only moments may be taken.
+    async fn aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&StateReader) -> Result<T, StateFault> + Send + 'static,
+    ) -> Result<T, StateFault> {
+        let state = self.state().clone();
+        let read = background::blocking(move || read(&state)).await;
+        read.map_err(|error| StateFault::because("housekeeping did not read the state", error))?
+    }
+
     async fn tick(&mut self) -> Result<(), StateFault> {
         if let Some(deadline) = self.state().first_deadline()? {
             match self.parts.clock_now() {
@@ -124,7 +134,7 @@ impl Maintainer {
             }
         }
         if self.indexed.elapsed() >= INDEX_EVERY {
-            if self.state().has_index_work()? {
+            if self.aside(StateReader::has_index_work).await? {
                 self.work_on(Maintenance::Indexes { rows_max: INDEX_ROWS }).await;
             } else {
                 self.indexed = Instant::now();
@@ -135,8 +145,8 @@ impl Maintainer {
 
     /// Says when recurring tasks come again.
     async fn plan_tasks(&mut self) -> Result<(), StateFault> {
-        loop {
-            let unplanned = self.state().unplanned_tasks(PLANS)?;
+        while self.state().has_unplanned_tasks() {
+            let unplanned = self.aside(|state| state.unplanned_tasks(PLANS)).await?;
             if unplanned.is_empty() {
                 return Ok(());
             }
@@ -153,6 +163,7 @@ impl Maintainer {
                 return Ok(());
             }
         }
+        Ok(())
     }
 
     async fn commit_clock(&mut self) {
@@ -169,7 +180,8 @@ impl Maintainer {
             let Retention { keep_ms, keep_revisions, .. } = self.retention;
             let (at, sizes) = (self.state().position(), self.state().sizes());
             let too_much = self.retention.fitting(sizes.history_bytes, at.oldest_revision, at.revision);
-            self.compacting = self.state().compactable_to(keep_ms, keep_revisions)?.max(too_much);
+            let compactable = self.aside(move |state| state.compactable_to(keep_ms, keep_revisions)).await?;
+            self.compacting = compactable.max(too_much);
         }
         if let Some(revision) = self.compacting
             && !self.work_on(Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS }).await

@@ -34,6 +34,7 @@ use super::{AppError, Raft};
 use crate::metrics::Metrics;
 use crate::millis::millis;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
+use crate::watchdog;
 
 /// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
 /// and the cost of a group is what limits throughput.
@@ -159,7 +160,7 @@ pub struct ProposerParts {
 impl Proposer {
     /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
-        tokio::spawn(watch_clock(Arc::downgrade(&parts)));
+        watchdog::spawn(watch_clock(Arc::downgrade(&parts)));
         let small = Arc::new(SmallCommands::default());
         let start = |urgency, size| Gatherer::start(urgency, size, small.clone(), parts.clone());
         Self {
@@ -275,7 +276,7 @@ impl Gatherer {
         let (sender, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
         let bytes = Arc::new(AtomicUsize::new(0));
         let gatherer = Self { urgency, size, waiting, queued_bytes: bytes.clone(), small, parts };
-        tokio::spawn(gatherer.run());
+        watchdog::spawn(gatherer.run());
         Queue { sender, bytes }
     }
 
@@ -297,7 +298,7 @@ impl Gatherer {
             let group;
             (group, left_over) = self.gather(first);
             let (parts, urgency, size, small) = (self.parts.clone(), self.urgency, self.size, self.small.clone());
-            tokio::spawn(async move {
+            watchdog::spawn(async move {
                 let begun = tokio::time::Instant::now();
                 match size {
                     // At its begin and at its end: a large one between these two, or around them, is in its way.

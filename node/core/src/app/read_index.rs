@@ -17,6 +17,7 @@ use super::Raft;
 use super::peers::Peers;
 use super::view::View;
 use crate::peer::message::{PeerRequest, PeerResponse};
+use crate::watchdog;
 
 /// Questions in flight at once. A second one would halve the wait of a reader that comes just too late, and double the
 /// rounds that all readers pay for: one served more reads.
@@ -67,7 +68,7 @@ impl ReadIndex {
     ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let round = Arc::new(ReadIndexRound { raft, view, peers, self_id, metrics });
-        tokio::spawn(gather(waiting, round.clone()));
+        watchdog::spawn(gather(waiting, round.clone()));
         Self { queue, round }
     }
 
@@ -101,7 +102,7 @@ async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, round: Arc
             return;
         }
         let round = round.clone();
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             let answer = round.ask().await;
             drop(permit);
             round.metrics.observe_read_round(readers.len());

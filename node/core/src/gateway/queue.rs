@@ -24,7 +24,7 @@ use crate::gateway::propose;
 use crate::gateway::request_ids;
 use crate::gateway::text::quoted;
 use crate::gateway::wait;
-use crate::limits;
+use crate::{limits, watchdog};
 
 /// How long an answer waits at most until this node has applied what was decided.
 const SHOWN_WITHIN: Duration = Duration::from_secs(1);
@@ -144,7 +144,7 @@ impl Drop for Listener<'_> {
         // A node that ends has no runtime any more, and did not see a connection end.
         let (Some(asked), Ok(runtime)) = (self.asked, Handle::try_current()) else { return };
         let (call, lock, session) = (self.call.lasting(), self.lock.clone(), self.session);
-        runtime.spawn(async move { give_up(&call, &lock, session, asked).await });
+        watchdog::spawn_on(&runtime, async move { give_up(&call, &lock, session, asked).await });
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::backend::Node;
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
-use crate::limits;
+use crate::{limits, watchdog};
 
 /// Reads where blocking is allowed, as soon as one of the few places is free; `None` where by then there is no room for what it would
 /// give. It goes on whether its watch is asked for more or not: one that waits for its reader must not keep a place from others.
@@ -27,7 +27,7 @@ pub fn read<T: Send + 'static>(
     let (places, backend, share) = (Arc::clone(&api.watch_reads), api.backend.clone(), Arc::clone(share));
     let did_not_end =
         |error: &dyn std::fmt::Display| StateFault::new(format!("the read of a watch did not end: {error}"));
-    let work = AbortOnDropHandle::new(tokio::spawn(async move {
+    let work = AbortOnDropHandle::new(watchdog::spawn(async move {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
         if !share.has_room() {
             return Ok(None);

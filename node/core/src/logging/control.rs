@@ -12,6 +12,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::{Registry, reload};
 
 use super::recent::RecentLines;
+use crate::watchdog;
 
 /// The filter of a process's log, and the last lines of it. Cheap to clone.
 #[derive(Clone)]
@@ -97,7 +98,7 @@ impl LogControl {
     pub fn set_for(&self, filter: Targets, time: Duration) {
         let change = self.set(filter);
         let control = self.clone();
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             tokio::time::sleep(time).await;
             if control.reset_after(change) {
                 tracing::info!(filter = control.filters().current, "the log is as configured again");

@@ -19,7 +19,7 @@ use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_F
 use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
 use crate::net::Stream;
-use crate::tls;
+use crate::{tls, watchdog};
 
 /// Whom to reach, and who they have to be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -148,7 +148,7 @@ impl Channel {
 
     fn start(self: &Arc<Self>, net: &Arc<NetInner>) -> Dialling {
         let (channel, net) = (Arc::clone(self), Arc::clone(net));
-        let task = tokio::spawn(async move {
+        let task = watchdog::spawn(async move {
             let dialled = channel.dial(&net).await;
             channel.on_dialled(&dialled, &net);
             dialled

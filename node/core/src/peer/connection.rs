@@ -18,6 +18,7 @@ use super::counters::{ChannelCounters, ChannelKind, Counters};
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use super::limits::{CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::writer::{self, FrameSender, QueueClosed};
+use crate::watchdog;
 
 /// Idle ticks after which a connection is asked whether it still lives.
 const IDLE_TICKS: u32 = 20;
@@ -76,14 +77,14 @@ impl Connection {
             call_bytes: Semaphore::new(CALL_BYTES_IN_FLIGHT_MAX),
         });
         let (writing, writing_counters) = (Arc::clone(&connection), Arc::clone(&counters));
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             let work = writer::run(write, queue, writing_counters.channel(channel));
             if let Some(Err(error)) = writing.closing.clone().run_until_cancelled(work).await {
                 writing.close(format!("writing to the peer failed: {error}"));
             }
         });
         let reading = Arc::clone(&connection);
-        tokio::spawn(async move {
+        watchdog::spawn(async move {
             let work = reading.read(reader, counters.channel(channel), dead_after);
             let reason = reading.closing.clone().run_until_cancelled(work).await;
             reading.close(reason.unwrap_or_else(|| "the connection was closed".into()));

@@ -14,6 +14,7 @@ use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::members::MemberQuestion;
 use super::message::{PeerRequest, PeerResponse};
+use crate::watchdog;
 
 struct CallBudget {
     calls: Arc<Semaphore>,
@@ -58,7 +59,7 @@ async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result
     }
     let answering = inbound.server.service.handle(inbound.peer.clone(), request);
     let (out, token) = (inbound.out.clone(), inbound.token.clone());
-    inbound.tasks.spawn(async move {
+    watchdog::spawn_tracked(&inbound.tasks, async move {
         let work = async { out.send(answer_frame(id, &answering.await)).await };
         // A connection that ended has nobody left who waits; the work itself is not undone by that.
         if let Some(Err(_)) = token.run_until_cancelled(work).await {

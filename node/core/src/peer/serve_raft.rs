@@ -24,6 +24,7 @@ use super::raft_codec::{
 };
 use super::raft_rpc::RaftRpc;
 use super::writer::FrameSender;
+use crate::watchdog;
 
 type Request = AppendEntriesRequest<TypeConfig>;
 type Answers = BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
@@ -58,7 +59,7 @@ async fn on_rpc(inbound: &Inbound, rpcs: &Arc<Semaphore>, frame: Frame) -> Resul
         None => async { codec::encode(&RaftAnswer::<()>::Err(NOT_UP.to_owned())) }.boxed(),
     };
     let (out, token) = (inbound.out.clone(), inbound.token.clone());
-    inbound.tasks.spawn(async move {
+    watchdog::spawn_tracked(&inbound.tasks, async move {
         let work = async { out.send(Outgoing::whole(FrameKind::RaftAnswer, id, answering.await)).await };
         if let Some(Err(_)) = token.run_until_cancelled(work).await {
             crate::debug!("an answer found its connection closed");
@@ -122,7 +123,7 @@ impl Streams {
         let ended = inbound.token.child_token();
         let answers = raft.stream_append(requests(receiver, ended.clone()));
         let pump = Pump { out: inbound.out.clone(), id: frame.id, ended: ended.clone() };
-        inbound.tasks.spawn(pump.run(answers));
+        watchdog::spawn_tracked(&inbound.tasks, pump.run(answers));
         self.open.insert(frame.id, OpenStream { requests: Some(sender), ended });
         self.on_next(inbound, frame)
     }

@@ -32,6 +32,7 @@ use super::stream::{PeerStream, PeerWrite, Shown, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
 use crate::net::{Listener, PeerAddress, Stream};
+use crate::watchdog;
 
 /// How long answers that are queued already may take to be written once a connection ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -64,7 +65,7 @@ async fn accept(listener: &mut Listener, server: &Arc<Server>, tasks: &TaskTrack
         match listener.accept().await {
             Ok((stream, remote)) => {
                 let (server, token, inner) = (Arc::clone(server), shutdown.child_token(), tasks.clone());
-                tasks.spawn(server.on_connection(stream, remote, token, inner));
+                watchdog::spawn_tracked(tasks, server.on_connection(stream, remote, token, inner));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: they come back, and spinning would not help.
@@ -225,7 +226,7 @@ impl Server {
     ) -> FrameSender {
         let (out, queue) = writer::queue();
         let (server, token) = (Arc::clone(self), token.clone());
-        tasks.spawn(async move {
+        watchdog::spawn_tracked(tasks, async move {
             let writing = writer::run(write, queue, server.net.inner.counters.channel(channel));
             let late = async {
                 token.cancelled().await;
@@ -249,7 +250,7 @@ impl Server {
         }
         self.net.on_peer_heard(peer.node_id);
         if let Some(raft) = self.raft.get() {
-            tasks.spawn(raft.on_peer_connected(peer.node_id));
+            watchdog::spawn_tracked(tasks, raft.on_peer_connected(peer.node_id));
         }
     }
 

@@ -31,6 +31,7 @@ impl Handshakes {
 
     /// Does something there. Dropping the future ends it. It must not set timers: there are none there.
     pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
+        #[expect(clippy::disallowed_methods, reason = "nobody else is on that thread")]
         let task = AbortOnDropHandle::new(self.runtime()?.spawn(work));
         task.await.map_err(io::Error::other)
     }

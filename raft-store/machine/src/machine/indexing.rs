@@ -86,20 +86,33 @@ impl<V: View> Applier<'_, V> {
         if self.vars.collections == 0 {
             return Ok(None);
         }
-        let (mut start, end) = family_range(family::COLLECTION);
+        let (first, end) = family_range(family::COLLECTION);
+        // Each step looks again, and there may be ten thousand collections before. Nothing is kept of what is not written yet, since it may
+        // never be, nor of rows that cannot be read: each look has them set aside.
+        let (view, mut is_sure) = (self.overlay.view(), !self.overlay.writes_within(&first, &end));
+        let mut start = view.no_building_before().filter(|_| is_sure).unwrap_or(first);
         loop {
             let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(COLLECTIONS_PAGE_ROWS))?;
-            let Some((last, _)) = page.last() else { return Ok(None) };
+            let Some((last, _)) = page.last() else {
+                if is_sure {
+                    view.note_no_building_before(&end);
+                }
+                return Ok(None);
+            };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {
                 let row: CollectionRow = match codec::decode(&row).map_err(|error| Fault::row(&row_key, error)) {
                     Ok(row) => row,
                     Err(fault) => {
+                        is_sure = false;
                         self.park_unreadable(&row_key, fault)?;
                         continue;
                     }
                 };
                 if row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_))) {
+                    if is_sure {
+                        view.note_no_building_before(&row_key);
+                    }
                     return Ok(Some((row_key, row)));
                 }
             }

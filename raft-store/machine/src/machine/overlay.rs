@@ -308,6 +308,16 @@ impl<'v, V: View> Overlay<'v, V> {
         Ok((stored, rest))
     }
 
+    /// Whether a row of `[start, end)` is to be written.
+    pub(super) fn writes_within(&self, start: &[u8], end: &[u8]) -> bool {
+        self.pending(start, end).any(|(_, slot)| matches!(slot.state, SlotState::Written { .. }))
+    }
+
+    /// What the rows are read from.
+    pub(super) fn view(&self) -> &'v V {
+        self.view
+    }
+
     /// The pending rows of `[start, end)`, also those that are deleted.
     fn pending(&self, start: &[u8], end: &[u8]) -> btree_map::Range<'_, Vec<u8>, Slot> {
         self.slots.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)))

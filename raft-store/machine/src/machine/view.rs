@@ -142,6 +142,15 @@ pub trait View {
         };
         Ok(most.take(rows?.into_iter()))
     }
+
+    /// A collection before which no stored one has an index that is being built, where that is known: what is looked for from there on is
+    /// what is looked for from the first on.
+    fn no_building_before(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// It was seen that no stored collection before this row has an index that is being built.
+    fn note_no_building_before(&self, _row_key: &[u8]) {}
 }
 
 /// One write to the database. The keys are row keys.

@@ -2,6 +2,7 @@
 //!
 //! Owns the walks over holders, queues and changes of leaders.
 
+use super::super::db::Row;
 use super::super::shared::Moment;
 use super::super::types::StateFault;
 use super::{CoordinationCounts, LeaderChange, LockRead, Page, Party, PartyShown, sessions};
@@ -43,7 +44,8 @@ pub(super) fn places_before(
     place: Revision,
     max: usize,
 ) -> Result<usize, StateFault> {
-    let (start, _) = lock_queue::waiters_of(lock);
+    let Some(head) = head(moment, lock)? else { return Ok(0) };
+    let start = lock_queue::waiter_key(lock, head.first_place.min(place));
     let mut rows = moment.rows(&start, &lock_queue::waiter_key(lock, place));
     rows.seek_to_first();
     let mut count = 0;
@@ -55,14 +57,38 @@ pub(super) fn places_before(
     Ok(count)
 }
 
-/// A lock with its parties.
-pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Result<LockRead, StateFault> {
+/// What is known of a lock beside its parties.
+fn head(moment: &Moment<'_>, lock: &LockName) -> Result<Option<LockHead>, StateFault> {
     let head = moment.snapshot.get_pinned(lock_queue::head_key(lock))?;
-    let head: Option<LockHead> = head.map(|row| codec::decode(&row)).transpose()?;
-    let holders: Vec<(Revision, HolderRow)> =
-        numbered(moment, lock_queue::holders_of(lock), shown_max, |key| Ok(lock_queue::decode_holder(key)?.1))?;
-    let waiters: Vec<(Revision, WaiterRow)> =
-        numbered(moment, lock_queue::waiters_of(lock), shown_max, |key| Ok(lock_queue::decode_waiter(key)?.1))?;
+    Ok(head.map(|row| codec::decode(&row)).transpose()?)
+}
+
+/// A lock with its parties. Where many come and go, what stands before those who are there now, or behind them, are traces alone: of both
+/// it is known how many there are, and of those who wait also where the first may be.
+pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Result<LockRead, StateFault> {
+    let head = head(moment, lock)?;
+    let (holding, waiting, first_place) = match &head {
+        Some(head) => (head.holders as usize, head.waiters as usize, head.first_place),
+        None => (0, 0, 0),
+    };
+    let token = |row_key: &[u8]| -> Result<Revision, CodecError> { Ok(lock_queue::decode_holder(row_key)?.1) };
+    let (first, end) = lock_queue::holders_of(lock);
+    let holders: Vec<(Revision, HolderRow)> = match holding {
+        0 => Vec::new(),
+        // The newest token is the greatest, so that of the only holder is the last.
+        few if few <= shown_max => {
+            let mut rows = moment.scan_back(&first, &end, few)?;
+            rows.reverse();
+            decoded(&rows, token)?
+        }
+        _ => decoded(&moment.scan(&first, &end, shown_max)?, token)?,
+    };
+    let (first, end) = (lock_queue::waiter_key(lock, first_place), lock_queue::waiters_of(lock).1);
+    let waiters = match waiting.min(shown_max) {
+        0 => Vec::new(),
+        most => moment.scan(&first, &end, most)?,
+    };
+    let waiters: Vec<(Revision, WaiterRow)> = decoded(&waiters, |row_key| Ok(lock_queue::decode_waiter(row_key)?.1))?;
     let owner = |id| sessions::row(moment, id).map(|row| row.map(|row| row.owner).unwrap_or_default());
     let holders = holders.into_iter().map(|(number, row)| Ok(PartyShown { number, owner: owner(row.session)?, row }));
     let waiters =
@@ -81,7 +107,13 @@ fn numbered<R: bincode::Decode<crate::codec::Written>>(
     limit: usize,
     number: impl Fn(&[u8]) -> Result<Revision, CodecError>,
 ) -> Result<Vec<(Revision, R)>, StateFault> {
-    let rows = moment.scan(&start, &end, limit)?;
+    decoded(&moment.scan(&start, &end, limit)?, number)
+}
+
+fn decoded<R: bincode::Decode<crate::codec::Written>>(
+    rows: &[Row],
+    number: impl Fn(&[u8]) -> Result<Revision, CodecError>,
+) -> Result<Vec<(Revision, R)>, StateFault> {
     rows.iter().map(|(row_key, row)| Ok((number(row_key)?, codec::decode(row)?))).collect()
 }
 

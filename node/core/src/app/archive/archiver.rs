@@ -36,6 +36,7 @@ use crate::app::proposer::ProposerParts;
 use crate::app::{App, wall_now};
 use crate::millis::millis;
 use crate::rebuild::{ENTRY_FORMAT, position};
+use crate::watchdog;
 
 /// How often a node looks whether it is of a cluster yet.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -468,9 +469,9 @@ impl Archiver {
             return;
         }
         let (app, archive, settings) = (self.app.clone(), self.archive.clone(), self.settings.clone());
-        let handle = tokio::runtime::Handle::current();
+        let handle = background::patient_handle();
         let write = move || app.archive_base(&archive, &handle, &settings);
-        self.base = Some(tokio::spawn(background::blocking(write)));
+        self.base = Some(watchdog::spawn(background::blocking(write)));
     }
 
     fn prune_where_due(&mut self) {
@@ -486,7 +487,7 @@ impl Archiver {
         let now = self.app.wall_now();
         let most = self.thinned.may_go(self.settings.base_every, self.since.elapsed());
         let pruned = prune(self.archive.clone(), self.settings.clone(), now, most);
-        self.pruning = Some(tokio::spawn(background::patient_task(pruned)));
+        self.pruning = Some(watchdog::spawn(background::patient_task(pruned)));
     }
 
     /// Takes what was done beside.

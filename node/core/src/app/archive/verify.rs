@@ -76,11 +76,15 @@ async fn try_where_due(
     if ledger.location().is_none() {
         return Ok(None);
     }
-    let archive = Archive::of(settings.location.open_existing()?, cluster);
-    let looked = archive.clone();
-    if !matches!(background::patiently(move || place::check(&looked)).await, Ok(Ok(()))) {
-        return Ok(None);
-    }
+    let location = settings.location.clone();
+    // A store is opened with all that its certificates need.
+    let opened = background::patiently(move || {
+        let archive = Archive::of(location.open_existing()?, cluster);
+        let is_there = place::check(&archive).is_ok();
+        Ok::<_, ArchiveError>(is_there.then_some(archive))
+    });
+    let opened = opened.await.map_err(|error| RebuildError::GivenUp(error.to_string()))?;
+    let Some(archive) = opened? else { return Ok(None) };
     let last = known(archive.verified().await)?;
     if let Some(last) = &last {
         ledger.note_verified(last);
@@ -90,7 +94,7 @@ async fn try_where_due(
             return Ok(None);
         }
     }
-    let (trier, keys, handle) = (app.clone(), settings.keys.clone(), tokio::runtime::Handle::current());
+    let (trier, keys, handle) = (app.clone(), settings.keys.clone(), background::patient_handle());
     let source = Source { archive: archive.clone(), keys, handle };
     let trial = Trial { source, last: last.unwrap_or_default(), keep_ms: settings.retention.keep_ms };
     let tried = background::patiently(move || trial.make(&trier)).await;

@@ -19,6 +19,7 @@ use super::super::members::plan::majority;
 use super::super::view::Leadership;
 use super::super::{App, AppError, Urgency, snapshot};
 use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
+use crate::watchdog;
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
 const HALT_MAX: Duration = Duration::from_secs(10);
@@ -47,7 +48,7 @@ impl App {
         match self.inner.view.now().leader {
             Some(leader) if leader == self.node_id() => {
                 let app = self.clone();
-                let work = tokio::spawn(async move { app.repair_as_leader(node).await });
+                let work = watchdog::spawn(async move { app.repair_as_leader(node).await });
                 match tokio::time::timeout_at(deadline.into(), work).await {
                     Ok(Ok(done)) => done,
                     Ok(Err(error)) => Err(AppError::Fault(format!("a repair ended: {error}"))),

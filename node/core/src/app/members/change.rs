@@ -10,10 +10,11 @@ use super::plan::Change;
 use super::{not_leader, take_in};
 use crate::peer::members::{MemberChange, MemberReply, MemberRequest};
 use crate::peer::message::PeerResponse;
+use crate::watchdog;
 
 /// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.
 pub async fn change(app: &App, ask: MemberRequest, deadline: Instant) -> PeerResponse {
-    let on_the_way = tokio::spawn(work(app.clone(), ask, deadline));
+    let on_the_way = watchdog::spawn(work(app.clone(), ask, deadline));
     match tokio::time::timeout_at(deadline.into(), on_the_way).await {
         Ok(Ok(Ok(done))) => PeerResponse::MembersChanged(done),
         Ok(Ok(Err(Stop::NotLeader))) => not_leader(app),

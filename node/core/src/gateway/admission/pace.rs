@@ -265,7 +265,7 @@ pub struct PacedExecutor(pub Arc<Share>);
 
 impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for PacedExecutor {
     fn execute(&self, future: F) {
-        tokio::spawn(Paced::new(future, &self.0));
+        watchdog::spawn(Paced::new(future, &self.0));
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::gateway::auth::jwt::keys::KeySet;
-use crate::tls;
+use crate::{tls, watchdog};
 
 /// Longest set of keys that is read.
 const SET_BYTES_MAX: usize = 256 * 1024;
@@ -128,7 +128,7 @@ async fn ask(
     host: &str,
 ) -> Result<Bytes, SourceError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let driver = tokio::spawn(connection);
+    let driver = watchdog::spawn(connection);
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
     let host = uri.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     let request = Request::get(target)
