@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use quorate_archive::{Archive, ArchiveError, Merging, NotMerged, SegmentName};
 use quorate_store::background;
 use quorate_store::types::WallMillis;
+use quorate_store::watchdog;
 use tokio::task::JoinHandle;
 
 use super::{ArchiveLedger, ArchiveSettings};
@@ -88,7 +89,7 @@ impl Merger {
             (self.memory, self.since) = (Memory::default(), Instant::now());
         }
         let round = round(archive.clone(), merging, app.wall_now(), self.memory.clone());
-        self.round = Some(tokio::spawn(background::patient_task(round)));
+        self.round = Some(watchdog::spawn(background::patient_task(round)));
     }
 
     fn take(&mut self, round: Round, ledger: &ArchiveLedger) {
