@@ -205,7 +205,10 @@ impl Endpoints {
     pub fn on_cluster(&mut self, node: usize, theirs: ClusterId, now: Instant) -> Result<(), Foreign> {
         let was_foreign = self.is_foreign(node);
         self.nodes[node].cluster = Some(theirs);
-        let ours = *self.cluster.get_or_insert(theirs);
+        let Some(ours) = self.cluster else {
+            self.go_over(theirs);
+            return Ok(());
+        };
         if ours == theirs {
             self.doubts.clear();
             return Ok(());
