@@ -469,8 +469,8 @@ mod tests {
         endpoints.on_cluster(1, OURS, now).expect("two of three");
         assert!(endpoints.on_cluster(2, THEIRS, now).is_err());
         endpoints.on_cluster(0, OURS, now).expect("ours");
-        let known = (endpoints.cluster(), endpoints.term, endpoints.nodes[2].id);
-        assert_eq!(known, (Some(OURS), 0, None), "terms and ids of another cluster are none of ours");
+        let left = (endpoints.cluster(), endpoints.term, endpoints.nodes[2].id);
+        assert_eq!(left, (Some(OURS), 0, None), "terms and ids of another cluster are none of ours");
         let mut four = known(4, now);
         assert!((0..2).all(|node| four.on_cluster(node, THEIRS, now).is_err()), "half is not most");
         four.on_cluster(2, THEIRS, now).expect("three of four");
