@@ -15,7 +15,9 @@ use tracing::Instrument;
 
 use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
 use crate::credentials::Credentials;
-use crate::endpoints::{ClusterId, Endpoint, Endpoints, Foreign, LeaderHint, Preference, Reads, socket_of};
+use crate::endpoints::{
+    ClusterId, Endpoint, Endpoints, Foreign, INTRODUCTION_PAUSE, LeaderHint, Preference, Reads, socket_of,
+};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::moment::Moment;
 use crate::request::{Call, Intent};
@@ -594,13 +596,14 @@ impl Client {
                 },
                 Err(failure) => failure,
             };
+            self.look_around();
             let pause = match way.on_failure(&attempt, &failure) {
                 Next::Again(pause) if pause < time_left() => pause,
                 _ => {
                     let attempts = way.attempts();
-                    // What a node said says more than a try that was cut short, and a stranger at an address says why few are left.
-                    let says_more = |said: &Failure| budget < whole || said.is_of_stranger();
-                    let last = said.filter(|said| says_more(said) && !failure.is_said()).unwrap_or(failure);
+                    // What a node said says more than a try that was cut short.
+                    let said = said.filter(|said: &Failure| budget < whole || said.is_of_stranger());
+                    let last = if failure.is_said() { failure } else { self.unless_in_doubt(said.unwrap_or(failure)) };
                     return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), last));
                 }
             };
@@ -687,6 +690,7 @@ impl Client {
                 },
                 Err(failure) => failure,
             };
+            self.look_around();
             let pause = match way.on_failure(&attempt, &failure) {
                 Next::Again(pause) => Some(pause),
                 // Tries are bounded for calls. A watch goes on as long as its time does.
@@ -695,7 +699,8 @@ impl Client {
             };
             let pause = pause.filter(|pause| until.is_none_or(|until| Instant::now() + *pause < until));
             let Some(pause) = pause else {
-                return Err(gave_up(call, way.attempts().failures(), started, false, failure));
+                let last = if failure.is_said() { failure } else { self.unless_in_doubt(failure) };
+                return Err(gave_up(call, way.attempts().failures(), started, false, last));
             };
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
@@ -773,11 +778,12 @@ impl Client {
         else {
             return Ok(());
         };
+        self.inner.transport.leave(node, ours);
         if is_news {
             let endpoint = &*self.inner.transport.address(node);
-            tracing::warn!(endpoint, %theirs, %ours, "a node of another cluster is among the endpoints; it is not asked any more");
+            tracing::warn!(endpoint, %theirs, %ours, "a node of another cluster is among the endpoints; it is not believed");
         }
-        Err(FailureKind::OtherCluster { theirs: theirs.to_string(), ours: ours.to_string() })
+        Err(other_cluster(Foreign { theirs, ours, is_news }))
     }
 
     fn learn(&self, node: usize, hint: LeaderHint) {
@@ -788,9 +794,21 @@ impl Client {
             endpoints.begin_discovery(now) || is_stranger
         };
         if introduce {
-            let client = self.clone();
-            tokio::spawn(async move { client.introduce_all().await });
+            tokio::spawn(self.clone().introduce_all());
         }
+    }
+
+    /// An attempt failed: where a node of another cluster is known, all say who they are now and then.
+    fn look_around(&self) {
+        if self.inner.endpoints.lock().begin_introduction(Instant::now()) {
+            tokio::spawn(self.clone().introduce_all());
+        }
+    }
+
+    /// What to tell of a call that failed: while in doubt, that a given node is of another cluster.
+    fn unless_in_doubt(&self, failure: Failure) -> Failure {
+        let doubted = self.inner.endpoints.lock().doubted();
+        doubted.map_or(failure, |(node, foreign)| self.failure(node, other_cluster(foreign)))
     }
 
     /// Something came from a node that is no answer to a call, as on a stream that goes on for days.
@@ -798,9 +816,20 @@ impl Client {
         self.learn(node, LeaderHint::default());
     }
 
-    /// Asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays unknown
-    /// until the next round.
+    /// Asks every node who it is. While others than ours answer it goes on, so that their words come without gaps until the doubt is over.
     async fn introduce_all(self) {
+        while !self.introduce_each().await && self.inner.endpoints.lock().is_in_doubt(Instant::now()) {
+            tokio::time::sleep(INTRODUCTION_PAUSE).await;
+            // Another round has begun meanwhile, and goes on in place of this.
+            if !self.inner.endpoints.lock().begin_introduction(Instant::now()) {
+                return;
+            }
+        }
+    }
+
+    /// Asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays unknown
+    /// until the next round. Whether any of ours answered.
+    async fn introduce_each(&self) -> bool {
         let asked = (0..self.inner.transport.len()).map(|node| self.introduce(node));
         let statuses = futures::future::join_all(asked).await;
         let (ours, discovers) = {
@@ -809,14 +838,19 @@ impl Client {
         };
         let is_ours = |status: &StatusAnswer| ClusterId::parse(&status.cluster_id) == ours;
         let latest = statuses.into_iter().flatten().filter(is_ours).max_by_key(|status| status.applied_index);
+        let is_heard = latest.is_some();
         if let Some(latest) = latest.filter(|status| discovers && !status.cluster_id.is_empty()) {
             self.discover(latest).await;
         }
+        is_heard
     }
 
     async fn introduce(&self, node: usize) -> Option<StatusAnswer> {
         let call = crate::request::status_call().ok()?;
-        let status = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await.ok()?;
+        let answer = self.inner.transport.send(node, &call, INTRODUCTION_TIMEOUT).await.ok()?;
+        // One that refuses us says of which cluster it is, too.
+        self.check_cluster(node, answer.hint.cluster).ok()?;
+        let status: StatusAnswer = serde_json::from_slice(&answer.body).ok()?;
         let cluster = ClusterId::parse(&status.cluster_id);
         let hint = LeaderHint { cluster, term: status.term, leader_id: status.leader_id };
         self.check_cluster(node, cluster).ok()?;
@@ -847,11 +881,15 @@ impl Client {
         if status.node_id != member.id || status.cluster_id != cluster_id {
             return;
         }
+        let cluster = ClusterId::parse(&status.cluster_id);
         let mut endpoints = self.inner.endpoints.lock();
-        // Another round may have been faster.
-        if !endpoints.is_known(member.id) {
-            transport.add(node);
+        // Another round may have been faster, and the client may have gone over since.
+        if !endpoints.is_known(member.id) && cluster == endpoints.cluster() {
+            let place = transport.add(node);
             endpoints.add(member.id);
+            if let Some(cluster) = cluster {
+                endpoints.on_cluster(place, cluster, Instant::now()).expect("it is that of the client");
+            }
             tracing::debug!(node_id = member.id, endpoint = member.client_addr.as_str(), "a member was discovered");
         }
     }
@@ -896,6 +934,10 @@ fn is_reachable(address: &str, given: &[String]) -> bool {
     }
     let is_ours = |given: &String| socket_of(given).is_some() || is_local(&host(given));
     !is_local(&advertised) || given.iter().any(is_ours)
+}
+
+fn other_cluster(Foreign { theirs, ours, .. }: Foreign) -> FailureKind {
+    FailureKind::OtherCluster { theirs: theirs.to_string(), ours: ours.to_string() }
 }
 
 fn not_a_stream(status: StatusCode, kind: &str) -> String {

@@ -2,6 +2,11 @@
 //!
 //! Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Pure: time comes in as an
 //! argument, nothing is sent.
+//!
+//! Ours is the cluster that the first answer names, until the client goes over to another one: at once when more than half of the given
+//! nodes, where there are several, said last that they are of it; else after a *doubt* of ten seconds. Doubt begins with a foreign word
+//! of a given node, goes on while given nodes repeat it, within five seconds each, and ends with any word of ours, whoever says it, also a
+//! member that was discovered. Silence is no word: an idle client never goes over, and nobody is locked out by nodes that are gone.
 
 use std::fmt;
 use std::path::Path;
@@ -12,15 +17,16 @@ const AVOID_MIN: Duration = Duration::from_millis(100);
 /// At most this long, so that a node that came back is soon used again.
 const AVOID_MAX: Duration = Duration::from_secs(3);
 /// Pause between two rounds of asking the nodes who they are.
-const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two looks at who the members are: members change rarely, and a client that was given several nodes outlives more
 /// than one change.
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause between two looks at a node of another cluster, which may have been put right.
 const FOREIGN_PAUSE: Duration = Duration::from_secs(30);
-/// A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
-/// stand behind the one address, and an outage of a restore takes longer.
-const FORGET_CLUSTER: Duration = Duration::from_secs(10);
+/// Doubt of so long takes a client over to another cluster: the own one leads again sooner after most faults, and a restore takes longer.
+const DOUBT_MIN: Duration = Duration::from_secs(10);
+/// Foreign words further apart begin a doubt anew: nobody can tell what was there between them.
+const DOUBT_GAP: Duration = Duration::from_secs(5);
 /// The first look comes once a client has lived a little; what is over by then needs none.
 const DISCOVERY_FIRST: Duration = Duration::from_secs(1);
 
@@ -133,6 +139,14 @@ impl Node {
     }
 }
 
+/// What given nodes say again and again since nobody of our cluster said anything.
+#[derive(Debug)]
+struct Doubt {
+    theirs: ClusterId,
+    since: Instant,
+    last: Instant,
+}
+
 /// The nodes, by their place in the list of endpoints: those that were given, then members that were discovered. Discovered ones
 /// are asked only while not every given one is well, so that a client of one node stays with it.
 #[derive(Debug)]
@@ -140,11 +154,10 @@ pub(crate) struct Endpoints {
     nodes: Vec<Node>,
     /// How many were given.
     given: usize,
-    /// The cluster that most of the nodes given say they are of, by what each said last, so that a client follows them through a restore.
-    /// One that was believed stays where as many speak for it as for another. Members that were discovered have no say.
+    /// Ours.
     cluster: Option<ClusterId>,
-    /// When a given node last spoke for it.
-    cluster_heard: Option<Instant>,
+    /// The clusters that given nodes named since ours was last heard; none while there is no doubt.
+    doubts: Vec<Doubt>,
     /// Highest term seen; what older terms say of the leader is ignored.
     term: u64,
     leader_id: Option<u64>,
@@ -162,12 +175,12 @@ impl Endpoints {
         assert!(count > 0, "a client has at least one endpoint, not {count}");
         let nodes = (0..count).map(|_| Node::unknown()).collect();
         let (next, introduced_at, discover_at) = (start % count, None, None);
-        let (cluster, cluster_heard, leader_id, leader) = (None, None, None, None);
+        let (cluster, leader_id, leader) = (None, None, None);
         Self {
             nodes,
             given: count,
             cluster,
-            cluster_heard,
+            doubts: Vec::new(),
             term: 0,
             leader_id,
             leader,
@@ -192,11 +205,16 @@ impl Endpoints {
     pub fn on_cluster(&mut self, node: usize, theirs: ClusterId, now: Instant) -> Result<(), Foreign> {
         let was_foreign = self.is_foreign(node);
         self.nodes[node].cluster = Some(theirs);
-        if node < self.given {
-            self.count_vote(theirs, now);
-        }
-        let ours = self.cluster.unwrap_or(theirs);
+        let Some(ours) = self.cluster else {
+            self.go_over(theirs);
+            return Ok(());
+        };
         if ours == theirs {
+            self.doubts.clear();
+            return Ok(());
+        }
+        if node < self.given && (self.doubt(theirs, now) >= DOUBT_MIN || self.has_majority(theirs)) {
+            self.go_over(theirs);
             return Ok(());
         }
         self.nodes[node].id = None;
@@ -204,23 +222,45 @@ impl Endpoints {
         Err(Foreign { theirs, ours, is_news: !was_foreign })
     }
 
-    /// Goes over to another cluster where more of the given nodes are of it: terms and leaders of the former say nothing any more.
-    fn count_vote(&mut self, told: ClusterId, now: Instant) {
-        let votes = |id| self.nodes[..self.given].iter().filter(|node| node.cluster == Some(id)).count();
-        let is_over = match self.cluster {
-            None => true,
-            Some(ours) if ours == told => false,
-            Some(_) if self.given == 1 => self.cluster_heard.is_none_or(|at| now.duration_since(at) >= FORGET_CLUSTER),
-            Some(ours) => votes(told) > votes(ours),
-        };
-        if is_over {
-            self.cluster = Some(told);
-            (self.term, self.leader_id) = (0, None);
-            self.find_leader();
+    /// A given node named another cluster than ours: for how long that goes on.
+    fn doubt(&mut self, theirs: ClusterId, now: Instant) -> Duration {
+        self.doubts.retain(|doubt| now.duration_since(doubt.last) <= DOUBT_GAP);
+        let place = self.doubts.iter().position(|doubt| doubt.theirs == theirs).unwrap_or_else(|| {
+            self.doubts.push(Doubt { theirs, since: now, last: now });
+            self.doubts.len() - 1
+        });
+        let doubt = &mut self.doubts[place];
+        doubt.last = now;
+        now.duration_since(doubt.since)
+    }
+
+    /// Whether more than half of the given nodes said this one last. A single node is no majority.
+    fn has_majority(&self, told: ClusterId) -> bool {
+        let votes = self.nodes[..self.given].iter().filter(|node| node.cluster == Some(told)).count();
+        self.given > 1 && votes * 2 > self.given
+    }
+
+    /// Another cluster is ours from now on: terms, leaders and ids of the former say nothing any more.
+    fn go_over(&mut self, theirs: ClusterId) {
+        self.cluster = Some(theirs);
+        self.doubts.clear();
+        (self.term, self.leader_id) = (0, None);
+        for node in self.nodes.iter_mut().filter(|node| node.cluster.is_some_and(|said| said != theirs)) {
+            node.id = None;
         }
-        if self.cluster == Some(told) {
-            self.cluster_heard = Some(now);
-        }
+        self.find_leader();
+    }
+
+    /// While in doubt: a given node that says it is of another cluster.
+    pub fn doubted(&self) -> Option<(usize, Foreign)> {
+        let theirs = self.doubts.last()?.theirs;
+        let node = self.nodes[..self.given].iter().position(|node| node.cluster == Some(theirs))?;
+        Some((node, Foreign { theirs, ours: self.cluster?, is_news: false }))
+    }
+
+    /// Whether the doubt goes on: another word now would be one without a gap.
+    pub fn is_in_doubt(&self, now: Instant) -> bool {
+        self.doubts.iter().any(|doubt| now.duration_since(doubt.last) <= DOUBT_GAP)
     }
 
     fn is_foreign(&self, node: usize) -> bool {
@@ -228,8 +268,8 @@ impl Endpoints {
         self.cluster.is_some() && theirs.is_some() && theirs != self.cluster
     }
 
-    /// The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is
-    /// not asked.
+    /// The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is not asked, unless it is the
+    /// only one that was given, and no other is well.
     pub fn pick(&mut self, preference: Preference, not: Option<usize>, now: Instant) -> usize {
         if preference == Preference::Leader
             && let Some(leader) = self.leader
@@ -240,15 +280,16 @@ impl Endpoints {
             return leader;
         }
         let reach = self.reach(now);
-        // The only one that was given is asked whatever it said: it may be an address of several.
-        let is_asked = |node: &usize| !self.nodes[*node].is_gone && (self.given == 1 || !self.is_foreign(*node));
+        // The only one that was given may be an address of several.
+        let is_only = |node: usize| self.given == 1 && node == 0;
+        let is_asked = |node: &usize| !self.nodes[*node].is_gone && (is_only(*node) || !self.is_foreign(*node));
         let turn = (0..reach).map(|step| (self.next + step) % reach).filter(is_asked);
         let well = turn.clone().find(|&node| Some(node) != not && self.is_well(node, now));
         let others = turn.clone().filter(|&node| Some(node) != not);
         let rested = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
-        let pick = rested
-            .or(not)
-            .expect("the given nodes that speak for our cluster are never gone, so one is left, or it is `not`");
+        // Where all that were given are of other clusters, one of them says so once more.
+        let strangers = (0..self.given).min_by_key(|&node| self.nodes[node].avoid_until);
+        let pick = rested.or(not.filter(is_asked)).or(strangers).expect("a client has at least one endpoint");
         self.next = (pick + 1) % reach;
         pick
     }
@@ -290,18 +331,20 @@ impl Endpoints {
         self.find_leader();
     }
 
-    /// Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them, or a node was of
-    /// another cluster. Says yes at most once a second, since the leader may well not be among the endpoints.
+    /// Whether the nodes should be asked who they are now: a leader is known by an id that belongs to none of them, or a node was of
+    /// another cluster. Says yes at most once a second, since the leader may well not be among the endpoints, and for a node of another
+    /// cluster now and then while ours is heard.
     pub fn begin_introduction(&mut self, now: Instant) -> bool {
-        let stranger = self.leader_id.is_some() && self.leader.is_none();
-        let has_foreign = (0..self.nodes.len()).any(|node| self.is_foreign(node));
-        let pause = if stranger { INTRODUCTION_PAUSE } else { FOREIGN_PAUSE };
+        let stranger = self.leader_id.is_some() && self.leader.is_none() && self.nodes.len() > 1;
+        let has_foreign = (0..self.nodes.len()).any(|node| self.is_foreign(node) && !self.nodes[node].is_gone);
+        let is_urgent = stranger || !self.doubts.is_empty();
+        let pause = if is_urgent { INTRODUCTION_PAUSE } else { FOREIGN_PAUSE };
         let rested = self.introduced_at.is_none_or(|at| now.duration_since(at) >= pause);
-        if (stranger || has_foreign) && rested && self.nodes.len() > 1 {
+        let begins = (stranger || has_foreign) && rested;
+        if begins {
             self.introduced_at = Some(now);
-            return true;
         }
-        false
+        begins
     }
 
     /// Whether to look now who the members are.
@@ -393,6 +436,7 @@ mod tests {
             }
         }
         assert!(endpoints.begin_introduction(now), "it may have been put right");
+        endpoints.on_cluster(0, cluster(7), now).expect("ours");
         assert!(!endpoints.begin_introduction(now + FOREIGN_PAUSE - INTRODUCTION_PAUSE));
         assert!(endpoints.begin_introduction(now + FOREIGN_PAUSE));
         endpoints.on_cluster(2, cluster(7), now).expect("put right");
@@ -400,39 +444,195 @@ mod tests {
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2);
     }
 
-    #[test]
-    fn most_of_the_given_nodes_say_which_cluster_is_ours_and_the_first_one_only_until_then() {
-        let (mut endpoints, now) = (Endpoints::new(3, 0), Instant::now());
-        endpoints.on_cluster(2, cluster(9), now).expect("nobody says otherwise");
-        endpoints.on_answer(2, LeaderHint { term: 80, leader_id: Some(1), ..LeaderHint::default() });
-        assert!(endpoints.on_cluster(0, cluster(7), now).is_err(), "one against one");
-        endpoints.on_cluster(1, cluster(7), now).expect("two against one");
-        assert!(endpoints.on_cluster(2, cluster(9), now).is_err());
-        endpoints.on_cluster(0, cluster(7), now).expect("ours");
-        assert_eq!(
-            (endpoints.cluster(), endpoints.term),
-            (Some(cluster(7)), 0),
-            "terms of another cluster are none of ours"
-        );
+    const OURS: ClusterId = ClusterId(7);
+    const THEIRS: ClusterId = ClusterId(9);
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Endpoints whose given nodes said at the start that they are of ours.
+    fn known(given: usize, now: Instant) -> Endpoints {
+        let mut endpoints = Endpoints::new(given, 0);
+        for node in 0..given {
+            endpoints.on_cluster(node, OURS, now).expect("ours");
+        }
+        endpoints
     }
 
     #[test]
-    fn a_client_of_one_node_follows_it_through_a_restore() {
-        let (mut endpoints, now) = (Endpoints::new(1, 0), Instant::now());
-        endpoints.on_cluster(0, cluster(7), now).expect("ours");
-        for id in [2, 3] {
+    fn a_majority_of_the_given_nodes_takes_the_client_over_at_once() {
+        let (mut endpoints, now) = (Endpoints::new(3, 0), Instant::now());
+        endpoints.on_cluster(2, THEIRS, now).expect("nobody says otherwise");
+        endpoints.introduce(2, 1, LeaderHint { term: 80, leader_id: Some(1), ..LeaderHint::default() });
+        assert!(endpoints.on_cluster(0, OURS, now).is_err(), "one against one");
+        endpoints.on_cluster(1, OURS, now).expect("two of three");
+        assert!(endpoints.on_cluster(2, THEIRS, now).is_err());
+        endpoints.on_cluster(0, OURS, now).expect("ours");
+        let left = (endpoints.cluster(), endpoints.term, endpoints.nodes[2].id);
+        assert_eq!(left, (Some(OURS), 0, None), "terms and ids of another cluster are none of ours");
+        let mut four = known(4, now);
+        assert!((0..2).all(|node| four.on_cluster(node, THEIRS, now).is_err()), "half is not most");
+        four.on_cluster(2, THEIRS, now).expect("three of four");
+    }
+
+    #[test]
+    fn members_that_were_discovered_keep_a_client_of_one_node_with_its_cluster() {
+        let start = Instant::now();
+        let mut endpoints = known(1, start);
+        for (place, id) in [(1, 2), (2, 3)] {
             endpoints.add(id);
-            endpoints.on_cluster(id as usize - 1, cluster(7), now).expect("ours");
+            endpoints.on_cluster(place, OURS, start).expect("ours");
         }
-        let later = now + FORGET_CLUSTER;
-        assert!(
-            endpoints.on_cluster(0, cluster(9), later - INTRODUCTION_PAUSE).is_err(),
-            "nodes of both may be behind it"
-        );
-        assert_ne!(endpoints.pick(Preference::Any, None, now), 0, "there are others");
-        endpoints.on_cluster(0, cluster(9), later).expect("the only one that was given");
-        assert_eq!(endpoints.pick(Preference::Any, Some(0), later), 0, "the others are of the former cluster");
-        assert!(endpoints.on_cluster(0, cluster(7), later).is_err(), "which is not believed any more");
+        // The given node lost its disk, and was founded anew. The others are asked in its place, and nothing else is said for an hour.
+        let mut now = start + seconds(3_600);
+        assert!(endpoints.on_cluster(0, THEIRS, now).is_err(), "silence is no word");
+        for _ in 0..60 {
+            now += seconds(1);
+            let member = endpoints.pick(Preference::Any, None, now);
+            assert_ne!(member, 0, "there are others");
+            endpoints.on_cluster(member, OURS, now).expect("ours");
+            assert!(endpoints.on_cluster(0, THEIRS, now).is_err());
+        }
+        assert_eq!(endpoints.cluster(), Some(OURS));
+    }
+
+    #[test]
+    fn one_address_of_several_nodes_does_not_move_a_client_that_calls_now_and_then() {
+        let mut now = Instant::now();
+        let mut endpoints = known(1, now);
+        for _ in 0..20 {
+            now += seconds(30);
+            assert!(endpoints.on_cluster(0, THEIRS, now).is_err(), "one of the nodes behind it was founded anew");
+            assert_eq!(endpoints.pick(Preference::Any, Some(0), now), 0, "the next connection may reach another one");
+            endpoints.on_cluster(0, OURS, now + seconds(1)).expect("ours");
+        }
+    }
+
+    #[test]
+    fn nodes_that_are_gone_lock_nobody_out() {
+        // What is left of the given nodes is of a restored cluster: one of three, and one of two.
+        for given in [3, 2] {
+            let start = Instant::now();
+            let mut endpoints = known(given, start);
+            let last = given - 1;
+            let mut now = start + seconds(100);
+            assert!(endpoints.on_cluster(last, THEIRS, now).is_err());
+            assert!(endpoints.doubted().is_some_and(|(node, said)| node == last && said.theirs == THEIRS));
+            for _ in 0..9 {
+                now += seconds(1);
+                endpoints.on_failure(0, now);
+                assert_ne!(endpoints.pick(Preference::Any, Some(0), now), last, "it is only asked who it is");
+                assert!(endpoints.begin_introduction(now), "and that each second");
+                assert!(endpoints.on_cluster(last, THEIRS, now).is_err());
+            }
+            endpoints.on_cluster(last, THEIRS, now + seconds(1)).expect("ten seconds of doubt");
+            assert_eq!((endpoints.cluster(), endpoints.doubted()), (Some(THEIRS), None));
+            assert_eq!(endpoints.pick(Preference::Any, None, now + seconds(1)), last);
+        }
+    }
+
+    #[test]
+    fn a_gap_begins_the_doubt_anew() {
+        let start = Instant::now();
+        let mut endpoints = known(1, start);
+        let mut say = |at, told| endpoints.on_cluster(0, told, start + seconds(at)).is_ok();
+        let said = [(0, THEIRS), (5, THEIRS), (9, THEIRS), (15, THEIRS), (20, THEIRS), (24, THEIRS)]
+            .map(|(at, told)| say(at, told));
+        assert_eq!(said, [false; 6], "there was a gap of six seconds");
+        assert!(say(24, OURS) && !say(25, THEIRS), "a word of ours ends it");
+        assert_eq!([30, 34, 35].map(|at| say(at, THEIRS)), [false, false, true]);
+        assert!(!say(36, OURS), "which is not believed any more");
+    }
+
+    #[test]
+    fn doubts_of_two_clusters_do_not_end_each_other() {
+        let start = Instant::now();
+        let mut endpoints = known(1, start);
+        for at in 0..10 {
+            let told = if at % 2 == 0 { THEIRS } else { cluster(11) };
+            assert!(endpoints.on_cluster(0, told, start + seconds(at)).is_err());
+        }
+        endpoints.on_cluster(0, THEIRS, start + seconds(10)).expect("the one of which it was told for longest");
+        let mut all = Endpoints::new(2, 0);
+        all.on_cluster(0, OURS, start).expect("the first word");
+        assert!(all.on_cluster(0, THEIRS, start).is_err() && all.on_cluster(1, cluster(11), start).is_err());
+        assert!(all.pick(Preference::Any, Some(0), start) < 2, "all are strangers, and one is asked");
+    }
+
+    #[test]
+    fn a_client_of_one_node_asks_who_it_is_while_in_doubt() {
+        let now = Instant::now();
+        let mut endpoints = known(1, now);
+        assert!(!endpoints.begin_introduction(now));
+        assert!(endpoints.on_cluster(0, THEIRS, now).is_err());
+        assert!(endpoints.begin_introduction(now) && !endpoints.begin_introduction(now));
+        assert!(endpoints.is_in_doubt(now + DOUBT_GAP) && !endpoints.is_in_doubt(now + DOUBT_GAP + seconds(1)));
+        assert!(endpoints.begin_introduction(now + INTRODUCTION_PAUSE));
+        endpoints.on_cluster(0, OURS, now).expect("put right");
+        assert!(!endpoints.begin_introduction(now + FOREIGN_PAUSE * 2), "nobody is a stranger");
+    }
+
+    /// Numbers that look random, the same ones each time.
+    struct Dice(u64);
+
+    impl Dice {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % end
+        }
+
+        fn place(&mut self, end: usize) -> usize {
+            usize::try_from(self.below(end as u64)).expect("it is small")
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_the_client_goes_over_when_it_must_and_never_before() {
+        for seed in 0..2_000 {
+            let (mut dice, mut now) = (Dice(seed), Instant::now());
+            let (given, discovered) = (1 + dice.place(4), dice.place(3));
+            let mut endpoints = known(given, now);
+            (0..discovered).for_each(|member| endpoints.add(member as u64 + 90));
+            let (mut said, mut heard) = (vec![OURS; given], now);
+            let longest = [1_000, 6_000, 20_000][dice.place(3)];
+            for _ in 0..100 {
+                now += Duration::from_millis(dice.below(longest));
+                let node = dice.place(given + discovered);
+                // Ours is rare in some runs, and common in others.
+                let told = cluster(7 + u128::from(dice.below(2 + seed % 3)));
+                let before = endpoints.cluster().expect("all said so");
+                let is_believed = endpoints.on_cluster(node, told, now).is_ok();
+                let after = endpoints.cluster().expect("still");
+                assert_eq!(is_believed, told == after, "seed {seed}");
+                if node < given {
+                    said[node] = told;
+                }
+                if after != before {
+                    let votes = said.iter().filter(|&&said| said == told).count();
+                    let is_most = given > 1 && votes * 2 > given;
+                    assert!(node < given && after == told, "seed {seed}: only given nodes take it over, to theirs");
+                    assert!(
+                        is_most || now - heard >= DOUBT_MIN,
+                        "seed {seed}: {before} was heard {:?} ago",
+                        now - heard
+                    );
+                }
+                if told == after {
+                    heard = now;
+                }
+                let pick = endpoints.pick(Preference::Any, Some(node), now);
+                let is_choice = given == 1 || said.contains(&after);
+                assert!(!is_choice || !endpoints.is_foreign(pick) || (pick == 0 && given == 1), "seed {seed}");
+            }
+            // Only one given node is left, and says the same each few seconds.
+            let (node, told, start) = (dice.place(given), cluster(99), now);
+            while endpoints.on_cluster(node, told, now).is_err() {
+                assert!(now - start < DOUBT_MIN, "seed {seed}: {:?} of doubt", now - start);
+                now += Duration::from_millis(dice.below(5_001));
+            }
+            assert!(now - start >= DOUBT_MIN, "seed {seed}: {:?} of doubt", now - start);
+        }
     }
 
     #[test]

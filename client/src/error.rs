@@ -338,7 +338,15 @@ impl fmt::Display for GaveUp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tries = if self.attempts == 1 { "try" } else { "tries" };
         write!(out, "gave up after {} {tries} in {} ms; the last: ", self.attempts, self.elapsed.as_millis())?;
-        self.last.fmt(out)
+        self.last.fmt(out)?;
+        match &self.last.kind {
+            FailureKind::OtherCluster { theirs, .. } => write!(
+                out,
+                "; if {theirs} has replaced ours, as a restore does, try again: the client goes over once it has heard nothing else for \
+                 10 s; if not, put that node right, or take it off the endpoints"
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -476,12 +484,14 @@ pub enum FailureKind {
     /// A 5xx that is no problem document, as proxies send it.
     Strange(String),
     /// A node of another cluster is at this address: what it says is not believed, and it gets no further calls. A write that went to it
-    /// as the first of all may have been applied there.
+    /// as the first of all may have been applied there. The client's cluster is the one that it heard of first, until it goes over: at
+    /// once when more than half of several endpoints are of another one, else once given ones have said so for 10 s, and none of its own
+    /// said anything.
     #[non_exhaustive]
     OtherCluster {
         /// The id of its cluster.
         theirs: String,
-        /// The id that most of the other nodes given say, each by its last word.
+        /// The id of the client's.
         ours: String,
     },
 }
@@ -501,6 +511,16 @@ mod tests {
         let failure = error.source().expect("the last attempt");
         let said = failure.source().and_then(|source| source.downcast_ref::<std::io::Error>()).expect("of the system");
         assert_eq!(said.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn an_error_in_doubt_names_both_clusters_and_how_to_go_on() {
+        let kind = FailureKind::OtherCluster { theirs: "feed".into(), ours: "c0de".into() };
+        let last = Failure { address: "n:1".into(), kind };
+        let said = GaveUp { request_id: None, attempts: 2, elapsed: Duration::ZERO, last }.to_string();
+        for word in ["n:1", "feed", "c0de", "try again", "endpoints"] {
+            assert!(said.contains(word), "{said}");
+        }
     }
 
     #[test]

@@ -164,6 +164,14 @@ impl Transport {
         lines.len() - 1
     }
 
+    /// Closes the kept connections to the node on which it did not say that it is of this cluster, once nobody waits on them: a new one may
+    /// lead to another node behind the same address.
+    pub fn leave(&self, node: usize, ours: ClusterId) {
+        let line = self.line(node);
+        line.http1.leave(ours);
+        line.stream.leave(ours);
+    }
+
     fn line(&self, node: usize) -> Arc<Line> {
         self.lines.read()[node].clone()
     }

@@ -279,20 +279,13 @@ type trip struct {
 	failed int
 	// isRefreshed: it was refused for old credentials once.
 	isRefreshed bool
-	// foreign is the last answer of a node of another cluster; isHeard: one of ours, or one that does not say, answered too.
-	foreign *failure
-	isHeard bool
 }
 
-// pick is the node to ask now. An error ends the call: nobody of our cluster is left to ask, for a while.
-func (t *trip) pick() (int, error) {
+// pick is the node to ask now.
+func (t *trip) pick() int {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	now := time.Now()
-	if foreign := t.c.endpoints.onlyForeign(now); foreign != none {
-		return none, t.gaveUp(t.c.foreignFailure(foreign), t.attempts.isOpen, nil)
-	}
-	return t.c.endpoints.pick(t.call.preference, t.failed, now), nil
+	return t.c.endpoints.pick(t.call.preference, t.failed, time.Now())
 }
 
 // showsNewer says whether to make the attempt that was refused again: what says who we are was exchanged, and we were late to see it.
@@ -304,11 +297,10 @@ func (t *trip) showsNewer(problem *api.Problem, generation int) bool {
 
 func (t *trip) onFailure(place int, last *failure) (time.Duration, bool) {
 	t.failed = place
-	if last.kind == failedForeign {
-		t.foreign = last
-	} else {
+	if last.kind != failedForeign {
 		t.c.nodeFailed(place)
 	}
+	t.c.lookAround()
 	return t.attempts.onFailure(last, t.call.intent, t.c.options.Retry, t.c.transport.len(), rand.Float64())
 }
 
@@ -317,17 +309,11 @@ func (t *trip) judge(place int, got *answer) (*api.Problem, *failure) {
 	if foreign := t.c.foreign(place, got.cluster); foreign != nil {
 		return nil, foreign
 	}
-	t.isHeard = true
 	return t.c.judge(place, t.call, got)
 }
 
 func (t *trip) gaveUp(last *failure, isOpen bool, cause error) error {
-	if t.foreign != nil && !t.isHeard && last.kind != failedForeign {
-		// What could not be reached is not the whole of it.
-		told := *t.foreign
-		told.cause, last = last.cause, &told
-	}
-	return gaveUp(t.call.requestID, max(t.attempts.failures, 1), isOpen, last, cause)
+	return gaveUp(t.call.requestID, max(t.attempts.failures, 1), isOpen, t.c.unlessInDoubt(last), cause)
 }
 
 // deadline of a call: that of the context, else the client's own; of a write at most so long that nodes remember it.
@@ -355,10 +341,7 @@ func (c *Client) send(ctx context.Context, wanted *call) (*reply, error) {
 	until := c.deadline(ctx, wanted)
 	way := &trip{c: c, call: wanted, failed: none}
 	for {
-		place, err := way.pick()
-		if err != nil {
-			return nil, err
-		}
+		place := way.pick()
 		budget := c.options.AttemptTimeout
 		if wanted.attempt > 0 {
 			budget = wanted.attempt
@@ -448,10 +431,7 @@ func (c *Client) judge(place int, wanted *call, got *answer) (*api.Problem, *fai
 func (c *Client) openStream(ctx context.Context, wanted *call, kind string, until limit) (int, *stream, error) {
 	way := &trip{c: c, call: wanted, failed: none}
 	for {
-		place, err := way.pick()
-		if err != nil {
-			return 0, nil, err
-		}
+		place := way.pick()
 		budget := min(max(until.left(), 0), c.options.AttemptTimeout)
 		opened, got, last, generation := c.transport.open(ctx, c.transport.node(place), wanted, kind, budget)
 		if opened != nil {
@@ -543,14 +523,17 @@ func (c *Client) answerFrom(ctx context.Context, to node, wanted *call, budget t
 // foreign is the failure of an answer of a node of this cluster, if that is not ours.
 func (c *Client) foreign(place int, cluster string) *failure {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	isOurs, isNews := c.endpoints.belongs(place, cluster, time.Now())
 	if isOurs {
+		c.mu.Unlock()
 		return nil
 	}
 	failed := c.foreignFailure(place)
+	c.mu.Unlock()
+	// A new connection may lead to another node behind the same address.
+	c.transport.leave(c.transport.node(place))
 	if isNews {
-		c.options.log("a node of another cluster is not asked", "address", failed.address, "reason", failed.detail)
+		c.options.log("a node of another cluster is not believed", "address", failed.address, "reason", failed.detail)
 	}
 	return failed
 }
@@ -559,6 +542,25 @@ func (c *Client) foreign(place int, cluster string) *failure {
 func (c *Client) foreignFailure(place int) *failure {
 	detail := fmt.Sprintf("it is of the cluster `%s`, and not of ours, `%s`", c.endpoints.nodes[place].cluster, c.endpoints.cluster)
 	return &failure{address: c.transport.node(place).address, kind: failedForeign, detail: detail}
+}
+
+// howToGoOn follows in the error of a call that failed in doubt.
+const howToGoOn = "; if the other one has replaced ours, as a restore does, try again: the client goes over once it has heard nothing else for " +
+	"10 s; if not, put that node right, or take it off the endpoints"
+
+// unlessInDoubt is what to tell of a call that failed: while in doubt, unless a node said why, that a given node is of another cluster.
+func (c *Client) unlessInDoubt(last *failure) *failure {
+	told := *last
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stranger := c.endpoints.stranger(); stranger != none && last.problem == nil && last.kind != failedForeign {
+		told = *c.foreignFailure(stranger)
+		told.cause = last.cause
+	}
+	if told.kind == failedForeign {
+		told.detail += howToGoOn
+	}
+	return &told
 }
 
 // nodeFailed: a node that was well is not any more.
@@ -579,4 +581,17 @@ func (c *Client) learn(place int, hint leaderHint) {
 	if isDue {
 		go c.introduceAll()
 	}
+}
+
+// lookAround follows an attempt that failed: where a node of another cluster is known, all say who they are now and then.
+func (c *Client) lookAround() {
+	if c.beginsIntroduction() {
+		go c.introduceAll()
+	}
+}
+
+func (c *Client) beginsIntroduction() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoints.beginIntroduction(time.Now())
 }

@@ -4,15 +4,34 @@ package quorate
 
 import (
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"quorate.dev/go/api"
 )
 
-// introduceAll asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays
-// unknown until the next round.
+// introduceAll asks every node who it is. While others than ours answer it goes on, so that their words come without gaps until the doubt is
+// over.
 func (c *Client) introduceAll() {
+	for !c.introduceEach() && c.isInDoubt() {
+		// Where another round has begun meanwhile, that goes on in place of this.
+		if sleep(c.roots, introductionPause) != nil || !c.beginsIntroduction() {
+			return
+		}
+	}
+}
+
+func (c *Client) isInDoubt() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoints.isInDoubt(time.Now())
+}
+
+// introduceEach asks every node who it is, and from what they say finds members that are not among them. One that does not answer stays
+// unknown until the next round. Says whether any of ours answered.
+func (c *Client) introduceEach() bool {
 	statuses := make([]*api.StatusAnswer, c.transport.len())
 	var all sync.WaitGroup
 	for place := range statuses {
@@ -41,11 +60,19 @@ func (c *Client) introduceAll() {
 	if latest != nil && discovers && latest.ClusterID != "" {
 		c.discover(latest)
 	}
+	return latest != nil
 }
 
 func (c *Client) introduce(place int) *api.StatusAnswer {
-	status, err := fetchFrom[api.StatusAnswer](c.roots, c, c.transport.node(place), c.statusCall(), introductionTimeout)
-	if err != nil {
+	wanted := c.statusCall()
+	got, last, _ := c.transport.send(c.roots, c.transport.node(place), wanted, introductionTimeout)
+	if last != nil {
+		return nil
+	}
+	// One that refuses us says of which cluster it is, too.
+	c.foreign(place, got.cluster)
+	status := new(api.StatusAnswer)
+	if got.status != http.StatusOK || wanted.decode(got.status, got.body, status) != nil {
 		return nil
 	}
 	return status
@@ -61,7 +88,7 @@ func (c *Client) ours(statuses []*api.StatusAnswer) []*api.StatusAnswer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for place, status := range statuses {
-		if status != nil && c.endpoints.saysOther(place) {
+		if status != nil && c.endpoints.isForeign(place) {
 			statuses[place] = nil
 		}
 	}
@@ -104,10 +131,11 @@ func (c *Client) makeAcquaintance(member api.MemberView, cluster string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Another round may have been faster.
-	if !c.endpoints.isKnown(member.ID) {
+	// Another round may have been faster, and the client may have gone over since.
+	if !c.endpoints.isKnown(member.ID) && cluster == c.endpoints.cluster {
 		c.transport.add(stranger)
 		c.endpoints.add(member.ID)
+		c.endpoints.belongs(len(c.endpoints.nodes)-1, cluster, time.Now())
 	}
 }
 

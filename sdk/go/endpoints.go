@@ -1,7 +1,12 @@
 package quorate
 
-// Which node to ask next. Owns what is known of the nodes: who leads, who failed lately. Time comes in as an argument, nothing is
-// sent; the caller holds a lock.
+// Which node to ask next. Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Time comes
+// in as an argument, nothing is sent; the caller holds a lock.
+//
+// Ours is the cluster that the first answer names, until the client goes over to another one: at once when more than half of the given
+// nodes, where there are several, said last that they are of it; else after a doubt of ten seconds. Doubt begins with a foreign word of a
+// given node, goes on while given nodes repeat it, within five seconds each, and ends with any word of ours, whoever says it, also a member
+// that was discovered. Silence is no word: an idle client never goes over, and nobody is locked out by nodes that are gone.
 
 import (
 	"slices"
@@ -17,11 +22,12 @@ const (
 	introductionPause = time.Second
 	// Pause between two looks at who the members are.
 	discoveryPause = 30 * time.Second
-	// foreignPause is how long a node of another cluster is left alone.
+	// Pause between two looks at a node of another cluster, which may have been put right.
 	foreignPause = 30 * time.Second
-	// forgetCluster is how long a client of one endpoint must have heard nothing of its cluster before it goes over to the one that it hears
-	// there: several nodes may stand behind the one address, and an outage of a restore takes longer.
-	forgetCluster = 10 * time.Second
+	// Doubt of so long takes a client over to another cluster: the own one leads again sooner after most faults, and a restore takes longer.
+	doubtMin = 10 * time.Second
+	// Foreign words further apart begin a doubt anew: nobody can tell what was there between them.
+	doubtGap = 5 * time.Second
 	// The first look comes once a client has lived a little; what is over by then needs none.
 	discoveryFirst = time.Second
 )
@@ -55,6 +61,12 @@ type nodeHealth struct {
 	cluster string
 }
 
+// doubt is what given nodes say again and again since nobody of our cluster said anything.
+type doubt struct {
+	theirs      string
+	since, last time.Time
+}
+
 // endpoints are the nodes by their place: those that were given, then members that were discovered. Discovered ones are asked only
 // while not every given one is well, so that a client of one node stays with it.
 type endpoints struct {
@@ -67,11 +79,10 @@ type endpoints struct {
 	introducedAt time.Time
 	discoverAt   time.Time
 	discovers    bool
-	// cluster is the id that most of the given nodes say, each by its last word, so that a client follows them through a restore. One that was
-	// believed stays where as many speak for it as for another. Members that were discovered have no say.
+	// cluster is the id of ours.
 	cluster string
-	// clusterHeard is when a given node last spoke for it.
-	clusterHeard time.Time
+	// doubts are of the clusters that given nodes named since ours was last heard; none while there is no doubt.
+	doubts []doubt
 }
 
 // newEndpoints knows nothing of count nodes. The turn begins at start, so that clients spread.
@@ -84,7 +95,8 @@ func (e *endpoints) discover(now time.Time) {
 	e.discovers, e.discoverAt = true, now.Add(discoveryFirst)
 }
 
-// pick is the node to ask now. The node that has just failed this very request comes last.
+// pick is the node to ask now. The node that has just failed this very request comes last. One of another cluster is not asked, unless it is
+// the only one that was given, and no other is well.
 func (e *endpoints) pick(wanted preference, failed int, now time.Time) int {
 	reach := e.reach(now)
 	if wanted == preferLeader && e.leader != none && e.leader < reach && e.leader != failed && e.isWell(e.leader, now) {
@@ -93,7 +105,7 @@ func (e *endpoints) pick(wanted preference, failed int, now time.Time) int {
 	rested := none
 	for step := range reach {
 		node := (e.next + step) % reach
-		if node == failed || e.nodes[node].isGone || e.isForeign(node, now) {
+		if node == failed || !e.isAsked(node) {
 			continue
 		}
 		if e.isWell(node, now) {
@@ -105,93 +117,97 @@ func (e *endpoints) pick(wanted preference, failed int, now time.Time) int {
 		}
 	}
 	if rested == none {
-		rested = e.lastResort(failed, reach, now)
+		rested = e.lastResort(failed)
 	}
 	e.next = (rested + 1) % reach
 	return rested
 }
 
-// lastResort is the node that has just failed, where all others are of another cluster, or any of those that are not asked at all.
-func (e *endpoints) lastResort(failed, reach int, now time.Time) int {
-	if failed != none && !e.isForeign(failed, now) {
-		return failed
-	}
-	return e.next % reach
+// isAsked: the only node that was given may be an address of several.
+func (e *endpoints) isAsked(node int) bool {
+	isOnly := e.given == 1 && node == 0
+	return !e.nodes[node].isGone && (isOnly || !e.isForeign(node))
 }
 
-// belongs says whether a node that says so is of our cluster. One of another is left alone for a while, unless it is the only one that was
-// given; isNews says that this was not known of it.
-func (e *endpoints) belongs(node int, cluster string, now time.Time) (isOurs, isNews bool) {
-	if cluster == "" {
+// lastResort is the node that has just failed. Where all that were given are of other clusters, one of them says so once more.
+func (e *endpoints) lastResort(failed int) int {
+	if failed != none && e.isAsked(failed) {
+		return failed
+	}
+	return e.next % e.given
+}
+
+// belongs hears of which cluster a node says that it is; isNews: that it is of another one than ours was not known of it.
+func (e *endpoints) belongs(node int, told string, now time.Time) (isOurs, isNews bool) {
+	if told == "" {
 		return true, false
 	}
-	health, was := &e.nodes[node], e.saysOther(node)
-	health.cluster = cluster
-	if node < e.given {
-		e.countVote(cluster, now)
-	}
-	if !e.saysOther(node) {
+	was := e.isForeign(node)
+	e.nodes[node].cluster = told
+	if told == e.cluster {
+		e.doubts = nil
 		return true, false
 	}
-	health.id = 0
-	if e.given > 1 {
-		health.avoidUntil = now.Add(foreignPause)
+	if e.cluster == "" || node < e.given && (e.doubted(told, now) >= doubtMin || e.hasMajority(told)) {
+		e.goOver(told)
+		return true, false
 	}
+	e.nodes[node].id = 0
 	e.findLeader()
 	return false, !was
 }
 
-// countVote goes over to the cluster that a given node told, where it is ours now: terms and leaders of the former say nothing any more.
-func (e *endpoints) countVote(told string, now time.Time) {
-	switch {
-	case told == e.cluster:
-	case e.cluster == "", e.given == 1 && now.Sub(e.clusterHeard) >= forgetCluster, e.given > 1 && e.votes(told) > e.votes(e.cluster):
-		e.cluster, e.term, e.leaderID = told, 0, 0
-		e.findLeader()
-	default:
-		return
+// doubted: a given node named another cluster than ours. For how long that goes on.
+func (e *endpoints) doubted(theirs string, now time.Time) time.Duration {
+	e.doubts = slices.DeleteFunc(e.doubts, func(one doubt) bool { return now.Sub(one.last) > doubtGap })
+	place := slices.IndexFunc(e.doubts, func(one doubt) bool { return one.theirs == theirs })
+	if place < 0 {
+		place, e.doubts = len(e.doubts), append(e.doubts, doubt{theirs: theirs, since: now})
 	}
-	e.clusterHeard = now
+	e.doubts[place].last = now
+	return now.Sub(e.doubts[place].since)
 }
 
-// votes is how many of the given nodes said this one last.
-func (e *endpoints) votes(cluster string) int {
-	count := 0
+// hasMajority says whether more than half of the given nodes said this one last. A single node is no majority.
+func (e *endpoints) hasMajority(told string) bool {
+	votes := 0
 	for _, node := range e.nodes[:e.given] {
-		if node.cluster == cluster {
-			count++
+		if node.cluster == told {
+			votes++
 		}
 	}
-	return count
+	return e.given > 1 && votes*2 > e.given
 }
 
-// saysOther says whether its last word was another cluster than ours.
-func (e *endpoints) saysOther(node int) bool {
+// goOver: another cluster is ours from now on. Terms, leaders and ids of the former say nothing any more.
+func (e *endpoints) goOver(theirs string) {
+	e.cluster, e.doubts, e.term, e.leaderID = theirs, nil, 0, 0
+	for node := range e.nodes {
+		if e.isForeign(node) {
+			e.nodes[node].id = 0
+		}
+	}
+	e.findLeader()
+}
+
+// isForeign says whether its last word was another cluster than ours.
+func (e *endpoints) isForeign(node int) bool {
 	said := e.nodes[node].cluster
 	return said != "" && e.cluster != "" && said != e.cluster
 }
 
-// isForeign says whether it told lately that it is of another cluster.
-func (e *endpoints) isForeign(node int, now time.Time) bool {
-	return e.saysOther(node) && !e.isWell(node, now)
-}
-
-// onlyForeign gives a node of another cluster, where all that could be asked lately said so; else none. Who was given one asks it again.
-func (e *endpoints) onlyForeign(now time.Time) int {
-	found := none
-	if e.given == 1 {
+// stranger is, while in doubt, a given node that says it is of another cluster; else none.
+func (e *endpoints) stranger() int {
+	if len(e.doubts) == 0 {
 		return none
 	}
-	for node := range e.nodes {
-		switch {
-		case e.nodes[node].isGone:
-		case !e.isForeign(node, now):
-			return none
-		default:
-			found = node
-		}
-	}
-	return found
+	theirs := e.doubts[len(e.doubts)-1].theirs
+	return slices.IndexFunc(e.nodes[:e.given], func(node nodeHealth) bool { return node.cluster == theirs })
+}
+
+// isInDoubt says whether the doubt goes on: another word now would be one without a gap.
+func (e *endpoints) isInDoubt(now time.Time) bool {
+	return slices.ContainsFunc(e.doubts, func(one doubt) bool { return now.Sub(one.last) <= doubtGap })
 }
 
 // reach is how many nodes, from the first, may be asked.
@@ -231,13 +247,27 @@ func (e *endpoints) introduce(node int, id uint64, hint leaderHint) {
 	e.findLeader()
 }
 
-// beginIntroduction says whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of
-// them. Says yes at most once a second, since the leader may well not be among the endpoints.
+// beginIntroduction says whether the nodes should be asked who they are now: a leader is known by an id that belongs to none of them, or a
+// node was of another cluster. Says yes at most once a second, since the leader may well not be among the endpoints, and for a node of another
+// cluster now and then while ours is heard.
 func (e *endpoints) beginIntroduction(now time.Time) bool {
-	isStranger := e.leaderID != 0 && e.leader == none
-	if isStranger && len(e.nodes) > 1 && now.Sub(e.introducedAt) >= introductionPause {
+	isStranger := e.leaderID != 0 && e.leader == none && len(e.nodes) > 1
+	pause := foreignPause
+	if isStranger || len(e.doubts) > 0 {
+		pause = introductionPause
+	}
+	begins := (isStranger || e.hasForeign()) && now.Sub(e.introducedAt) >= pause
+	if begins {
 		e.introducedAt = now
-		return true
+	}
+	return begins
+}
+
+func (e *endpoints) hasForeign() bool {
+	for node := range e.nodes {
+		if e.isForeign(node) && !e.nodes[node].isGone {
+			return true
+		}
 	}
 	return false
 }
@@ -276,7 +306,9 @@ func (e *endpoints) retain(members []uint64) {
 	e.findLeader()
 }
 
-func (e *endpoints) isWell(node int, now time.Time) bool { return !e.nodes[node].avoidUntil.After(now) }
+func (e *endpoints) isWell(node int, now time.Time) bool {
+	return !e.nodes[node].avoidUntil.After(now) && !e.isForeign(node)
+}
 
 func (e *endpoints) hear(hint leaderHint) {
 	isNews := hint.leaderID != 0 && hint.leaderID != e.leaderID

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,6 +45,11 @@ func entry(value int) func(int, http.ResponseWriter, *http.Request) {
 	}
 }
 
+// calls are the requests without those by which it was asked who it is.
+func (f *fake) calls() []seen {
+	return slices.DeleteFunc(f.requests(), func(one seen) bool { return one.path == "/v1/cluster/status" })
+}
+
 // knows lets the client know its cluster, as most of its nodes told it a while ago.
 func knows(c *Client, cluster string) *Client {
 	c.mu.Lock()
@@ -75,7 +81,7 @@ func TestANodeOfAnotherClusterIsNotBelieved(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if came := stranger.requests(); len(came) != 1 {
+	if came := stranger.calls(); len(came) != 1 {
 		t.Errorf("it was asked %d times", len(came))
 	}
 	if text := told.String(); strings.Count(text, "another cluster") != 1 || !strings.Contains(text, "theirs") || !strings.Contains(text, stranger.address()) {
@@ -100,7 +106,7 @@ func TestAWriteThatReachedAnotherClusterGoesOnUnderItsID(t *testing.T) {
 	if _, err := knowing().Put(ctx, "k", 1, nil); err != nil {
 		t.Error(err)
 	}
-	if first, second := stranger.requests()[0], ours.requests()[0]; first.id != second.id || first.id == "" {
+	if first, second := stranger.calls()[0], ours.calls()[0]; first.id != second.id || first.id == "" {
 		t.Errorf("%+v, %+v", first, second)
 	}
 	for done := range knowing().Stream(ctx, slices.Values([]Op{OpPut("k", 1, nil)})) {
@@ -133,17 +139,18 @@ func TestWhereAllAreOfAnotherClusterTheErrorSaysSo(t *testing.T) {
 		c := knows(firstAsks(clientOf(t, Options{Timeout: 500 * time.Millisecond}, nodes...)), "ours")
 		begun := time.Now()
 		_, err := c.Put(context.Background(), "k", 1, nil)
-		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "`theirs`") || !strings.Contains(err.Error(), "`ours`") {
+		if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome) || !strings.Contains(err.Error(), "`theirs`") || !strings.Contains(err.Error(), "`ours`") ||
+			!strings.Contains(err.Error(), "try again") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if took := time.Since(begun); took > 15*time.Second {
-			t.Errorf("%s: there was nothing to wait for, and it took %v", what, took)
+			t.Errorf("%s: it took %v", what, took)
 		}
 		if _, err := c.Watch(soon(t, time.Second), "", nil); err == nil {
 			t.Errorf("%s: a watch of another cluster", what)
 		}
 		for _, node := range nodes {
-			if came := node.requests(); len(came) > 1 {
+			if came := node.calls(); len(came) > 1 {
 				t.Errorf("%s: it was asked %d times", what, len(came))
 			}
 		}
@@ -158,13 +165,13 @@ func TestAClientGoesOverOnceMostOfItsNodesHave(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	before := len(former.requests())
+	before := len(former.calls())
 	for range 6 {
 		if got, err := Get[int](ctx, c, "k", nil); err != nil || got.Value != 2 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	if came := len(former.requests()); came != before {
+	if came := len(former.calls()); came != before {
 		t.Errorf("it is the stranger now, and was asked %d times", came-before)
 	}
 }
@@ -188,13 +195,185 @@ func TestOneAddressMayBeThatOfSeveralNodes(t *testing.T) {
 	if _, err := c.Get(ctx, "k", nil); err != nil {
 		t.Error(err)
 	}
-	e, now := newEndpoints(1, 0), time.Now()
-	e.belongs(0, "ours", now)
-	if isOurs, _ := e.belongs(0, "theirs", now.Add(forgetCluster-1)); isOurs {
-		t.Error("nodes of both may be behind it")
+}
+
+func TestAConnectionOnWhichAStrangerSpokeIsNotUsedAgain(t *testing.T) {
+	var cluster atomic.Pointer[string]
+	first, other := "ours", "theirs"
+	cluster.Store(&first)
+	var mu sync.Mutex
+	from := map[string]int{}
+	f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/cluster/status" {
+			mu.Lock()
+			from[r.RemoteAddr]++
+			mu.Unlock()
+		}
+		of(*cluster.Load(), entry(1))(n, w, r)
+	})
+	c := clientOf(t, Options{Retry: RetryPolicy{AttemptsMax: 3}}, f)
+	ctx := soon(t, 10*time.Second)
+	if _, err := c.Get(ctx, "k", nil); err != nil {
+		t.Fatal(err)
 	}
-	if isOurs, _ := e.belongs(0, "theirs", now.Add(forgetCluster)); !isOurs {
-		t.Error("a client of one node follows it through a restore")
+	cluster.Store(&other)
+	if _, err := c.Get(ctx, "k", nil); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	// The first try in vain came by the connection of the good answer.
+	if len(from) != 3 {
+		t.Errorf("four tries came by %v", from)
+	}
+}
+
+// tellings are words of a node of one cluster, at seconds from the start; each says whether it is believed.
+func tellings(e *endpoints, node int, cluster string, start time.Time, at ...int) []bool {
+	var believed []bool
+	for _, seconds := range at {
+		isOurs, _ := e.belongs(node, cluster, start.Add(time.Duration(seconds)*time.Second))
+		believed = append(believed, isOurs)
+	}
+	return believed
+}
+
+// known are endpoints whose given nodes said at the start that they are of ours.
+func known(given int, start time.Time) *endpoints {
+	e := newEndpoints(given, 0)
+	for node := range given {
+		e.belongs(node, "ours", start)
+	}
+	return e
+}
+
+func TestMembersThatWereDiscoveredKeepAClientOfOneNodeWithItsCluster(t *testing.T) {
+	start := time.Now()
+	e := known(1, start)
+	for _, id := range []uint64{2, 3} {
+		e.add(id)
+		e.belongs(int(id)-1, "ours", start)
+	}
+	// The given node was founded anew. The others are asked in its place, and nothing else is said for an hour.
+	for seconds := 3600; seconds < 3660; seconds++ {
+		now := start.Add(time.Duration(seconds) * time.Second)
+		if believed := tellings(e, 0, "theirs", start, seconds); believed[0] {
+			t.Fatalf("believed after %d s", seconds)
+		}
+		member := e.pick(preferAny, none, now)
+		if member == 0 {
+			t.Fatal("there are others")
+		}
+		e.belongs(member, "ours", now)
+	}
+}
+
+func TestOneAddressOfSeveralNodesDoesNotMoveAClientThatCallsNowAndThen(t *testing.T) {
+	start := time.Now()
+	e := known(1, start)
+	for seconds := 30; seconds < 600; seconds += 30 {
+		if tellings(e, 0, "theirs", start, seconds)[0] || !tellings(e, 0, "ours", start, seconds+1)[0] {
+			t.Errorf("after %d s", seconds)
+		}
+	}
+}
+
+func TestNodesThatAreGoneLockNobodyOut(t *testing.T) {
+	for _, given := range []int{3, 2} {
+		start := time.Now()
+		e, last := known(given, start), given-1
+		for seconds := 100; seconds < 110; seconds++ {
+			now := start.Add(time.Duration(seconds) * time.Second)
+			if tellings(e, last, "theirs", start, seconds)[0] || e.stranger() != last {
+				t.Errorf("of %d: believed after %d s", given, seconds)
+			}
+			e.onFailure(0, now)
+			if got := e.pick(preferAny, 0, now); got == last {
+				t.Error("it is only asked who it is")
+			}
+			if !e.beginIntroduction(now) || e.beginIntroduction(now) {
+				t.Error("each second")
+			}
+		}
+		if !tellings(e, last, "theirs", start, 110)[0] || e.stranger() != none {
+			t.Errorf("of %d: still locked out", given)
+		}
+		if got := e.pick(preferAny, none, start.Add(110*time.Second)); got != last {
+			t.Errorf("of %d: asked %d", given, got)
+		}
+	}
+}
+
+func TestAGapBeginsTheDoubtAnew(t *testing.T) {
+	start := time.Now()
+	e := known(1, start)
+	if slices.Contains(tellings(e, 0, "theirs", start, 0, 5, 9, 15, 20, 24), true) {
+		t.Error("there was a gap of six seconds")
+	}
+	if !tellings(e, 0, "ours", start, 24)[0] {
+		t.Error("a word of ours ends it")
+	}
+	if got := tellings(e, 0, "theirs", start, 25, 30, 34, 35); !slices.Equal(got, []bool{false, false, false, true}) {
+		t.Errorf("%v", got)
+	}
+	if tellings(e, 0, "ours", start, 36)[0] {
+		t.Error("which is not believed any more")
+	}
+}
+
+func TestDoubtsOfTwoClustersDoNotEndEachOther(t *testing.T) {
+	start := time.Now()
+	e := known(1, start)
+	for seconds := range 10 {
+		if tellings(e, 0, []string{"theirs", "another"}[seconds%2], start, seconds)[0] {
+			t.Errorf("after %d s", seconds)
+		}
+	}
+	if !tellings(e, 0, "theirs", start, 10)[0] {
+		t.Error("locked out")
+	}
+	all := newEndpoints(2, 0)
+	all.belongs(0, "ours", start)
+	all.belongs(0, "theirs", start)
+	all.belongs(1, "another", start)
+	if got := all.pick(preferAny, 0, start); got < 0 || got > 1 {
+		t.Errorf("asked %d", got)
+	}
+}
+
+func TestAMajorityOfTheGivenNodesTakesTheClientOverAtOnce(t *testing.T) {
+	start := time.Now()
+	e := known(3, start)
+	e.introduce(0, 1, leaderHint{term: 80, leaderID: 1})
+	if tellings(e, 2, "theirs", start, 1)[0] || !tellings(e, 1, "theirs", start, 1)[0] {
+		t.Error("two of three")
+	}
+	if e.term != 0 || e.nodes[0].id != 0 || !e.isForeign(0) {
+		t.Error("terms and ids of another cluster are none of ours")
+	}
+	e = known(4, start)
+	if tellings(e, 0, "theirs", start, 1)[0] || tellings(e, 1, "theirs", start, 1)[0] || !tellings(e, 2, "theirs", start, 1)[0] {
+		t.Error("half is not most")
+	}
+	e = known(2, start)
+	e.add(3)
+	if tellings(e, 2, "theirs", start, 1)[0] || tellings(e, 0, "theirs", start, 1)[0] {
+		t.Error("members that were discovered have no say")
+	}
+}
+
+func TestAClientOfOneNodeAsksWhoItIsWhileInDoubt(t *testing.T) {
+	start := time.Now()
+	e := known(1, start)
+	if e.beginIntroduction(start) {
+		t.Error("nobody is a stranger")
+	}
+	e.belongs(0, "theirs", start)
+	if !e.beginIntroduction(start) || e.beginIntroduction(start) || !e.beginIntroduction(start.Add(introductionPause)) {
+		t.Error("each second")
+	}
+	if !e.isInDoubt(start.Add(doubtGap)) || e.isInDoubt(start.Add(doubtGap+1)) {
+		t.Error("for as long as another word would be one without a gap")
 	}
 }
 
@@ -211,7 +390,7 @@ func TestWhereNobodySaysWhichClusterItIsNothingIsKnown(t *testing.T) {
 	}
 }
 
-func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
+func TestANodeOfAnotherClusterIsOnlyAskedWhoItIs(t *testing.T) {
 	e, now := introduced(3), time.Now()
 	for node := range 2 {
 		if isOurs, isNews := e.belongs(node, "ours", now); !isOurs || isNews {
@@ -224,7 +403,7 @@ func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	if _, isNews := e.belongs(2, "theirs", now); isNews {
 		t.Error("that is told once")
 	}
-	if got := picks(e, preferLeader, none, 6, now.Add(foreignPause-1)); slices.Contains(got, 2) {
+	if got := picks(e, preferLeader, none, 6, now.Add(time.Hour)); slices.Contains(got, 2) {
 		t.Errorf("asked %v, of which 2 is the leader of another cluster", got)
 	}
 	e.onFailure(1, now)
@@ -232,16 +411,11 @@ func TestANodeOfAnotherClusterIsLeftAloneForHalfAMinute(t *testing.T) {
 	if got := e.pick(preferAny, 0, now); got != 1 {
 		t.Errorf("asked %d, though there is another that rests", got)
 	}
-	two := newEndpoints(2, 0)
-	two.belongs(0, "ours", now)
-	two.belongs(1, "theirs", now)
-	if got := two.pick(preferAny, 0, now); got != 0 || two.onlyForeign(now) != none {
-		t.Errorf("asked %d, which is not of ours", got)
+	e.belongs(0, "ours", now)
+	if !e.beginIntroduction(now) || e.beginIntroduction(now.Add(foreignPause-1)) || !e.beginIntroduction(now.Add(foreignPause)) {
+		t.Error("now and then, since it may have been put right")
 	}
-	if got := picks(e, preferAny, none, 3, now.Add(foreignPause)); !slices.Contains(got, 2) {
-		t.Errorf("asked %v: it may be of ours again", got)
-	}
-	if isOurs, _ := e.belongs(2, "ours", now); !isOurs || e.isForeign(2, now) {
+	if isOurs, _ := e.belongs(2, "ours", now); !isOurs || e.isForeign(2) {
 		t.Error("it is of ours again")
 	}
 }

@@ -153,6 +153,11 @@ func (t *transport) dressed(to node, now *shown) *http.Client {
 	return t.client
 }
 
+// leave closes connections that nobody uses, those to this node among them.
+func (t *transport) leave(from node) {
+	t.dressed(from, t.credentials.shown()).CloseIdleConnections()
+}
+
 func (t *transport) close() {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

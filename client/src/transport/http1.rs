@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 
 use super::{Answer, Broken, Line, alongside, broken, is_stale, not_sent, receive};
+use crate::endpoints::ClusterId;
 use crate::request::Call;
 use crate::tls::Wire;
 
@@ -32,6 +33,8 @@ struct Idle {
     since: Instant,
     /// Of the credentials that it was made with.
     generation: u64,
+    /// What the node last said on it.
+    cluster: Option<ClusterId>,
 }
 
 /// Idle connections to one node, the last used at the back.
@@ -59,18 +62,23 @@ impl Pool {
         taken
     }
 
-    fn put_back(&self, sender: SendRequest<Full<Bytes>>, connection: Pin<Box<Connection>>, generation: u64) {
+    fn put_back(&self, one: Idle) {
         let mut idle = self.idle.lock();
         if idle.len() < IDLE_MAX {
-            idle.push_back(Idle { sender, connection, since: Instant::now(), generation });
+            idle.push_back(one);
         }
+    }
+
+    /// Closes all on which the node did not say that it is of this cluster.
+    pub fn leave(&self, ours: ClusterId) {
+        self.idle.lock().retain(|one| one.cluster == Some(ours));
     }
 }
 
 /// One attempt. A kept connection that was closed meanwhile is replaced by the next, at last by a new one.
 pub(super) async fn send(line: &Line, call: &Call, budget: Duration, sent: &AtomicBool) -> Result<Answer, Broken> {
     let generation_now = line.credentials.generation();
-    while let Some(Idle { mut sender, mut connection, since, generation }) = line.http1.take() {
+    while let Some(Idle { mut sender, mut connection, since, generation, .. }) = line.http1.take() {
         if is_stale(since, Instant::now()) || generation != generation_now {
             continue;
         }
@@ -95,8 +103,10 @@ fn keep(
     generation: u64,
     outcome: Result<Answer, Broken>,
 ) -> Result<Answer, Broken> {
-    if outcome.is_ok() && !sender.is_closed() {
-        line.http1.put_back(sender, connection, generation);
+    if let Ok(Answer { hint, .. }) = &outcome
+        && !sender.is_closed()
+    {
+        line.http1.put_back(Idle { sender, connection, since: Instant::now(), generation, cluster: hint.cluster });
     }
     outcome
 }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::{Answer, Broken, CONNECT_TIMEOUT, Line};
+use crate::endpoints::ClusterId;
 use crate::error::FailureKind;
 use crate::request::Call;
 use calls::Calls;
@@ -45,6 +46,8 @@ struct Kept {
     calls: Arc<Calls>,
     /// Of the credentials that it was made with: the node knows us by them for as long as it lasts.
     generation: u64,
+    /// That of the node, as the head of the stream says.
+    cluster: Option<ClusterId>,
 }
 
 impl Drop for Kept {
@@ -60,6 +63,12 @@ impl Shared {
         if let Some(kept) = self.kept.lock().as_ref() {
             kept.calls.leave_if_silent();
         }
+    }
+
+    /// Leaves the connection if the node did not say on it that it is of this cluster. Those who wait may still be answered.
+    pub fn leave(&self, ours: ClusterId) {
+        let left = self.kept.lock().take_if(|kept| kept.cluster != Some(ours));
+        drop(left);
     }
 
     /// The connection, if it was made with the credentials of this generation.
@@ -122,8 +131,8 @@ async fn dial(line: &Line) -> Result<Option<Arc<Calls>>, Broken> {
         }
     };
     match dialled {
-        Dialled::Open(calls) => {
-            *shared.kept.lock() = Some(Kept { calls: calls.clone(), generation });
+        Dialled::Open { calls, cluster } => {
+            *shared.kept.lock() = Some(Kept { calls: calls.clone(), generation, cluster });
             Ok(Some(calls))
         }
         Dialled::Refused => {

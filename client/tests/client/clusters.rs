@@ -80,6 +80,18 @@ async fn one_address_may_be_that_of_several_nodes() {
 }
 
 #[tokio::test]
+async fn a_connection_on_which_a_stranger_spoke_is_not_used_again() {
+    let fake = Fake::start().await;
+    let retry = RetryPolicy::default().attempts_max(3);
+    let client = Client::builder().endpoints(&fake.address).retry(retry).build().expect("an endpoint");
+    client.get("k").await.expect("works");
+    fake.join(OTHER).await;
+    let before = fake.streams();
+    client.get("k").await.expect_err("no word of another cluster");
+    assert_eq!(fake.streams(), before + 3, "each try had a stream of its own");
+}
+
+#[tokio::test]
 async fn where_nobody_else_answers_the_error_names_both_clusters() {
     let fakes = [Fake::start_as(1).await, Fake::start_as(2).await];
     let endpoints = fakes.each_ref().map(|fake| fake.address.as_str()).join(",");

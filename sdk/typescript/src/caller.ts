@@ -8,7 +8,7 @@
 
 import type { Call } from "./call.js";
 import { readCall } from "./call.js";
-import { Endpoints, type LeaderHint, NO_HINT, type Preference } from "./endpoints.js";
+import { Endpoints, INTRODUCTION_PAUSE_MS, type LeaderHint, NO_HINT, type Preference } from "./endpoints.js";
 import {
   InvalidArgumentError,
   OtherClusterError,
@@ -22,7 +22,7 @@ import {
 import { canonicalKey, shownKey } from "./keys.js";
 import { fromWire } from "./names.js";
 import { Attempts, type Failure, isFinal, patienceLeft, type RetryPolicy } from "./retry.js";
-import { now, sleep } from "./timing.js";
+import { now, rest, sleep } from "./timing.js";
 import {
   type Attempted,
   attempt,
@@ -37,6 +37,11 @@ import type { Status } from "./types.js";
 
 /** How long a node may take to say who it is. */
 const INTRODUCTION_TIMEOUT_MS = 1_000;
+
+/** Follows in the error of a call that failed in doubt. */
+const HOW_TO_GO_ON =
+  "if the other one has replaced ours, as a restore does, try again: the client goes over once it has heard nothing else for 10 s; if not, " +
+  "put that node right, or take it off the endpoints";
 
 /** The token that says who asks. Called with the token that a node has just refused, where one has. */
 export type TokenSource = (refused?: string) => string | undefined | Promise<string | undefined>;
@@ -92,8 +97,6 @@ interface Way {
   token: string | undefined;
   /** Whether it was refused for an old token once. */
   isRefreshed: boolean;
-  /** Whether a node of our cluster answered. */
-  isHeard: boolean;
 }
 
 /** Makes calls to the nodes of one cluster. */
@@ -199,7 +202,16 @@ export class Caller {
       const budget = Math.min(left(), this.settings.attemptMs);
       const opened = this.#believed(
         node,
-        await openStream(this.settings.fetch, this.#node(node), call, accept, budget, way.token, this.closed),
+        await openStream(
+          this.settings.fetch,
+          this.#node(node),
+          call,
+          accept,
+          budget,
+          way.token,
+          this.closed,
+          this.#endpoints.isForeign(node),
+        ),
       );
       if (opened.kind === "stream") {
         this.#learn(node, opened.hint);
@@ -290,8 +302,10 @@ export class Caller {
     if (failure.kind !== "foreign") {
       this.#endpoints.onFailure(node, now());
     }
-    way.isHeard ||= failure.kind === "problem";
     way.failed = node;
+    if (this.#endpoints.beginIntroduction(now())) {
+      void this.#introduceAll();
+    }
     const { retry } = this.settings;
     const pause = way.attempts.onFailure(failure, way.call.intent, retry, this.#nodes.length, Math.random());
     // Tries are bounded for calls. A watch goes on as long as its time does.
@@ -330,12 +344,17 @@ export class Caller {
     });
   }
 
-  /** The nodes that are left alone since they are of another cluster, in words. */
-  #strangers(): string[] {
-    const ours = this.#endpoints.cluster;
-    return this.#endpoints
-      .strangers(now())
-      .map(([node, cluster]) => `${this.#node(node).address} is of cluster ${cluster}, not of ${ours}`);
+  /** What follows the reason of a failure while in doubt, unless a node said it. */
+  #inDoubt(failure: Failure): string[] {
+    const { stranger, cluster } = this.#endpoints;
+    if (failure.kind === "foreign") {
+      return [HOW_TO_GO_ON];
+    }
+    if (failure.kind === "problem" || stranger === undefined) {
+      return [];
+    }
+    const words = `${this.#node(stranger.node).address} is of cluster ${stranger.cluster}, not of ${cluster}`;
+    return [words, HOW_TO_GO_ON];
   }
 
   #gaveUp(way: Way, node: number, failure: Failure): QuorateError {
@@ -344,9 +363,7 @@ export class Caller {
       elapsedMs: now() - way.started,
       requestId: requestIdOf(way.call),
       endpoint: this.#node(node).address,
-      reason: [failure.reason, ...(way.isHeard || failure.kind === "foreign" ? [] : this.#strangers())].join(
-        "; ",
-      ),
+      reason: [failure.reason, ...this.#inDoubt(failure)].join("; "),
       problem: failure.problem,
       cause: failure.cause,
     };
@@ -355,7 +372,9 @@ export class Caller {
 
   async #attempt(node: number, call: Call, budgetMs: number, token: string | undefined): Promise<Attempted> {
     const { fetch } = this.settings;
-    return this.#believed(node, await attempt(fetch, this.#node(node), call, budgetMs, token, this.closed));
+    const closes = this.#endpoints.isForeign(node);
+    const endpoint = this.#node(node);
+    return this.#believed(node, await attempt(fetch, endpoint, call, budgetMs, token, this.closed, closes));
   }
 
   /** What an attempt came to, unless it is the answer of a node of another cluster. */
@@ -432,11 +451,26 @@ export class Caller {
     }
   }
 
-  /** Asks every node who it is, and from what they say finds members that are not among them. Never rejects. */
+  /**
+   * Asks every node who it is. While others than ours answer it goes on, so that their words come without gaps until the doubt is over. Never
+   * rejects.
+   */
   async #introduceAll(): Promise<void> {
-    const at = now();
-    const ours = [...this.#nodes.keys()].filter((node) => !this.#endpoints.isForeign(node, at));
-    const asked = await Promise.all(ours.map((node) => this.#introduce(node)));
+    while (!(await this.#introduceEach()) && this.#endpoints.isInDoubt(now())) {
+      const isOpen = await rest(INTRODUCTION_PAUSE_MS, this.closed).then(
+        () => true,
+        () => false,
+      );
+      // Where another round has begun meanwhile, that goes on in place of this.
+      if (!isOpen || !this.#endpoints.beginIntroduction(now())) {
+        return;
+      }
+    }
+  }
+
+  /** Asks every node who it is, and from what they say finds members that are not among them. Whether any of ours answered. */
+  async #introduceEach(): Promise<boolean> {
+    const asked = await Promise.all([...this.#nodes.keys()].map((node) => this.#introduce(node)));
     const answered = asked.filter((status) => status !== undefined);
     // One may have been believed before others outvoted it.
     const { cluster } = this.#endpoints;
@@ -445,6 +479,7 @@ export class Caller {
     if (latest !== undefined && latest.clusterId !== "" && this.#endpoints.discovers) {
       await this.#discover(latest);
     }
+    return latest !== undefined;
   }
 
   /** What the node says of itself; one that does not answer stays unknown until the next round. */
@@ -494,10 +529,12 @@ export class Caller {
         return;
       }
       const status = fromWire(this.settings.parse(attempted.text)) as Status;
-      // Another round may have been faster.
-      if (status.nodeId === id && status.clusterId === clusterId && !this.#endpoints.isKnown(id)) {
+      // Another round may have been faster, and the client may have gone over since.
+      const isOurs = status.clusterId === clusterId && clusterId === this.#endpoints.cluster;
+      if (status.nodeId === id && isOurs && !this.#endpoints.isKnown(id)) {
         this.#nodes.push(endpoint);
         this.#endpoints.add(id);
+        this.#endpoints.onCluster(this.#nodes.length - 1, clusterId, now());
       }
     } catch {
       // An address that is none, or an answer that is none: the next round asks again.
@@ -517,7 +554,6 @@ function begin(call: Call): Way {
     failed: undefined,
     token: undefined,
     isRefreshed: false,
-    isHeard: false,
   };
 }
 

@@ -3,6 +3,11 @@
  *
  * Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Pure: time comes in as an argument,
  * nothing is sent.
+ *
+ * Ours is the cluster that the first answer names, until the client goes over to another one: at once when more than half of the given
+ * nodes, where there are several, said last that they are of it; else after a *doubt* of ten seconds. Doubt begins with a foreign word of a
+ * given node, goes on while given nodes repeat it, within five seconds each, and ends with any word of ours, whoever says it, also a member
+ * that was discovered. Silence is no word: an idle client never goes over, and nobody is locked out by nodes that are gone.
  */
 
 /** How long a node is left alone after its first failure; doubles with each further one. */
@@ -16,13 +21,12 @@ export const DISCOVERY_PAUSE_MS = 30_000;
 /** The first look comes once a client has lived a little; what is over by then needs none. */
 export const DISCOVERY_FIRST_MS = 1_000;
 
-/** How long a node of another cluster is not asked: it is somebody's mistake, which takes its time to be mended. */
-export const FOREIGN_MS = 30_000;
-/**
- * A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
- * stand behind the one address, and an outage of a restore takes longer.
- */
-export const FORGET_CLUSTER_MS = 10_000;
+/** Pause between two looks at a node of another cluster, which may have been put right. */
+export const FOREIGN_PAUSE_MS = 30_000;
+/** Doubt of so long takes a client over to another cluster: the own one leads again sooner after most faults, and a restore takes longer. */
+const DOUBT_MIN_MS = 10_000;
+/** Foreign words further apart begin a doubt anew: nobody can tell what was there between them. */
+export const DOUBT_GAP_MS = 5_000;
 
 /** The leader, which saves forwarding, or any node in turn. */
 export type Preference = "leader" | "any";
@@ -48,12 +52,17 @@ interface Known {
   isGone: boolean;
   /** The id of its cluster, as it said last. */
   cluster: string | undefined;
-  /** Until when it is left alone, where that is another cluster than ours. */
-  foreignUntil: number;
+}
+
+/** What given nodes say again and again since nobody of our cluster said anything. */
+interface Doubt {
+  readonly theirs: string;
+  readonly since: number;
+  last: number;
 }
 
 function unknown(id?: number): Known {
-  return { id, failures: 0, avoidUntil: 0, isGone: false, cluster: undefined, foreignUntil: 0 };
+  return { id, failures: 0, avoidUntil: 0, isGone: false, cluster: undefined };
 }
 
 /**
@@ -69,13 +78,10 @@ export class Endpoints {
   /** The leader's place, where it is in the list. */
   #leader: number | undefined;
   #next: number;
-  /**
-   * The id of the cluster that most of the given nodes say, each by its last word, so that a client follows them through a restore. One that
-   * was believed stays where as many speak for it as for another. Members that were discovered have no say.
-   */
+  /** The id of ours. */
   #cluster: string | undefined;
-  /** When a given node last spoke for it. */
-  #clusterHeardAt = 0;
+  /** Of the clusters that given nodes named since ours was last heard; none while there is no doubt. */
+  #doubts: Doubt[] = [];
   #introducedAt: number | undefined;
   /** When to look for members; `undefined`: never. */
   #discoverAt: number | undefined;
@@ -102,7 +108,10 @@ export class Endpoints {
     return this.#nodes.length;
   }
 
-  /** The node to ask now. `not` has just failed this very request: it comes last. */
+  /**
+   * The node to ask now. `not` has just failed this very request: it comes last. One of another cluster is not asked, unless it is the only
+   * one that was given, and no other is well.
+   */
   pick(preference: Preference, not: number | undefined, now: number): number {
     const reach = this.#reach(now);
     const leader = this.#leader;
@@ -116,14 +125,13 @@ export class Endpoints {
       return leader;
     }
     const turn = Array.from({ length: reach }, (_, step) => (this.#next + step) % reach);
-    // The only one that was given is asked whatever it said: it may be an address of several.
-    const asked = turn.filter(
-      (node) => !this.#at(node).isGone && (this.#given === 1 || !this.isForeign(node, now)),
-    );
+    // The only one that was given may be an address of several.
+    const isOnly = (node: number) => this.#given === 1 && node === 0;
+    const asked = turn.filter((node) => !this.#at(node).isGone && (isOnly(node) || !this.isForeign(node)));
     const others = asked.filter((node) => node !== not);
     const well = others.find((node) => this.#isWell(node, now));
-    // The one that failed, where no other is asked: a given node that speaks for our cluster is neither gone nor left alone.
-    const pick = well ?? this.#mostRested(others) ?? asked[0] ?? 0;
+    // The one that failed, where no other is asked. Where all that were given are of other clusters, one of them says so once more.
+    const pick = well ?? this.#mostRested(others) ?? asked[0] ?? this.#next % this.#given;
     this.#next = (pick + 1) % reach;
     return pick;
   }
@@ -156,63 +164,76 @@ export class Endpoints {
   /** A node said of which cluster it is: ours, or another one, which was not known of it, or was. */
   onCluster(node: number, told: string, now: number): "ours" | "news" | "known" {
     const known = this.#at(node);
-    const wasOther = this.#saysOther(known);
+    const wasForeign = this.isForeign(node);
     known.cluster = told;
-    if (node < this.#given) {
-      this.#countVote(told, now);
+    if (told === this.#cluster) {
+      this.#doubts = [];
+      return "ours";
     }
-    if (!this.#saysOther(known)) {
+    const isGiven = node < this.#given;
+    if (
+      this.#cluster === undefined ||
+      (isGiven && (this.#doubt(told, now) >= DOUBT_MIN_MS || this.#hasMajority(told)))
+    ) {
+      this.#goOver(told);
       return "ours";
     }
     known.id = undefined;
-    known.foreignUntil = now + FOREIGN_MS;
     this.#discoverSoon(now);
     this.#findLeader();
-    return wasOther ? "known" : "news";
+    return wasForeign ? "known" : "news";
   }
 
-  /** Goes over to another cluster where more of the given nodes are of it: terms and leaders of the former say nothing any more. */
-  #countVote(told: string, now: number): void {
-    const ours = this.#cluster;
-    const isOver =
-      ours === undefined ||
-      (this.#given === 1
-        ? now - this.#clusterHeardAt >= FORGET_CLUSTER_MS
-        : this.#votes(told) > this.#votes(ours));
-    if (told !== ours && isOver) {
-      this.#cluster = told;
-      this.#term = 0n;
-      this.#leaderId = undefined;
-      for (const node of this.#nodes.filter((node) => this.#saysOther(node))) {
+  /** A given node named another cluster than ours: for how long that goes on. */
+  #doubt(theirs: string, now: number): number {
+    this.#doubts = this.#doubts.filter(({ last }) => now - last <= DOUBT_GAP_MS);
+    const known = this.#doubts.find((doubt) => doubt.theirs === theirs);
+    if (known === undefined) {
+      this.#doubts.push({ theirs, since: now, last: now });
+      return 0;
+    }
+    known.last = now;
+    return now - known.since;
+  }
+
+  /** Whether more than half of the given nodes said this one last. A single node is no majority. */
+  #hasMajority(told: string): boolean {
+    const votes = this.#nodes.slice(0, this.#given).filter(({ cluster }) => cluster === told).length;
+    return this.#given > 1 && votes * 2 > this.#given;
+  }
+
+  /** Another cluster is ours from now on: terms, leaders and ids of the former say nothing any more. */
+  #goOver(theirs: string): void {
+    this.#cluster = theirs;
+    this.#doubts = [];
+    this.#term = 0n;
+    this.#leaderId = undefined;
+    for (const [place, node] of this.#nodes.entries()) {
+      if (this.isForeign(place)) {
         node.id = undefined;
       }
-      this.#findLeader();
     }
-    if (told === this.#cluster) {
-      this.#clusterHeardAt = now;
-    }
-  }
-
-  #votes(cluster: string): number {
-    return this.#nodes.slice(0, this.#given).filter((node) => node.cluster === cluster).length;
+    this.#findLeader();
   }
 
   /** Whether its last word was another cluster than ours. */
-  #saysOther({ cluster }: Known): boolean {
-    return cluster !== undefined && cluster !== this.#cluster;
+  isForeign(node: number): boolean {
+    const { cluster } = this.#at(node);
+    return cluster !== undefined && this.#cluster !== undefined && cluster !== this.#cluster;
   }
 
-  /** Whether a node told lately that it is of another cluster. */
-  isForeign(node: number, now: number): boolean {
-    const known = this.#at(node);
-    return this.#saysOther(known) && known.foreignUntil > now;
-  }
-
-  /** The nodes that told so, with their clusters. */
-  strangers(now: number): [node: number, cluster: string][] {
-    return this.#nodes.flatMap(({ cluster }, node) =>
-      cluster !== undefined && this.isForeign(node, now) ? [[node, cluster] as [number, string]] : [],
+  /** While in doubt: a given node that says it is of another cluster, and of which. */
+  get stranger(): { readonly node: number; readonly cluster: string } | undefined {
+    const theirs = this.#doubts.at(-1)?.theirs;
+    const node = this.#nodes.findIndex(
+      ({ cluster }, place) => place < this.#given && cluster !== undefined && cluster === theirs,
     );
+    return theirs === undefined || node < 0 ? undefined : { node, cluster: theirs };
+  }
+
+  /** Whether the doubt goes on: another word now would be one without a gap. */
+  isInDoubt(now: number): boolean {
+    return this.#doubts.some(({ last }) => now - last <= DOUBT_GAP_MS);
   }
 
   /** A node said who it is. */
@@ -223,17 +244,20 @@ export class Endpoints {
   }
 
   /**
-   * Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them. Says yes at most
-   * once a second, since the leader may well not be among the endpoints.
+   * Whether the nodes should be asked who they are now: a leader is known by an id that belongs to none of them, or a node was of another
+   * cluster. Says yes at most once a second, since the leader may well not be among the endpoints, and for a node of another cluster now and
+   * then while ours is heard.
    */
   beginIntroduction(now: number): boolean {
-    const isStranger = this.#leaderId !== undefined && this.#leader === undefined;
-    const isRested = this.#introducedAt === undefined || now - this.#introducedAt >= INTRODUCTION_PAUSE_MS;
-    if (isStranger && isRested && this.#nodes.length > 1) {
+    const isStranger = this.#leaderId !== undefined && this.#leader === undefined && this.#nodes.length > 1;
+    const hasForeign = this.#nodes.some(({ isGone }, node) => !isGone && this.isForeign(node));
+    const pause = isStranger || this.#doubts.length > 0 ? INTRODUCTION_PAUSE_MS : FOREIGN_PAUSE_MS;
+    const isRested = this.#introducedAt === undefined || now - this.#introducedAt >= pause;
+    const begins = (isStranger || hasForeign) && isRested;
+    if (begins) {
       this.#introducedAt = now;
-      return true;
     }
-    return false;
+    return begins;
   }
 
   /** Whether to look now who the members are. */
@@ -283,7 +307,7 @@ export class Endpoints {
   }
 
   #isWell(node: number, now: number): boolean {
-    return this.#at(node).avoidUntil <= now && !this.isForeign(node, now);
+    return this.#at(node).avoidUntil <= now && !this.isForeign(node);
   }
 
   /** One that is not well may have been replaced. */

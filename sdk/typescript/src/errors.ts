@@ -261,8 +261,8 @@ export class ProtocolError extends QuorateError {
 }
 
 /**
- * A node is of another cluster than ours, which is the one that most of the endpoints are of. `onTrouble` is told of it, and it is the `cause`
- * of the error of a call that no other node could serve.
+ * A node is of another cluster than ours, which is the one that was heard of first, until the client goes over. `onTrouble` is told of it, and
+ * it is the `cause` of the error of a call that no other node could serve.
  */
 export class OtherClusterError extends ProtocolError {
   override name = "OtherClusterError";

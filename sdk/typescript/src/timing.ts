@@ -62,6 +62,15 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): { ca
   return { cancel: () => calls.delete(entry) };
 }
 
+/** As {@link sleep}, for what goes on in the background: a program that has nothing else to do may end meanwhile. */
+export async function rest(ms: number, signal: AbortSignal): Promise<void> {
+  const over = deferred<void>();
+  const timer = setTimeout(over.resolve, ms);
+  // Browsers have numbers, and programs that do not end.
+  (timer as { unref?: () => void }).unref?.();
+  await orAborted(over.promise, signal).finally(() => clearTimeout(timer));
+}
+
 /** Waits so long, or rejects with the reason of the signal. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();

@@ -121,7 +121,11 @@ function parseUrl(item: string, hasScheme: boolean, prefersTls: boolean): URL | 
   }
 }
 
-/** Sends the call to the node, and reads all of the answer. Rejects only with the reason of a signal: the caller's, or that of the client. */
+/**
+ * Sends the call to the node, and reads all of the answer. `closes` is for a node of another cluster: no `fetch` shows its connections, so each
+ * that is used is closed after, and the next may lead to another node behind the same address. Browsers ignore that. Rejects only with the reason of a signal: the caller's, or that of the
+ * client.
+ */
 export async function attempt(
   fetch: Fetch,
   endpoint: Endpoint,
@@ -129,12 +133,13 @@ export async function attempt(
   budgetMs: number,
   token: string | undefined,
   closed: AbortSignal,
+  closes = false,
 ): Promise<Attempted> {
   const limit = limited(budgetMs, call.signal, closed);
   try {
     const response = await fetch(
       endpoint.base + call.target,
-      request(call, told(budgetMs), token, limit.signal),
+      request(call, told(budgetMs), token, limit.signal, closes),
     );
     return await answered(response);
   } catch (error) {
@@ -155,10 +160,11 @@ export async function openStream(
   budgetMs: number,
   token: string | undefined,
   closed: AbortSignal,
+  closes = false,
 ): Promise<OpenedStream> {
   const limit = limited(budgetMs, call.signal, closed);
   try {
-    const init = request(call, undefined, token, limit.signal);
+    const init = request(call, undefined, token, limit.signal, closes);
     // Whoever takes events alone is taken for an `EventSource`, to whom a node says in a stream what others are told by a status.
     const response = await fetch(endpoint.base + call.target, {
       ...init,
@@ -191,11 +197,15 @@ function request(
   timeoutMs: number | undefined,
   token: string | undefined,
   signal: AbortSignal,
+  closes: boolean,
 ): RequestInit {
   const who: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const headers: Record<string, string> = { ...call.headers, ...who };
   if (timeoutMs !== undefined) {
     headers["request-timeout"] = String(timeoutMs);
+  }
+  if (closes) {
+    headers["connection"] = "close";
   }
   if (call.intent.kind === "write") {
     headers["idempotency-key"] = call.intent.id;

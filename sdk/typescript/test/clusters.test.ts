@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Endpoints, FOREIGN_MS, FORGET_CLUSTER_MS } from "../src/endpoints.js";
+import { DOUBT_GAP_MS, Endpoints, FOREIGN_PAUSE_MS, INTRODUCTION_PAUSE_MS } from "../src/endpoints.js";
 import { type Client, OtherClusterError, op, type Streamed, UnavailableError } from "../src/index.js";
-import { answer, broken, fake, problem } from "./fake.js";
+import { answer, broken, fake, problem, type Sent } from "./fake.js";
 import { failure } from "./support.js";
 
 const WRITTEN = { key: "k", revision: "5", index: 9, cas: "5", create_revision: "5", version: 1 };
@@ -36,6 +36,11 @@ async function withStranger(
   return { ...made, troubles };
 }
 
+/** What was sent, but for the questions who a node is. */
+function calls(sent: readonly Sent[]): Sent[] {
+  return sent.filter(({ path }) => path !== "/v1/cluster/status");
+}
+
 /** Asks each of the three nodes once. */
 async function hearAll(client: Client): Promise<void> {
   for (let n = 0; n < 3; n += 1) {
@@ -50,8 +55,9 @@ test("a node of another cluster is left for one of ours, and told once", async (
     assert.equal(await client.exists("k"), true);
     assert.equal((await client.put("k", n)).index, 9);
   }
-  assert.equal(sent.filter(({ host }) => host === "c:1").length, 1, "it is not asked again");
-  const [first, second] = sent.filter(({ host }, at) => host === "c:1" || sent[at - 1]?.host === "c:1");
+  const made = calls(sent);
+  assert.equal(made.filter(({ host }) => host === "c:1").length, 1, "it is not asked again");
+  const [first, second] = made.filter(({ host }, at) => host === "c:1" || made[at - 1]?.host === "c:1");
   assert.notEqual(second?.host, "c:1");
   assert.equal(first?.headers.get("idempotency-key"), second?.headers.get("idempotency-key"));
   assert.equal(troubles.length, 1);
@@ -64,7 +70,10 @@ test("what a node of another cluster did with a write leaves its fate as it was"
   for (let n = 0; n < 3; n += 1) {
     const error = await failure(client.put("k", 1));
     assert.ok(error instanceof UnavailableError && error.applied === "no", String(error));
-    assert.match(error.message, /c:1 is of cluster theirs, not of ours/);
+    assert.match(
+      error.message,
+      /cluster theirs, not of ours.*; if the other one has replaced ours, .* try again/,
+    );
   }
 });
 
@@ -90,7 +99,7 @@ test("a client goes over once most of its nodes have, whoever it heard first", a
     for (let n = 0; n < 6; n += 1) {
       assert.equal((await client.get("k"))?.key, "k");
     }
-    assert.ok(sent.filter(({ host }) => host === "c:1").length <= 1, "it is the stranger now");
+    assert.ok(calls(sent).filter(({ host }) => host === "c:1").length <= 1, "it is the stranger now");
     assert.ok(troubles.every((trouble) => trouble instanceof OtherClusterError));
   }
 });
@@ -98,16 +107,18 @@ test("a client goes over once most of its nodes have, whoever it heard first", a
 test("one address may be that of several nodes: a call waits for one of ours, and says what it met", async () => {
   let cluster = ours;
   const options = { endpoints: "a:1", timeoutMs: 300, onTrouble: () => {} };
-  const { client } = fake(() => answer(WRITTEN, 200, cluster), options);
+  const { client, sent } = fake(() => answer(WRITTEN, 200, cluster), options);
   await client.get("k");
   cluster = theirs;
   const error = await failure(client.put("k", 1));
   assert.ok(error instanceof UnavailableError && error.cause instanceof OtherClusterError, String(error));
-  assert.match(error.message, /the node is of cluster theirs, not of ours/);
+  assert.match(error.message, /the node is of cluster theirs, not of ours; .* try again/);
   assert.deepEqual([error.cause.cluster, error.cause.expected, error.applied], ["theirs", "ours", "no"]);
   const waiting = client.get("k", { timeoutMs: 30_000 });
   cluster = ours;
   assert.equal((await waiting)?.key, "k");
+  const closing = calls(sent).map(({ headers }) => headers.get("connection"));
+  assert.deepEqual(closing.slice(0, 3), [null, null, "close"], "the next connection may reach another node");
 });
 
 test("neither streams nor operations by the stream go to a node of another cluster", async () => {
@@ -142,7 +153,12 @@ test("neither streams nor operations by the stream go to a node of another clust
         assert.equal(done[0]?.written?.key, "k");
       }
     }
-    assert.equal(sent.slice(3).filter(({ host }) => host === "c:1").length, 1);
+    assert.equal(
+      calls(sent)
+        .slice(3)
+        .filter(({ host }) => host === "c:1").length,
+      1,
+    );
   }
 });
 
@@ -154,10 +170,23 @@ test("a cluster that says nothing of itself is believed as before", async () => 
   assert.equal(new Set(sent.map(({ host }) => host)).size, 3);
 });
 
-test("a node of another cluster is left alone for a while, and has no leader's place", () => {
-  const endpoints = new Endpoints(3, 0);
-  for (const node of [0, 1, 2]) {
+/** Endpoints whose given nodes said at the start that they are of ours. */
+function ofOurs(given: number): Endpoints {
+  const endpoints = new Endpoints(given, 0);
+  for (let node = 0; node < given; node += 1) {
     assert.equal(endpoints.onCluster(node, "ours", 0), "ours");
+  }
+  return endpoints;
+}
+
+/** Whether the word of a node is believed, at each of these seconds. */
+function believed(endpoints: Endpoints, node: number, told: string, ...seconds: number[]): boolean[] {
+  return seconds.map((second) => endpoints.onCluster(node, told, second * 1_000) === "ours");
+}
+
+test("a node of another cluster is only asked who it is, and has no leader's place", () => {
+  const endpoints = ofOurs(3);
+  for (const node of [0, 1, 2]) {
     endpoints.introduce(node, node + 1, { term: 4n, leaderId: 3 });
   }
   assert.equal(endpoints.pick("leader", undefined, 0), 2);
@@ -169,34 +198,104 @@ test("a node of another cluster is left alone for a while, and has no leader's p
   for (const not of [undefined, 0, 1]) {
     assert.notEqual(endpoints.pick("leader", not, 3), 2, "one that failed may be back");
   }
-  assert.deepEqual(endpoints.strangers(3), [[2, "theirs"]]);
-  assert.deepEqual(endpoints.strangers(2 + FOREIGN_MS), [], "somebody may have put it right");
+  assert.deepEqual(endpoints.stranger, { node: 2, cluster: "theirs" });
+  assert.equal(endpoints.onCluster(0, "ours", 3), "ours");
+  assert.deepEqual([endpoints.stranger, endpoints.isForeign(2)], [undefined, true]);
+  assert.notEqual(endpoints.pick("any", 0, 1_000_000), 2);
   assert.equal(endpoints.onCluster(2, "ours", 4), "ours");
-  assert.deepEqual([endpoints.isForeign(2, 5), endpoints.pick("any", 0, 5)], [false, 2]);
+  assert.deepEqual([endpoints.isForeign(2), endpoints.pick("any", 0, 5)], [false, 2]);
 });
 
-test("most of the given nodes say which cluster is ours, and the first one only until then", () => {
-  const endpoints = new Endpoints(3, 0);
-  assert.equal(endpoints.onCluster(2, "theirs", 0), "ours", "nobody says otherwise");
-  endpoints.introduce(2, 3, { term: 80n, leaderId: 3 });
-  assert.equal(endpoints.onCluster(0, "ours", 0), "news", "one against one");
-  assert.equal(endpoints.onCluster(1, "ours", 0), "ours", "two against one");
-  assert.deepEqual([endpoints.cluster, endpoints.isForeign(0, 1)], ["ours", false]);
-  endpoints.introduce(0, 1, { term: 5n, leaderId: 1 });
-  assert.equal(endpoints.pick("leader", undefined, 1), 0, "terms of another cluster are none of ours");
+test("a node of another cluster is asked who it is now and then, and each second in doubt", () => {
+  const begins = (endpoints: Endpoints, ...at: number[]) => at.map((now) => endpoints.beginIntroduction(now));
+  const endpoints = ofOurs(3);
+  endpoints.onCluster(2, "theirs", 0);
+  endpoints.onCluster(0, "ours", 0);
+  assert.deepEqual(begins(endpoints, 0, FOREIGN_PAUSE_MS - 1, FOREIGN_PAUSE_MS), [true, false, true]);
+  const single = ofOurs(1);
+  assert.deepEqual(begins(single, 0), [false]);
+  single.onCluster(0, "theirs", 0);
+  assert.deepEqual(begins(single, 0, 0, INTRODUCTION_PAUSE_MS), [true, false, true]);
+  assert.deepEqual([single.isInDoubt(DOUBT_GAP_MS), single.isInDoubt(DOUBT_GAP_MS + 1)], [true, false]);
 });
 
-test("a client of one node follows it through a restore, once it has heard nothing else for a while", () => {
-  const endpoints = new Endpoints(1, 0);
-  assert.equal(endpoints.onCluster(0, "ours", 0), "ours");
-  endpoints.add(2);
-  assert.equal(
-    endpoints.onCluster(0, "theirs", FORGET_CLUSTER_MS - 1),
-    "news",
-    "nodes of both may be behind it",
+test("members that were discovered keep a client of one node with its cluster", () => {
+  const endpoints = ofOurs(1);
+  for (const place of [1, 2]) {
+    endpoints.add(place + 1);
+    assert.equal(endpoints.onCluster(place, "ours", 0), "ours");
+  }
+  // The given node was founded anew. The others are asked in its place, and nothing else is said for an hour.
+  for (let second = 3_600; second < 3_660; second += 1) {
+    assert.deepEqual(believed(endpoints, 0, "theirs", second), [false]);
+    const member = endpoints.pick("any", undefined, second * 1_000);
+    assert.notEqual(member, 0);
+    assert.deepEqual(believed(endpoints, member, "ours", second), [true]);
+  }
+});
+
+test("one address of several nodes does not move a client that calls now and then", () => {
+  const endpoints = ofOurs(1);
+  for (let second = 30; second < 600; second += 30) {
+    assert.deepEqual(believed(endpoints, 0, "theirs", second), [false], "one behind it was founded anew");
+    assert.equal(endpoints.pick("any", 0, second * 1_000), 0);
+    assert.deepEqual(believed(endpoints, 0, "ours", second + 1), [true]);
+  }
+});
+
+test("nodes that are gone lock nobody out", () => {
+  for (const given of [3, 2]) {
+    const [endpoints, last] = [ofOurs(given), given - 1];
+    for (let second = 100; second < 110; second += 1) {
+      const now = second * 1_000;
+      assert.deepEqual(believed(endpoints, last, "theirs", second), [false]);
+      endpoints.onFailure(0, now);
+      assert.notEqual(endpoints.pick("any", 0, now), last, "it is only asked who it is");
+      assert.deepEqual([endpoints.beginIntroduction(now), endpoints.beginIntroduction(now)], [true, false]);
+    }
+    assert.deepEqual(believed(endpoints, last, "theirs", 110), [true]);
+    assert.deepEqual([endpoints.cluster, endpoints.stranger], ["theirs", undefined]);
+    assert.equal(endpoints.pick("any", undefined, 110_000), last);
+  }
+});
+
+test("a gap begins the doubt anew", () => {
+  const endpoints = ofOurs(1);
+  const early = believed(endpoints, 0, "theirs", 0, 5, 9, 15, 20, 24);
+  assert.ok(!early.includes(true), "there was a gap of six seconds");
+  assert.deepEqual(believed(endpoints, 0, "ours", 24), [true], "a word of ours ends it");
+  assert.deepEqual(believed(endpoints, 0, "theirs", 25, 30, 34, 35), [false, false, false, true]);
+  assert.deepEqual(believed(endpoints, 0, "ours", 36), [false], "which is not believed any more");
+});
+
+test("doubts of two clusters do not end each other", () => {
+  const endpoints = ofOurs(1);
+  for (let second = 0; second < 10; second += 1) {
+    assert.deepEqual(believed(endpoints, 0, second % 2 === 0 ? "theirs" : "another", second), [false]);
+  }
+  assert.deepEqual(believed(endpoints, 0, "theirs", 10), [true]);
+  const all = ofOurs(2);
+  assert.deepEqual([...believed(all, 0, "theirs", 1), ...believed(all, 1, "another", 1)], [false, false]);
+  assert.ok(all.pick("any", 0, 1_000) < 2, "all are strangers, and one is asked");
+});
+
+test("a majority of the given nodes takes the client over at once", () => {
+  const endpoints = ofOurs(3);
+  endpoints.introduce(0, 1, { term: 80n, leaderId: 1 });
+  assert.deepEqual(
+    [2, 1].flatMap((node) => believed(endpoints, node, "theirs", 1)),
+    [false, true],
   );
-  assert.equal(endpoints.pick("any", undefined, FORGET_CLUSTER_MS - 1), 1, "there is another one");
-  assert.equal(endpoints.onCluster(1, "ours", FORGET_CLUSTER_MS), "ours", "which has no say");
-  assert.equal(endpoints.onCluster(0, "theirs", FORGET_CLUSTER_MS), "ours");
-  assert.deepEqual([endpoints.cluster, endpoints.pick("any", 0, FORGET_CLUSTER_MS)], ["theirs", 0]);
+  endpoints.introduce(1, 2, { term: 5n, leaderId: 2 });
+  assert.equal(endpoints.pick("leader", undefined, 1), 1, "terms of another cluster are none of ours");
+  assert.ok(endpoints.isForeign(0));
+  const four = ofOurs(4);
+  const [one, two, three] = [0, 1, 2].flatMap((node) => believed(four, node, "theirs", 1));
+  assert.deepEqual([one, two, three], [false, false, true], "half is not most");
+  const discovering = ofOurs(2);
+  discovering.add(3);
+  assert.deepEqual(
+    [2, 0].flatMap((node) => believed(discovering, node, "theirs", 1)),
+    [false, false],
+  );
 });

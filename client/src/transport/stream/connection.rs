@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use super::calls::{Calls, Turn};
 use super::lines::Lines;
 use crate::api::{Problem, STREAM_CONTENT_TYPE};
+use crate::endpoints::ClusterId;
 use crate::error::FailureKind;
 use crate::reason::Reason;
 use crate::tls::Wire;
@@ -33,8 +34,8 @@ type Connection = http1::Connection<TokioIo<Wire>, Outgoing>;
 
 /// What came of asking for a stream.
 pub(super) enum Dialled {
-    /// The stream is open.
-    Open(Arc<Calls>),
+    /// The stream is open, to a node of this cluster, where it says so.
+    Open { calls: Arc<Calls>, cluster: Option<ClusterId> },
     /// The node, or what is before it, takes no streams.
     Refused,
 }
@@ -50,16 +51,17 @@ pub(super) async fn open(line: &Line, stream: TokioIo<Wire>) -> Result<Dialled, 
         None => return Err(Broken::Before(FailureKind::NotSent("it ended without an answer".into()))),
     };
     if response.status() == StatusCode::OK && is_stream(response.headers()) {
+        let cluster = hint(response.headers()).cluster;
         let task = Task {
             calls: calls.clone(),
             connection,
-            lines: Lines::of(hint(response.headers()).cluster),
+            lines: Lines::of(cluster),
             body: response.into_body(),
             answers: Vec::new(),
             wakers: Vec::new(),
         };
         tokio::spawn(task);
-        return Ok(Dialled::Open(calls));
+        return Ok(Dialled::Open { calls, cluster });
     }
     refusal(connection, response).await
 }

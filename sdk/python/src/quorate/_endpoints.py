@@ -1,6 +1,12 @@
 """Which node to ask next.
 
-Owns what is known of the nodes: who leads, who failed lately. Pure: time comes in as an argument, nothing is sent.
+Owns what is known of the nodes: who leads, who failed lately, which of them are of another cluster. Pure: time comes in as an argument,
+nothing is sent.
+
+Ours is the cluster that the first answer names, until the client goes over to another one: at once when more than half of the given nodes,
+where there are several, said last that they are of it; else after a *doubt* of ten seconds. Doubt begins with a foreign word of a given
+node, goes on while given nodes repeat it, within five seconds each, and ends with any word of ours, whoever says it, also a member that was
+discovered. Silence is no word: an idle client never goes over, and nobody is locked out by nodes that are gone.
 """
 
 from __future__ import annotations
@@ -21,11 +27,12 @@ INTRODUCTION_PAUSE = 1.0
 # Pause between two looks at who the members are; the first comes once a client has lived a little.
 DISCOVERY_PAUSE = 30.0
 DISCOVERY_FIRST = 1.0
-# How long a node of another cluster is not asked at all: somebody has to put it right first.
+# Pause between two looks at a node of another cluster, which may have been put right.
 FOREIGN_PAUSE = 30.0
-# A client of one endpoint goes over to the cluster that it hears there when it heard nothing of its own for so long: several nodes may
-# stand behind the one address, and an outage of a restore takes longer.
-FORGET_CLUSTER = 10.0
+# Doubt of so long takes a client over to another cluster: the own one leads again sooner after most faults, and a restore takes longer.
+DOUBT_MIN = 10.0
+# Foreign words further apart begin a doubt anew: nobody can tell what was there between them.
+DOUBT_GAP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,15 @@ class Node:
     cluster: str | None = None
 
 
+@dataclass(slots=True)
+class Doubt:
+    """What given nodes say again and again since nobody of our cluster said anything."""
+
+    theirs: str
+    since: float
+    last: float
+
+
 class Endpoints:
     """The nodes, by their place in the list: those that were given, then members that were discovered.
 
@@ -160,25 +176,27 @@ class Endpoints:
         self.introduced_at: float | None = None
         # When to look for members; `None`: never.
         self.discover_at: float | None = None
-        # The id of the cluster that most of the given nodes say, each by its last word, so that a client follows them through a restore.
-        # One that was believed stays where as many speak for it as for another. Members that were discovered have no say.
+        # The id of ours.
         self.cluster: str | None = None
-        # When a given node last spoke for it.
-        self.cluster_heard = 0.0
+        # Of the clusters that given nodes named since ours was last heard; none while there is no doubt.
+        self.doubts: list[Doubt] = []
 
     def discover(self, now: float) -> None:
         """Members are discovered from now on."""
         self.discover_at = now + DISCOVERY_FIRST
 
     def pick(self, preference: Preference, failed: int | None, now: float) -> int:
-        """The node to ask now. `failed` has just failed this very request: it comes last."""
+        """The node to ask now. `failed` has just failed this very request: it comes last.
+
+        One of another cluster is not asked, unless it is the only one that was given, and no other is well.
+        """
         reach = self._reach(now)
         leader = self.leader
         is_wanted = preference == "leader" and leader is not None and leader < reach and leader != failed
         if is_wanted and leader is not None and self._is_well(leader, now):
             return leader
         turn = [(self.next + step) % reach for step in range(reach)]
-        turn = [node for node in turn if not self.nodes[node].is_gone and not self._is_left_alone(node, now)]
+        turn = [node for node in turn if self._is_asked(node)]
         others = [node for node in turn if node != failed]
         well = [node for node in others if self._is_well(node, now)]
         if well:
@@ -186,8 +204,8 @@ class Endpoints:
         elif others:
             pick = min(others, key=lambda node: self.nodes[node].avoid_until)
         else:
-            # The one that failed: a given node that speaks for our cluster is neither gone nor left alone.
-            pick = turn[0]
+            # The one that failed. Where all that were given are of other clusters, one of them says so once more.
+            pick = turn[0] if turn else self.next % self.given
         self.next = (pick + 1) % reach
         return pick
 
@@ -210,43 +228,63 @@ class Endpoints:
             self.leader_id = None
 
     def is_ours(self, node: int, cluster: str, now: float) -> bool:
-        """Whether a node that says so is of our cluster. One of another is left alone for a while, unless no other was given."""
+        """Whether a node that says so is of our cluster. What else one of another says does not count."""
         entry = self.nodes[node]
         entry.cluster = cluster
-        if node < self.given:
-            self._count_vote(cluster, now)
-        if not self._says_other(node):
+        if cluster == self.cluster:
+            self.doubts.clear()
+            return True
+        is_given = node < self.given
+        if self.cluster is None or (is_given and (self._doubt(cluster, now) >= DOUBT_MIN or self._has_majority(cluster))):
+            self._go_over(cluster)
             return True
         entry.id = None
-        if self.given > 1:
-            entry.avoid_until = now + FOREIGN_PAUSE
         self._find_leader()
         return False
 
-    def _count_vote(self, told: str, now: float) -> None:
-        """Goes over to the cluster that a given node told, where it is ours now: terms and leaders of the former say nothing any more."""
+    def _doubt(self, theirs: str, now: float) -> float:
+        """A given node named another cluster than ours: for how long that goes on."""
+        self.doubts = [doubt for doubt in self.doubts if now - doubt.last <= DOUBT_GAP]
+        known = next((doubt for doubt in self.doubts if doubt.theirs == theirs), None)
+        if known is None:
+            known = Doubt(theirs, now, now)
+            self.doubts.append(known)
+        known.last = now
+        return now - known.since
 
-        def votes(cluster: str | None) -> int:
-            return sum(node.cluster == cluster for node in self.nodes[: self.given])
+    def _has_majority(self, told: str) -> bool:
+        """Whether more than half of the given nodes said this one last. A single node is no majority."""
+        votes = sum(node.cluster == told for node in self.nodes[: self.given])
+        return self.given > 1 and votes * 2 > self.given
 
-        if self.cluster is None:
-            is_over = True
-        elif self.given == 1:
-            is_over = told != self.cluster and now - self.cluster_heard >= FORGET_CLUSTER
-        else:
-            is_over = votes(told) > votes(self.cluster)
-        if is_over and told != self.cluster:
-            self.cluster, self.term, self.leader_id = told, 0, None
-            self._find_leader()
-        if told == self.cluster:
-            self.cluster_heard = now
+    def _go_over(self, theirs: str) -> None:
+        """Another cluster is ours from now on: terms, leaders and ids of the former say nothing any more."""
+        self.cluster, self.term, self.leader_id = theirs, 0, None
+        self.doubts.clear()
+        for place, node in enumerate(self.nodes):
+            if self.is_foreign(place):
+                node.id = None
+        self._find_leader()
 
-    def _says_other(self, node: int) -> bool:
+    def is_foreign(self, node: int) -> bool:
         """Whether its last word was another cluster than ours."""
         return self.cluster is not None and self.nodes[node].cluster not in (None, self.cluster)
 
-    def _is_left_alone(self, node: int, now: float) -> bool:
-        return self.given > 1 and self._says_other(node) and not self._is_well(node, now)
+    def stranger(self) -> int | None:
+        """While in doubt: a given node that says it is of another cluster."""
+        if not self.doubts:
+            return None
+        theirs = self.doubts[-1].theirs
+        return next((node for node in range(self.given) if self.nodes[node].cluster == theirs), None)
+
+    def is_in_doubt(self, now: float) -> bool:
+        """Whether the doubt goes on: another word now would be one without a gap."""
+        return any(now - doubt.last <= DOUBT_GAP for doubt in self.doubts)
+
+    def _is_asked(self, node: int) -> bool:
+        """The only node that was given may be an address of several."""
+        is_only = self.given == 1 and node == 0
+        return not self.nodes[node].is_gone and (is_only or not self.is_foreign(node))
 
     def introduce(self, node: int, node_id: int, hint: LeaderHint) -> None:
         """A node said who it is."""
@@ -255,16 +293,19 @@ class Endpoints:
         self._find_leader()
 
     def begin_introduction(self, now: float) -> bool:
-        """Whether the nodes should be asked for their ids now: a leader is known by an id that belongs to none of them.
+        """Whether the nodes should be asked who they are now.
 
-        Says yes at most once a second, since the leader may well not be among the endpoints.
+        A leader is known by an id that belongs to none of them, or a node was of another cluster. Says yes at most once a second, since the
+        leader may well not be among the endpoints, and for a node of another cluster now and then while ours is heard.
         """
-        is_stranger = self.leader_id is not None and self.leader is None
-        is_rested = self.introduced_at is None or now - self.introduced_at >= INTRODUCTION_PAUSE
-        if is_stranger and is_rested and len(self.nodes) > 1:
+        is_stranger = self.leader_id is not None and self.leader is None and len(self.nodes) > 1
+        has_foreign = any(self.is_foreign(place) and not node.is_gone for place, node in enumerate(self.nodes))
+        pause = INTRODUCTION_PAUSE if is_stranger or self.doubts else FOREIGN_PAUSE
+        is_rested = self.introduced_at is None or now - self.introduced_at >= pause
+        begins = (is_stranger or has_foreign) and is_rested
+        if begins:
             self.introduced_at = now
-            return True
-        return False
+        return begins
 
     def begin_discovery(self, now: float) -> bool:
         """Whether to look now who the members are."""
@@ -302,7 +343,7 @@ class Endpoints:
         return self.given if all_well else len(self.nodes)
 
     def _is_well(self, node: int, now: float) -> bool:
-        return self.nodes[node].avoid_until <= now
+        return self.nodes[node].avoid_until <= now and not self.is_foreign(node)
 
     def _hear(self, hint: LeaderHint) -> None:
         is_news = hint.leader_id is not None and hint.leader_id != self.leader_id

@@ -19,6 +19,8 @@ class Asked:
     target: str
     headers: dict[str, str]
     body: bytes
+    # The number of its connection.
+    connection: int = 0
 
     @property
     def json(self) -> Any:
@@ -73,12 +75,13 @@ class Scripted:
             except OSError:
                 return
             self.connections += 1
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client, self.connections), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client: socket.socket, connection: int) -> None:
         reply = Reply()
         with client, client.makefile("rb") as source:
             while (asked := self._read(source)) is not None:
+                asked.connection = connection
                 with self._lock:
                     self.asked.append(asked)
                     if self.answer is None:

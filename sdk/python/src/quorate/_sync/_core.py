@@ -13,12 +13,22 @@ import random
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NoReturn, TypeVar, cast
 
 from quorate import _codec
 from quorate import types as wire
 from quorate._credentials import Credentials
-from quorate._endpoints import Endpoint, Endpoints, LeaderHint, is_clear, is_reachable, parse_endpoint, parse_endpoints
+from quorate._endpoints import (
+    INTRODUCTION_PAUSE,
+    Endpoint,
+    Endpoints,
+    LeaderHint,
+    is_clear,
+    is_reachable,
+    parse_endpoint,
+    parse_endpoints,
+)
 from quorate._fork import tell_in_child
 from quorate._http import Answer, Head
 from quorate._names import shown, with_names
@@ -40,6 +50,11 @@ from quorate.errors import (
 T = TypeVar("T")
 # How long a node may take to say who it is.
 INTRODUCTION_TIMEOUT = 1.0
+# Follows in the error of a call that failed in doubt.
+HOW_TO_GO_ON = (
+    "; if the other one has replaced ours, as a restore does, try again: the client goes over once it has heard nothing else for 10 s;"
+    " if not, put that node right, or take it off the endpoints"
+)
 log = logging.getLogger("quorate")
 
 
@@ -61,9 +76,6 @@ class Way:
         self.is_refreshed = False
         # The generation of the credentials of the attempt that is under way.
         self.generation = 0
-        # That a node is of another cluster, and whether one of ours said anything.
-        self.foreign: Failure | None = None
-        self.is_heard = False
 
     def pick(self) -> int:
         """The node of the next attempt."""
@@ -81,14 +93,12 @@ class Way:
     def on_failure(self, node: int, failure: Failure) -> float | None:
         """The pause after an attempt that brought no final answer; `None`: no further one."""
         with self.core.lock:
-            # One of another cluster is left alone already.
+            # One of another cluster is not asked anyway.
             if failure.kind != "foreign":
                 self.core.endpoints.on_failure(node, now())
             nodes = len(self.core.lines)
-        if failure.kind == "foreign":
-            self.foreign = failure
-        self.is_heard = self.is_heard or failure.problem is not None
         self.failed = node
+        self.core.look_around()
         return self.attempts.on_failure(failure, nodes, random.random())
 
     def time_left(self, until: float | None = None) -> float:
@@ -106,9 +116,11 @@ class Way:
         elapsed = now() - self.started
         request_id = self.call.request_id
         detail = str(failure)
-        if self.foreign is not None and self.foreign is not failure and not self.is_heard:
-            # All that answered are of another cluster, which is why none else did better.
-            detail += f"; {self.foreign}"
+        stranger = None if failure.problem is not None or failure.kind == "foreign" else self.core.stranger()
+        if stranger is not None:
+            detail += f"; {stranger}"
+        if stranger is not None or failure.kind == "foreign":
+            detail += HOW_TO_GO_ON
         raise kind(detail, request_id=request_id, attempts=attempts, elapsed=elapsed, problem=failure.problem) from None
 
 
@@ -123,7 +135,6 @@ class Core:
         self.endpoints = Endpoints(len(self.given), random.randrange(1 << 16))
         self.lock = threading.Lock()
         self.is_closed = False
-        self._foreign_told: set[str] = set()
         # Answers that are taken as they come, to be closed with the client.
         self._open: weakref.WeakSet[Body] = weakref.WeakSet()
         # A token is never sent in clear to an address that was not given.
@@ -281,16 +292,39 @@ class Core:
         if is_due and not self.is_closed:
             spawn(self._introduce_all)
 
+    def look_around(self) -> None:
+        """An attempt failed: where a node of another cluster is known, all say who they are now and then."""
+        if not self.is_closed and self._begins_introduction():
+            spawn(self._introduce_all)
+
+    def _begins_introduction(self) -> bool:
+        with self.lock:
+            return self.endpoints.begin_introduction(now())
+
+    def _is_in_doubt(self) -> bool:
+        with self.lock:
+            return self.endpoints.is_in_doubt(now())
+
+    def stranger(self) -> Failure | None:
+        """While in doubt: that a given node is of another cluster."""
+        with self.lock:
+            node = self.endpoints.stranger()
+            return None if node is None else self._of_another(node)
+
+    def _of_another(self, node: int) -> Failure:
+        told, ours = self.endpoints.nodes[node].cluster, self.endpoints.cluster
+        return Failure(self.lines[node].address, "foreign", f"it is a node of the cluster {told}, not of {ours}")
+
     def _foreign(self, node: int, cluster: str | None) -> Failure | None:
         """That a node is of another cluster than ours; `None` where it is not, or does not say it."""
         with self.lock:
+            was_foreign = self.endpoints.is_foreign(node)
             if not cluster or self.endpoints.is_ours(node, cluster, now()):
                 return None
-            address = self.lines[node].address
-            failure = Failure(address, "foreign", f"it is a node of the cluster {cluster}, not of {self.endpoints.cluster}")
-            is_news = str(failure) not in self._foreign_told
-            self._foreign_told.add(str(failure))
-        if is_news:
+            failure = self._of_another(node)
+        # A new connection may lead to another node behind the same address.
+        self.lines[node].close()
+        if not was_foreign:
             log.warning("%s; what it says is not believed", failure)
         return failure
 
@@ -337,24 +371,44 @@ class Core:
         return ProtocolError(address, detail, applied=applied, request_id=call.request_id)
 
     def _introduce_all(self) -> None:
-        """Asks every node who it is, and from what they say finds members that are not among them."""
-        statuses = [self._introduce(node) for node in range(len(self.lines))]
-        known = [status for status in statuses if status is not None and status.cluster_id]
-        if known and self.endpoints.discovers:
-            self._discover(max(known, key=lambda status: status.applied_index))
+        """Asks every node who it is.
 
-    def _introduce(self, node: int) -> wire.StatusAnswer | None:
-        """One that does not answer stays unknown until the next round."""
-        try:
-            call = get("/v1/cluster/status")
-            status = self.fetch_from(wire.StatusAnswer, self.lines[node], call, INTRODUCTION_TIMEOUT)
-        except QuorateError:
-            return None
+        While others than ours answer it goes on, so that their words come without gaps until the doubt is over.
+        """
+        while not self._introduce_each() and self._is_in_doubt():
+            sleep(INTRODUCTION_PAUSE)
+            # Where another round has begun meanwhile, that goes on in place of this.
+            if self.is_closed or not self._begins_introduction():
+                return
+
+    def _introduce_each(self) -> bool:
+        """Asks every node who it is, and from what they say finds members that are not among them. Whether any of ours answered."""
+        statuses: dict[int, wire.StatusAnswer] = {}
+        # Beside each other: some may not answer, and words of the others come without gaps.
+        asked = [spawn(self._ask, node, statuses) for node in range(len(self.lines))]
+        for one in asked:
+            one.join()
+        believed = [node for node, status in sorted(statuses.items()) if self._introduce(node, status)]
         with self.lock:
-            if status.cluster_id and not self.endpoints.is_ours(node, status.cluster_id, now()):
-                return None
+            # One may have been believed before others outvoted it.
+            ours = [statuses[node] for node in believed if not self.endpoints.is_foreign(node)]
+        if ours and self.endpoints.discovers:
+            self._discover(max(ours, key=lambda status: status.applied_index))
+        return bool(ours)
+
+    def _ask(self, node: int, statuses: dict[int, wire.StatusAnswer]) -> None:
+        """One that does not answer stays unknown until the next round."""
+        with suppress(QuorateError):
+            call = get("/v1/cluster/status")
+            statuses[node] = self.fetch_from(wire.StatusAnswer, self.lines[node], call, INTRODUCTION_TIMEOUT)
+
+    def _introduce(self, node: int, status: wire.StatusAnswer) -> bool:
+        """Hears what a node says of itself: whether it is one of ours."""
+        if self._foreign(node, status.cluster_id) is not None:
+            return False
+        with self.lock:
             self.endpoints.introduce(node, status.node_id, LeaderHint(status.term, status.leader_id))
-        return status
+        return bool(status.cluster_id)
 
     def _discover(self, view: wire.StatusAnswer) -> None:
         """Asks the members that are not known for who they are, and adds those that answer as they should."""
@@ -376,10 +430,11 @@ class Core:
         if status.node_id != member.id or status.cluster_id != cluster_id:
             return
         with self.lock:
-            # Another round may have been faster.
-            if not self.endpoints.is_known(member.id):
+            # Another round may have been faster, and the client may have gone over since.
+            if not self.endpoints.is_known(member.id) and cluster_id == self.endpoints.cluster:
                 self.lines.append(line)
                 self.endpoints.add(member.id)
+                self.endpoints.is_ours(len(self.lines) - 1, cluster_id, now())
 
 
 def parsed(call: Call, answer: Answer) -> Any:
