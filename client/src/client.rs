@@ -601,7 +601,7 @@ impl Client {
                 Next::Again(pause) if pause < time_left() => pause,
                 _ => {
                     let attempts = way.attempts();
-                    // What a node said says more than a try that was cut short.
+                    // A word of a node says more than a try that was cut short.
                     let said = said.filter(|said: &Failure| budget < whole || said.is_of_stranger());
                     let last = if failure.is_said() { failure } else { self.unless_in_doubt(said.unwrap_or(failure)) };
                     return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), last));
@@ -805,7 +805,7 @@ impl Client {
         }
     }
 
-    /// What to tell of a call that failed: while in doubt, that a given node is of another cluster.
+    /// The failure that a call ends with: while in doubt, that a given node is of another cluster.
     fn unless_in_doubt(&self, failure: Failure) -> Failure {
         let doubted = self.inner.endpoints.lock().doubted();
         doubted.map_or(failure, |(node, foreign)| self.failure(node, other_cluster(foreign)))

@@ -139,7 +139,7 @@ impl Node {
     }
 }
 
-/// What given nodes say again and again since nobody of our cluster said anything.
+/// A foreign word that given nodes say again and again, since nobody of our cluster said anything.
 #[derive(Debug)]
 struct Doubt {
     theirs: ClusterId,
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn nodes_that_are_gone_lock_nobody_out() {
-        // What is left of the given nodes is of a restored cluster: one of three, and one of two.
+        // The given node that is left is of a restored cluster: one of three, and one of two.
         for given in [3, 2] {
             let start = Instant::now();
             let mut endpoints = known(given, start);

@@ -61,7 +61,7 @@ type nodeHealth struct {
 	cluster string
 }
 
-// doubt is what given nodes say again and again since nobody of our cluster said anything.
+// doubt is a foreign word that given nodes say again and again, since nobody of our cluster said anything.
 type doubt struct {
 	theirs      string
 	since, last time.Time

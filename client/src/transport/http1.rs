@@ -33,7 +33,7 @@ struct Idle {
     since: Instant,
     /// Of the credentials that it was made with.
     generation: u64,
-    /// What the node last said on it.
+    /// The cluster that the node last named on it.
     cluster: Option<ClusterId>,
 }
 

@@ -46,7 +46,7 @@ struct Kept {
     calls: Arc<Calls>,
     /// Of the credentials that it was made with: the node knows us by them for as long as it lasts.
     generation: u64,
-    /// That of the node, as the head of the stream says.
+    /// The cluster that the node named in the head of the stream.
     cluster: Option<ClusterId>,
 }
 

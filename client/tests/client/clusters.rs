@@ -86,6 +86,7 @@ async fn a_connection_on_which_a_stranger_spoke_is_not_used_again() {
     let client = Client::builder().endpoints(&fake.address).retry(retry).build().expect("an endpoint");
     client.get("k").await.expect("works");
     fake.join(OTHER).await;
+    client.get("k").await.expect_err("no word of another cluster");
     let before = fake.streams();
     client.get("k").await.expect_err("no word of another cluster");
     assert_eq!(fake.streams(), before + 3, "each try had a stream of its own");

@@ -344,7 +344,7 @@ export class Caller {
     });
   }
 
-  /** What follows the reason of a failure while in doubt, unless a node said it. */
+  /** The words behind the reason of a failure while in doubt, unless a node said it. */
   #inDoubt(failure: Failure): string[] {
     const { stranger, cluster } = this.#endpoints;
     if (failure.kind === "foreign") {

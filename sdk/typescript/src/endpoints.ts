@@ -54,7 +54,7 @@ interface Known {
   cluster: string | undefined;
 }
 
-/** What given nodes say again and again since nobody of our cluster said anything. */
+/** A foreign word that given nodes say again and again, since nobody of our cluster said anything. */
 interface Doubt {
   readonly theirs: string;
   readonly since: number;
@@ -80,7 +80,7 @@ export class Endpoints {
   #next: number;
   /** The id of ours. */
   #cluster: string | undefined;
-  /** Of the clusters that given nodes named since ours was last heard; none while there is no doubt. */
+  /** The clusters that given nodes named since ours was last heard; none while there is no doubt. */
   #doubts: Doubt[] = [];
   #introducedAt: number | undefined;
   /** When to look for members; `undefined`: never. */

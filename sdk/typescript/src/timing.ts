@@ -62,7 +62,7 @@ export function onAbort(signal: AbortSignal | undefined, call: () => void): { ca
   return { cancel: () => calls.delete(entry) };
 }
 
-/** As {@link sleep}, for what goes on in the background: a program that has nothing else to do may end meanwhile. */
+/** Like {@link sleep}, for what goes on in the background: a program that has nothing else to do may end meanwhile. */
 export async function rest(ms: number, signal: AbortSignal): Promise<void> {
   const over = deferred<void>();
   const timer = setTimeout(over.resolve, ms);

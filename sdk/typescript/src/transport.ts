@@ -122,9 +122,10 @@ function parseUrl(item: string, hasScheme: boolean, prefersTls: boolean): URL | 
 }
 
 /**
- * Sends the call to the node, and reads all of the answer. `closes` is for a node of another cluster: no `fetch` shows its connections, so each
- * that is used is closed after, and the next may lead to another node behind the same address. Browsers ignore that. Rejects only with the reason of a signal: the caller's, or that of the
- * client.
+ * Sends the call to the node, and reads all of the answer. Rejects only with the reason of a signal: the caller's, or that of the client.
+ *
+ * `closes` is for a node of another cluster: no `fetch` shows its connections, so each that is used is closed after, and the next may lead to
+ * another node behind the same address. Browsers ignore that.
  */
 export async function attempt(
   fetch: Fetch,

@@ -36,7 +36,7 @@ async function withStranger(
   return { ...made, troubles };
 }
 
-/** What was sent, but for the questions who a node is. */
+/** The requests that were sent, without questions who a node is. */
 function calls(sent: readonly Sent[]): Sent[] {
   return sent.filter(({ path }) => path !== "/v1/cluster/status");
 }

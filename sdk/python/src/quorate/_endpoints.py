@@ -151,7 +151,7 @@ class Node:
 
 @dataclass(slots=True)
 class Doubt:
-    """What given nodes say again and again since nobody of our cluster said anything."""
+    """A foreign word that given nodes say again and again, since nobody of our cluster said anything."""
 
     theirs: str
     since: float
@@ -178,7 +178,7 @@ class Endpoints:
         self.discover_at: float | None = None
         # The id of ours.
         self.cluster: str | None = None
-        # Of the clusters that given nodes named since ours was last heard; none while there is no doubt.
+        # The clusters that given nodes named since ours was last heard; none while there is no doubt.
         self.doubts: list[Doubt] = []
 
     def discover(self, now: float) -> None:
@@ -228,7 +228,7 @@ class Endpoints:
             self.leader_id = None
 
     def is_ours(self, node: int, cluster: str, now: float) -> bool:
-        """Whether a node that says so is of our cluster. What else one of another says does not count."""
+        """Whether a node that says so is of our cluster. Nothing else that one of another says counts."""
         entry = self.nodes[node]
         entry.cluster = cluster
         if cluster == self.cluster:

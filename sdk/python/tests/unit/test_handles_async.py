@@ -218,7 +218,7 @@ def knows(client: AsyncClient, cluster: str) -> None:
 
 
 def calls(server: Scripted) -> list[Asked]:
-    """What it was asked, but for who it is."""
+    """The requests that came, without questions who it is."""
     return [asked for asked in server.asked if asked.target != "/v1/cluster/status"]
 
 
