@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quorate_archive::{BaseName, SegmentName};
+use quorate_archive::{BaseName, Form, SegmentName};
 use quorate_client::Value;
 use quorate_node::watchdog::WATCH_STEPS;
 use tempfile::TempDir;
@@ -149,7 +149,7 @@ fn add_pieces(dir: &Path, base: BaseName) -> std::io::Result<()> {
         let index = base.index + 1 + number % ENTRIES;
         let wall = base.wall + number % ENTRIES;
         let (first, last, checksum) = (index, index, number);
-        let name = SegmentName { first, last, revision: None, wall_min: wall, wall, checksum, is_encrypted: false };
+        let name = SegmentName { first, last, revision: None, wall_min: wall, wall, checksum, form: Form::Plain };
         File::create_new(dir.join(name.to_string()))?;
     }
     Ok(())

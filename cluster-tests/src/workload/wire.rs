@@ -153,6 +153,10 @@ pub fn outcome_of(operation: &Operation, answer: &Answer) -> Outcome {
     let at = problem.revision.zip(problem.index);
     match (problem.applied, at, operation) {
         (Applied::Unknown, ..) => Outcome::Unknown(format!("{code}: {}", problem.detail)),
+        // A repeat is told of the session as it is now: it began, and has ended before anybody knew its number.
+        (Applied::Yes, _, Operation::OpenSession { .. }) if problem.code == ErrorCode::SessionExpired => {
+            Outcome::Unknown(format!("{code}: {}", problem.detail))
+        }
         (Applied::Yes, ..) => absurd("applied, and yet an error"),
         (Applied::No, Some((revision, index)), Operation::Get { .. } | Operation::Local { .. })
             if problem.code == ErrorCode::NotFound =>

@@ -32,7 +32,7 @@ test("a node of another cluster is told in plain words, with what to do", async 
   expect(await failureAfter("ours", "ours")).toBeUndefined();
   const error = await failureAfter("ours", "theirs");
   expect(strangerOf(error)?.detail).toMatch(/a node of the cluster theirs, and .* on the cluster ours/);
-  expect(strangerOf(error)?.advice).toMatch(/the page goes over to it within ten seconds/);
+  expect(strangerOf(error)?.advice).toMatch(/the page goes over to it after some ten seconds/);
 });
 
 test("another error says nothing of clusters", () => {

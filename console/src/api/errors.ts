@@ -29,7 +29,7 @@ export function strangerOf(error: QuorateError | undefined): Stranger | undefine
     ? {
         detail: `This address leads to a node of the cluster ${cause.cluster}, and the page was opened on the cluster ${cause.expected}. Nothing that the other one says is shown.`,
         advice:
-          "If the cluster was restored or founded anew, the page goes over to it within ten seconds. Otherwise look where the address leads.",
+          "If the cluster was restored or founded anew, the page goes over to it after some ten seconds. Otherwise look where the address leads.",
       }
     : undefined;
 }

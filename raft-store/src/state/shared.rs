@@ -185,7 +185,7 @@ impl Shared {
 
     /// Whether any task waits for a plan.
     pub(crate) fn has_unplanned_tasks(&self) -> bool {
-        self.applied.lock().vars.unplanned > 0
+        self.applied.lock().record.vars.unplanned > 0
     }
 
     /// The revision at which the present epoch began.

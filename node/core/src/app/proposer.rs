@@ -32,7 +32,6 @@ use super::view::View;
 use super::wall::{self, WallClocks};
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
-use crate::millis::millis;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::watchdog;
 

@@ -468,8 +468,8 @@ fn the_names_of_a_year_are_listed_and_planned_within_seconds() {
             let (first, last) = (700 * n + 1, 700 * (n + 1));
             let (wall_min, wall) = (5_000 * first, 5_000 * last);
             let name = SegmentName { first, last, revision: None, wall_min, wall, checksum: n, form: Form::Bundle };
-            let put = archive.store().put(&archive.segment_path(&name), "".into());
-            handle.block_on(put).unwrap();
+            let path = archive.segment_path(&name);
+            handle.block_on(archive.store().put(&path, "".into())).unwrap();
         }
         let base = archive.put_base(handle, &manifest(0), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
         let begun = std::time::Instant::now();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use cluster_tests::{Connection, Request};
 use parking_lot::Mutex;
-use quorate_archive::{BaseName, Keys, Location, Recipients, Retention, SegmentName};
+use quorate_archive::{BaseName, Keys, Location, Merging, Recipients, Retention, SegmentName};
 use quorate_node::app::archive::{ArchiveSamples, ArchiveSettings};
 use quorate_node::metrics::{MetricsSource, Value};
 use quorate_store::background;
@@ -97,6 +97,8 @@ struct Plan {
     bases_min: usize,
     hold_bytes: u64,
     verify_every: Option<u64>,
+    /// The shorter span whose pieces become one object.
+    merge_ms: Option<u64>,
     snapshot_every: u64,
     keep_log: u64,
     /// Whether objects are damaged and lost.
@@ -110,6 +112,7 @@ impl Plan {
         let (interval, base_every) = (one_of(&[100, 300, 800]), one_of(&[2_000, 4_000, 8_000]));
         let keep_ms = one_of(&[3_000, 10_000, 3_600_000]);
         let verify_every = Some(one_of(&[0, 4_000, 10_000])).filter(|every| *every > 0);
+        let merge_ms = Some(one_of(&[0, 600, 3_000])).filter(|span| *span > 0);
         let (snapshot_every, keep_log) = (one_of(&[20, 60, 1_000]), one_of(&[0, 10, 200]));
         Self {
             interval,
@@ -118,6 +121,7 @@ impl Plan {
             bases_min: dice.random_range(1..=3),
             hold_bytes: if dice.random_ratio(1, 4) { HOLD_LITTLE } else { 1 << 30 },
             verify_every,
+            merge_ms,
             snapshot_every,
             keep_log,
             hurts: dice.random_ratio(1, 3),
@@ -135,6 +139,7 @@ impl Plan {
             keys: Keys::default(),
             hold_bytes: self.hold_bytes,
             verify_every: self.verify_every.map(Duration::from_millis),
+            merging: self.merge_ms.map(|span_ms| Merging { span_ms }),
         }
     }
 }
@@ -230,6 +235,7 @@ pub fn archive_beside(world: &mut World, dice: StdRng) {
         bases_min: 2,
         hold_bytes: 1 << 30,
         verify_every: None,
+        merge_ms: None,
         snapshot_every: 0,
         keep_log: 0,
         hurts: false,

@@ -117,6 +117,12 @@ impl Stock {
         self.bases.iter().map(|base| self.follow(base).index).max()
     }
 
+    /// The last entry that these bases lead to by names.
+    fn end_from(&self, begin: Begin) -> Option<u64> {
+        let is_of_it = |base: &&BaseName| !matches!(begin, Begin::At(entry) if base.index != entry);
+        self.bases.iter().filter(is_of_it).map(|base| self.follow(base).index).max()
+    }
+
     /// The entries after each of which the state can be had, from base to base.
     fn stretches(&self) -> Vec<(u64, u64)> {
         self.bases.iter().map(|base| (base.index, self.follow(base).index)).collect()
@@ -184,7 +190,8 @@ impl<'a> Judge<'a> {
             if written.is_some() && !matches!(expected, Expected::State(_)) {
                 return Err(format!("all is well and archived, and of the latest point {expected:?} is expected"));
             }
-            self.restore(target, begin, expected, written, judged)
+            let end = (target == Target::Latest).then(|| named.end_from(begin)).flatten();
+            self.restore((target, begin), (expected, end), written, judged)
                 .map_err(|found| format!("{target:?} from {begin:?}: {found}"))?;
         }
         Ok(())
@@ -319,6 +326,7 @@ impl<'a> Judge<'a> {
         }
         match target {
             Target::Latest => match bases.iter().map(|base| sound.follow(base).index).max() {
+                Some(end) if named.end_from(begin) > Some(end) => Expected::Either,
                 Some(end) if !named.goes_on_behind(end) => Expected::State(end),
                 Some(end) if !sound.goes_on_behind(end) => Expected::Either,
                 _ => Expected::Refusal,
@@ -342,9 +350,8 @@ impl<'a> Judge<'a> {
 
     fn restore(
         &self,
-        target: Target,
-        begin: Begin,
-        expected: Expected,
+        (target, begin): (Target, Begin),
+        (expected, end_by_names): (Expected, Option<u64>),
         written: Option<&[String]>,
         judged: &mut Judged,
     ) -> Found {
@@ -356,6 +363,10 @@ impl<'a> Judge<'a> {
                 }
                 let at = replay.at();
                 self.is_as_it_was(target, &at, judged)?;
+                // What was written behind it cannot be had, and who asked for the end would not know.
+                if end_by_names.is_some_and(|end| at.log_id.index < end) {
+                    return Err(format!("it ends at entry {}, and its names go on to {end_by_names:?}", at.log_id.index));
+                }
                 if let Expected::State(end) = expected {
                     self.is_the_last(target, &at, end)?;
                 }
@@ -488,11 +499,13 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
+    use quorate_archive::Form;
+
     use super::*;
 
     fn piece(first: u64, last: u64) -> SegmentName {
         let (wall_min, wall, checksum) = (first, last, first);
-        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, is_encrypted: false }
+        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, form: Form::Plain }
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Times of an archive whose log had a clock that was a day ahead for a while: what a restore gives is all that was written until then.
 
-use std::io::Read;
 use std::path::Path;
 
 use futures::stream;
@@ -423,7 +422,8 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
     let source = archived(runtime.handle(), dir.path(), &PIECES[2..], &[2]);
     let next = SegmentHead { entry_format: ENTRY_FORMAT + 1, ..head(3, 10, (true_wall(3), true_wall(10))) };
     let entries: Vec<_> = (3..=10).map(entry).collect();
-    let put = source.archive.put_segment(next, encoded(&entries), &Recipients::default());
+    let none = Recipients::default();
+    let put = source.archive.put_segment(next, encoded(&entries), &none);
     let (name, _) = source.handle.block_on(put).unwrap();
     let refused = restored(&source, Target::Latest).expect_err("nothing leads past it").to_string();
     let found = format!("{name} has format {}, and this build reads version 1", ENTRY_FORMAT + 1);
