@@ -21,6 +21,7 @@ use quorate_store::codec::RECORDS;
 use quorate_store::durable;
 use quorate_store::offline::{OfflineError, Replay, ReplayError, Until};
 use quorate_store::raft::wire::LogIdRecord;
+use quorate_store::watchdog;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -439,7 +440,8 @@ impl<'a> Pieces<'a> {
             self.looked += 1;
             if self.bundle_of(piece).is_none() {
                 let (archive, name) = (self.source.archive.clone(), piece.clone());
-                let fetched = self.source.handle.spawn(async move { archive.segment_bytes(&name).await });
+                let fetched =
+                    watchdog::spawn_on(&self.source.handle, async move { archive.segment_bytes(&name).await });
                 self.ahead.push_back((piece, fetched));
             }
         }

@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use quorate_store::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +32,7 @@ impl Work {
         if !LISTENS.swap(true, Ordering::SeqCst) {
             let _in_runtime = handle.enter();
             let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-            handle.spawn(async move {
+            watchdog::spawn_on(handle, async move {
                 loop {
                     tokio::select! {
                         _ = terminate.recv() => {}

@@ -237,7 +237,7 @@ mod tests {
         let away = "nothing is mounted".to_owned();
         ledger.note_trouble(away.clone());
         ledger.note_away(Some(away.clone()));
-        assert_eq!(ledger.warnings(1_000_000), [away.clone()]);
+        assert_eq!(ledger.warnings(1_000_000), std::slice::from_ref(&away));
         let lacks = "nothing of this cluster is known to be archived".to_owned();
         assert_eq!(ledger.warnings(2_000_000), [lacks, away]);
         ledger.note_away(None);

@@ -276,7 +276,7 @@ impl<'a> Judge<'a> {
     /// A trial finds no fault where there is none.
     fn look_at_trials(&self) -> Found {
         let is_sound_note = |path: &String| path.ends_with(NOTE) && !self.hurt.damaged.contains(path);
-        let Some((_, note)) = self.all.iter().find(|(path, _)| is_sound_note(*path)) else { return Ok(()) };
+        let Some((_, note)) = self.all.iter().find(|(path, _)| is_sound_note(path)) else { return Ok(()) };
         let note: Verified = serde_json::from_slice(note).map_err(|error| format!("what a trial noted: {error}"))?;
         let was_hurt = self.was_lost() || self.world.objects.met().contains_key(DAMAGED);
         match note.fault.filter(|_| !was_hurt && self.gaps == 0) {
@@ -315,7 +315,7 @@ impl<'a> Judge<'a> {
             Begin::Newest | Begin::BeforeNewest => true,
         };
         let bases: Vec<&BaseName> = sound.bases.iter().filter(is_of_it).collect();
-        let newest = |is_before: &dyn Fn(&BaseName) -> bool| bases.iter().copied().rfind(|base| is_before(*base));
+        let newest = |is_before: &dyn Fn(&BaseName) -> bool| bases.iter().copied().rfind(|base| is_before(base));
         let state = |reached: Option<Reached>, is_far_enough: &dyn Fn(&Reached) -> bool| match reached {
             Some(reached) if is_far_enough(&reached) => Expected::State(reached.index),
             _ => Expected::Refusal,
@@ -365,7 +365,10 @@ impl<'a> Judge<'a> {
                 self.is_as_it_was(target, &at, judged)?;
                 // What was written behind it cannot be had, and who asked for the end would not know.
                 if end_by_names.is_some_and(|end| at.log_id.index < end) {
-                    return Err(format!("it ends at entry {}, and its names go on to {end_by_names:?}", at.log_id.index));
+                    return Err(format!(
+                        "it ends at entry {}, and its names go on to {end_by_names:?}",
+                        at.log_id.index
+                    ));
                 }
                 if let Expected::State(end) = expected {
                     self.is_the_last(target, &at, end)?;
@@ -397,11 +400,12 @@ impl<'a> Judge<'a> {
         let (archive, handle) = (self.archive(&self.all)?, self.runtime.handle().clone());
         let source = Source { archive, keys: Keys::default(), handle };
         let _runtime = self.runtime.enter();
-        let rebuilt = source.want(target, begin).and_then(|mut wanted| {
-            let replay = source.rebuild(&mut wanted, &dir.0, &mut Patient)?;
-            Ok((replay, wanted.passed_over))
-        });
-        Ok(rebuilt)
+        let mut wanted = match source.want(target, begin) {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(Err(error)),
+        };
+        let rebuilt = source.rebuild(&mut wanted, &dir.0, &mut Patient);
+        Ok(rebuilt.map(|replay| (replay, wanted.passed_over)))
     }
 
     /// What was restored is what the cluster was there, and there is where it was asked for.
