@@ -367,6 +367,10 @@ mod tests {
             let text = serde_json::to_value(outcome(&problem(code, applied, at))).expect("JSON");
             assert!(text.get(kind).is_some(), "{code:?} is {text}, not {kind}");
         }
+        // A repeat is told that the session began, and has ended.
+        let (open, ended) = (Operation::OpenSession { ttl_ms: 1_000 }, ErrorCode::SessionExpired);
+        assert!(matches!(outcome_of(&open, &problem(ended, Applied::Yes, Some(3))), Outcome::Unknown(_)));
+        assert!(matches!(outcome(&problem(ended, Applied::Yes, Some(3))), Outcome::Absurd(_)));
         let get = Operation::Get { key: "k".into() };
         let absent = outcome_of(&get, &problem(ErrorCode::NotFound, Applied::No, Some(3)));
         assert!(matches!(absent, Outcome::Decided(Decided { seen: Seen::Entry(None), .. })));

@@ -13,6 +13,9 @@ use std::mem;
 use std::path::Path;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::FuturesOrdered;
+use futures::{FutureExt, StreamExt};
 use quorate_archive::{
     Archive, ArchiveError, BaseManifest, BaseName, Bundle, Catalogue, Keys, Plan, Position, Segment, SegmentName,
     Target, Unreachable, WallMillis,
@@ -21,9 +24,7 @@ use quorate_store::codec::RECORDS;
 use quorate_store::durable;
 use quorate_store::offline::{OfflineError, Replay, ReplayError, Until};
 use quorate_store::raft::wire::LogIdRecord;
-use quorate_store::watchdog;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 /// So many pieces are fetched ahead of the one that is applied: a store answers in some 30 ms, and there may be thousands.
 const AHEAD: usize = 8;
@@ -362,7 +363,9 @@ struct Pieces<'a> {
     /// The bundle that is being read.
     bundle: Option<Bundle>,
     /// Pieces of their own that are on their way.
-    ahead: VecDeque<(&'a SegmentName, JoinHandle<Result<Bytes, ArchiveError>>)>,
+    ahead: VecDeque<&'a SegmentName>,
+    /// Their bytes, in the same order. They come while one of them is waited for.
+    coming: FuturesOrdered<BoxFuture<'static, Result<Bytes, ArchiveError>>>,
     /// How many pieces of the plan were looked at for that.
     looked: usize,
     /// The bundles in which pieces are that were merged meanwhile.
@@ -371,7 +374,15 @@ struct Pieces<'a> {
 
 impl<'a> Pieces<'a> {
     fn of(source: &'a Source, wanted: &'a Wanted) -> Self {
-        Self { source, wanted, bundle: None, ahead: VecDeque::new(), looked: 0, moved: BTreeMap::new() }
+        Self {
+            source,
+            wanted,
+            bundle: None,
+            ahead: VecDeque::new(),
+            coming: FuturesOrdered::new(),
+            looked: 0,
+            moved: BTreeMap::new(),
+        }
     }
 
     /// The bundle in which a piece is; `None` for one of its own.
@@ -383,7 +394,7 @@ impl<'a> Pieces<'a> {
     /// Reads the next piece, which is this one.
     fn next(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
         self.fetch_ahead();
-        let read = match self.ahead.front().is_some_and(|(name, _)| *name == piece) {
+        let read = match self.ahead.front().is_some_and(|name| *name == piece) {
             true => self.fetched(piece),
             false => self.in_bundle(piece),
         };
@@ -399,9 +410,9 @@ impl<'a> Pieces<'a> {
 
     fn fetched(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
         let Source { archive, keys, handle } = self.source;
-        let (_, fetched) = self.ahead.pop_front().expect("it is the first");
-        let gone = |error| ArchiveError::File { path: piece.to_string(), source: io::Error::other(error) };
-        archive.open_segment(piece, &handle.block_on(fetched).map_err(gone)??, keys)
+        self.ahead.pop_front();
+        let fetched = handle.block_on(self.coming.next()).expect("one comes for each that is ahead");
+        archive.open_segment(piece, &fetched?, keys)
     }
 
     fn in_bundle(&mut self, piece: &SegmentName) -> Result<Segment, ArchiveError> {
@@ -440,18 +451,10 @@ impl<'a> Pieces<'a> {
             self.looked += 1;
             if self.bundle_of(piece).is_none() {
                 let (archive, name) = (self.source.archive.clone(), piece.clone());
-                let fetched =
-                    watchdog::spawn_on(&self.source.handle, async move { archive.segment_bytes(&name).await });
-                self.ahead.push_back((piece, fetched));
+                self.ahead.push_back(piece);
+                self.coming.push_back(async move { archive.segment_bytes(&name).await }.boxed());
             }
         }
-    }
-}
-
-impl Drop for Pieces<'_> {
-    /// What is on its way is of no use any more.
-    fn drop(&mut self) {
-        self.ahead.iter().for_each(|(_, fetched)| fetched.abort());
     }
 }
 

@@ -18,6 +18,8 @@ use crate::fake::WALL;
 use crate::raw::{Response, Server, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+/// Later than any clock shows, Unix milliseconds.
+const FAR: u64 = 1 << 42;
 
 fn user(name: &str) -> UserName {
     UserName::new(name).expect("a name")
@@ -232,7 +234,7 @@ async fn lists_go_on_by_their_cursor_and_show_no_hash() {
         }
         told.tokens.insert(TokenId(1), token_row("a", None));
         told.tokens.insert(TokenId(2), token_row("b", Some(WALL)));
-        told.tokens.insert(TokenId(u64::MAX), token_row("b", Some(WALL + 1)));
+        told.tokens.insert(TokenId(u64::MAX), token_row("b", Some(FAR)));
     });
     let first: UserList = read(&server.get("/v1/access/users?limit=2").await);
     let rest: UserList = read(&server.get("/v1/access/users?limit=2&cursor=b").await);

@@ -4,8 +4,8 @@
 //! flushes by itself when a memtable is full; the thread finds that out by asking for the durable applied row. It also paces merges
 //! by how many flushed files wait for them.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Flusher {
         let polls_per_flush = (flush_every.as_millis() / poll.as_millis().max(1)).max(1);
         if background::is_simulated() {
             let task = AbortOnDropHandle::new(watchdog::spawn_thread_of_simulation(run_simulated(
-                shared,
+                Arc::downgrade(&shared),
                 poll,
                 polls_per_flush,
             )));
@@ -57,9 +57,11 @@ fn run(shared: &Shared, stopped: &Receiver<()>, poll: Duration, polls_per_flush:
     }
 }
 
-async fn run_simulated(shared: Arc<Shared>, poll: Duration, polls_per_flush: u128) {
+/// A task that was aborted goes when it is its turn; the state is closed before that, as by a thread that is joined.
+async fn run_simulated(shared: Weak<Shared>, poll: Duration, polls_per_flush: u128) {
     for polls in 1.. {
         tokio::time::sleep(poll).await;
+        let Some(shared) = shared.upgrade() else { return };
         keep(&shared, polls % polls_per_flush == 0);
     }
 }

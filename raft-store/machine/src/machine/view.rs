@@ -105,12 +105,10 @@ impl Page {
         (!is_full).then(|| Most { rows: rows - self.rows.len(), bytes: bytes.saturating_sub(self.bytes).max(1) })
     }
 
-    /// Takes rows in their order until it is full.
-    pub(super) fn fill(&mut self, rows: impl Iterator<Item = Row>) {
-        for row in rows {
-            if self.room().is_none() {
-                return;
-            }
+    /// Takes rows in their order until it is full, and asks for none beyond: that may stand behind thousands that are gone.
+    pub(super) fn fill(&mut self, mut rows: impl Iterator<Item = Row>) {
+        while self.room().is_some() {
+            let Some(row) = rows.next() else { return };
             self.bytes = self.bytes.saturating_add(bytes_of(&row));
             self.rows.push(row);
         }
