@@ -228,12 +228,28 @@ impl Archive {
         Ok(segment)
     }
 
-    /// Writes a base: `write` is given a sink for the state, and gives back its manifest, in which what is known here is set. Blocks;
-    /// not to be called from a task.
+    /// Writes a base, see [`Self::upload_base`] and [`Self::finish_base`].
     ///
     /// # Errors
     /// Writing failed, on either side. Nothing counts of it then.
     pub fn put_base(
+        &self,
+        handle: &Handle,
+        unfinished: &BaseManifest,
+        recipients: &Recipients,
+        write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
+    ) -> Result<BaseManifest, ArchiveError> {
+        let manifest = self.upload_base(handle, unfinished, recipients, write)?;
+        handle.block_on(self.finish_base(&manifest))?;
+        Ok(manifest)
+    }
+
+    /// Writes the state of a base: `write` is given a sink for it. Gives its manifest, in which what is known here is set; the base is there
+    /// once that is written. Blocks; not to be called from a task.
+    ///
+    /// # Errors
+    /// Writing failed, on either side. Nothing counts of it then.
+    pub fn upload_base(
         &self,
         handle: &Handle,
         unfinished: &BaseManifest,
@@ -255,10 +271,18 @@ impl Archive {
             .and_then(BaseUpload::finish);
         let (bytes, sha256) = done.map_err(|source| ArchiveError::File { path: format!("{self}/{state}"), source })?;
         (manifest.bytes, manifest.sha256) = (bytes, hex(&sha256));
-        let json = serde_json::to_vec_pretty(&manifest).expect("a manifest is numbers and words");
-        let path = self.base_dir(&name).join(MANIFEST);
-        handle.block_on(self.store().put(&path, json.into())).map_err(failed())?;
         Ok(manifest)
+    }
+
+    /// Writes the manifest of a base whose state is there: from then on it counts.
+    ///
+    /// # Errors
+    /// The store did not do it.
+    pub async fn finish_base(&self, manifest: &BaseManifest) -> Result<(), ArchiveError> {
+        let name = manifest.name();
+        let json = serde_json::to_vec_pretty(manifest).expect("a manifest is numbers and words");
+        let put = self.store().put(&self.base_dir(&name).join(MANIFEST), json.into()).await;
+        put.map(drop).map_err(ArchiveError::store(format!("base {name} cannot be written to {self}")))
     }
 
     /// Reads the manifest of a base.

@@ -59,7 +59,7 @@ const WRITE_AGAIN: Duration = Duration::from_millis(100);
 /// Bytes of log that wait for the archive where little does.
 const HOLD_LITTLE: u64 = 900 << 10;
 /// Less would prove nothing.
-const PIECES_MIN: usize = 20;
+const PIECES_MIN: usize = 8;
 const BASES_MIN: usize = 2;
 const COMPARED_MIN: u64 = 6;
 

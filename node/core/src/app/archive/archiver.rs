@@ -104,6 +104,7 @@ pub async fn run(
         written: Instant::now(),
         listed: None,
         pruned: None,
+        uploaded: None,
         base: None,
         base_failed: None,
         pruning: None,
@@ -224,6 +225,8 @@ struct Archiver {
     /// When a node that does not lead looked last.
     listed: Option<Instant>,
     pruned: Option<Instant>,
+    /// The base whose state is there, and which is to be one once entries lead to it.
+    uploaded: Option<BaseManifest>,
     /// The base that is being written.
     base: Option<JoinHandle<io::Result<Result<BaseManifest, ArchiveError>>>>,
     base_failed: Option<Instant>,
@@ -266,8 +269,9 @@ impl Archiver {
         self.reap().await?;
         let leads = self.parts.view.now().leader == Some(self.parts.self_id) && self.app.unready_reason().is_none();
         if std::mem::replace(&mut self.led, leads) != leads {
-            // Another may have gone on with it.
+            // Another may have gone on with it, and removes what was begun and not finished.
             self.known = None;
+            self.uploaded = None;
             if let Some(missing) = &mut self.missing {
                 missing.begin_anew();
             }
@@ -362,6 +366,7 @@ impl Archiver {
             let is_of_use = known.base.is_some();
             self.ledger.note_archived(known.index, if is_of_use { begun } else { 0 });
         }
+        self.finish_base().await?;
         self.ledger.note_good();
         self.base_where_due(&applied);
         self.prune_where_due();
@@ -455,6 +460,32 @@ impl Archiver {
         Ok(Some((before, entries)))
     }
 
+    /// Finishes a base once the entries up to it are archived. Before, it would stand behind a gap, and who leads next would go on behind that:
+    /// no base leads to what was written in between.
+    async fn finish_base(&mut self) -> Result<(), NotArchived> {
+        let Some(known) = &mut self.known else { return Ok(()) };
+        let is_led_to = |uploaded: &mut BaseManifest| uploaded.position.index <= known.index;
+        let Some(manifest) = self.uploaded.take_if(is_led_to) else { return Ok(()) };
+        let (archive, finished) = (self.archive.clone(), manifest.clone());
+        let put = background::patient_task(async move { archive.finish_base(&finished).await }).await;
+        if let Err(error) = put.map_err(NotArchived::from).and_then(|put| Ok(put?)) {
+            self.uploaded = Some(manifest);
+            return Err(error);
+        }
+        tracing::info!(base = %manifest.name(), bytes = manifest.bytes, "archived a base");
+        self.ledger.bases.fetch_add(1, Relaxed);
+        self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
+        self.app.backups().note_completed(BackupFor::Archive);
+        self.is_outdated = false;
+        // Behind a gap it leads to nothing that follows: then another one is due.
+        if manifest.position.index >= known.from {
+            known.base = Some(manifest.name());
+        }
+        // What it makes needless may go.
+        self.pruned = None;
+        Ok(())
+    }
+
     fn base_where_due(&mut self, applied: &AppliedState) {
         let Some(known) = &self.known else { return };
         let every = millis(self.settings.base_every);
@@ -465,7 +496,7 @@ impl Archiver {
         // A base of the same entry would have the same name, and what is archived never changes.
         let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);
-        if !is_due || failed_lately || self.base.is_some() {
+        if !is_due || failed_lately || self.base.is_some() || self.uploaded.is_some() {
             return;
         }
         let (app, archive, settings) = (self.app.clone(), self.archive.clone(), self.settings.clone());
@@ -495,19 +526,7 @@ impl Archiver {
         if let Some(base) = self.base.take_if(|base| base.is_finished()) {
             let done = base.await.map_err(io::Error::other).and_then(|done| done);
             match done.map_err(NotArchived::from).and_then(|done| Ok(done?)) {
-                Ok(manifest) => {
-                    tracing::info!(base = %manifest.name(), bytes = manifest.bytes, "archived a base");
-                    self.ledger.bases.fetch_add(1, Relaxed);
-                    self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
-                    self.app.backups().note_completed(BackupFor::Archive);
-                    self.is_outdated = false;
-                    // Behind a gap it leads to nothing that follows: then another one is due.
-                    if let Some(known) = self.known.as_mut().filter(|known| manifest.position.index >= known.from) {
-                        known.base = Some(manifest.name());
-                    }
-                    // What it makes needless may go.
-                    self.pruned = None;
-                }
+                Ok(manifest) => self.uploaded = Some(manifest),
                 Err(error) => {
                     self.base_failed = Some(Instant::now());
                     self.app.backups().note_failed(BackupFor::Archive);
@@ -601,7 +620,7 @@ impl App {
         settings: &ArchiveSettings,
     ) -> Result<BaseManifest, ArchiveError> {
         let taken = self.take_whole(BackupFor::Archive, |header, whole| {
-            archive.put_base(handle, &manifest(header), &settings.recipients, |sink| {
+            archive.upload_base(handle, &manifest(header), &settings.recipients, |sink| {
                 whole(&mut Stopping { sink, app: self })
             })
         });
