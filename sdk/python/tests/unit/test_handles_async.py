@@ -303,6 +303,17 @@ async def test_a_client_goes_over_once_most_of_its_nodes_have() -> None:
         assert len(calls(former)) == before
 
 
+async def test_a_call_that_outlives_its_client_keeps_no_connection() -> None:
+    with Scripted([of("ours", ENTRY)]) as server:
+        async with client_of(server) as client:
+            await client.get("k")
+            line = client._core.lines[0]
+            wire = line._take()
+            assert wire is not None
+        line._keep(wire)
+        assert not line._idle
+
+
 async def test_where_nobody_else_answers_the_error_names_both_clusters() -> None:
     with Scripted([of("theirs", ENTRY)]) as server:
         async with AsyncClient([server.address, "127.0.0.1:1"], timeout=0.3, discover_members=False) as client:

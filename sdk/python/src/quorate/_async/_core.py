@@ -162,7 +162,7 @@ class AsyncCore:
         """Closes all kept connections; calls are refused from then on."""
         self.is_closed = True
         for line in self.lines:
-            line.close()
+            line.end()
         for body in list(self._open):
             body.close()
 

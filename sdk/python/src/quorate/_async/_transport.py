@@ -123,6 +123,7 @@ class AsyncLine:
         self.endpoint = endpoint
         self._credentials = credentials
         self._idle: deque[AsyncWire] = deque()
+        self._is_over = False
         self._lock = threading.Lock()
         tell_in_child(self, AsyncLine._forked)
 
@@ -184,6 +185,12 @@ class AsyncLine:
         for wire in idle:
             wire.connection.close()
 
+    def end(self) -> None:
+        """Closes what is kept, and what is in use once it is not."""
+        with self._lock:
+            self._is_over = True
+        self.close()
+
     def _take(self) -> AsyncWire | None:
         """The warmest connection that is fit."""
         generation = self._credentials.shown().generation
@@ -199,7 +206,7 @@ class AsyncLine:
     def _keep(self, wire: AsyncWire) -> None:
         with self._lock:
             self._idle.append(wire)
-            surplus = self._idle.popleft() if len(self._idle) > IDLE_MAX else None
+            surplus = self._idle.popleft() if self._is_over or len(self._idle) > IDLE_MAX else None
         if surplus is not None:
             surplus.connection.close()
 

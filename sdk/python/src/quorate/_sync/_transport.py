@@ -124,6 +124,7 @@ class Line:
         self.endpoint = endpoint
         self._credentials = credentials
         self._idle: deque[Wire] = deque()
+        self._is_over = False
         self._lock = threading.Lock()
         tell_in_child(self, Line._forked)
 
@@ -185,6 +186,12 @@ class Line:
         for wire in idle:
             wire.connection.close()
 
+    def end(self) -> None:
+        """Closes what is kept, and what is in use once it is not."""
+        with self._lock:
+            self._is_over = True
+        self.close()
+
     def _take(self) -> Wire | None:
         """The warmest connection that is fit."""
         generation = self._credentials.shown().generation
@@ -200,7 +207,7 @@ class Line:
     def _keep(self, wire: Wire) -> None:
         with self._lock:
             self._idle.append(wire)
-            surplus = self._idle.popleft() if len(self._idle) > IDLE_MAX else None
+            surplus = self._idle.popleft() if self._is_over or len(self._idle) > IDLE_MAX else None
         if surplus is not None:
             surplus.connection.close()
 
