@@ -848,7 +848,7 @@ impl Client {
     async fn introduce(&self, node: usize) -> Option<StatusAnswer> {
         let call = crate::request::status_call().ok()?;
         let answer = self.inner.transport.send(node, &call, INTRODUCTION_TIMEOUT).await.ok()?;
-        // One that refuses us says of which cluster it is, too.
+        // A refusal names the cluster, too.
         self.check_cluster(node, answer.hint.cluster).ok()?;
         let status: StatusAnswer = serde_json::from_slice(&answer.body).ok()?;
         let cluster = ClusterId::parse(&status.cluster_id);

@@ -4,9 +4,9 @@
 //! argument, nothing is sent.
 //!
 //! Ours is the cluster that the first answer names, until the client goes over to another one: at once when more than half of the given
-//! nodes, where there are several, said last that they are of it; else after a *doubt* of ten seconds. Doubt begins with a foreign word
-//! of a given node, goes on while given nodes repeat it, within five seconds each, and ends with any word of ours, whoever says it, also a
-//! member that was discovered. Silence is no word: an idle client never goes over, and nobody is locked out by nodes that are gone.
+//! nodes, where there are several, said last that they are of it; else after a *doubt* of ten seconds. Doubt begins when a given node names
+//! another cluster. It goes on while given nodes repeat that at least every five seconds, and ends when any node names ours, a discovered
+//! member included. Silence changes nothing: an idle client never goes over, and nodes that are gone lock nobody out.
 
 use std::fmt;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause between two looks at a node of another cluster, which may have been put right.
 const FOREIGN_PAUSE: Duration = Duration::from_secs(30);
-/// Doubt of so long takes a client over to another cluster: the own one leads again sooner after most faults, and a restore takes longer.
+/// The client goes over to another cluster after this much doubt. After most faults its own has a leader sooner, and a restore takes longer.
 const DOUBT_MIN: Duration = Duration::from_secs(10);
 /// Foreign words further apart begin a doubt anew: nobody can tell what was there between them.
 const DOUBT_GAP: Duration = Duration::from_secs(5);
@@ -287,7 +287,7 @@ impl Endpoints {
         let well = turn.clone().find(|&node| Some(node) != not && self.is_well(node, now));
         let others = turn.clone().filter(|&node| Some(node) != not);
         let rested = well.or_else(|| others.min_by_key(|&node| self.nodes[node].avoid_until));
-        // Where all that were given are of other clusters, one of them says so once more.
+        // All given nodes are of other clusters: ask one of them again.
         let strangers = (0..self.given).min_by_key(|&node| self.nodes[node].avoid_until);
         let pick = rested.or(not.filter(is_asked)).or(strangers).expect("a client has at least one endpoint");
         self.next = (pick + 1) % reach;

@@ -1,13 +1,13 @@
-//! What time it is, by both clocks of the machine.
+//! Moments by both clocks of the machine.
 //!
-//! Owns the comparison of the two. The monotonic clock stands still while the machine is suspended; the wall clock does not, but may be
-//! set. Nodes count on meanwhile, so whoever reckons with their time looks at both, and a time is over when either says so.
+//! Owns the comparison of the two. The monotonic clock stands still while the machine is suspended; the wall clock goes on, but may be
+//! set. Nodes go on counting meanwhile, so a time is over as soon as one of the two clocks says so.
 
 #[cfg(feature = "testing")]
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// By how many milliseconds tests have the wall clock of this process ahead.
+/// Milliseconds by which tests have set the wall clock of this process ahead.
 #[cfg(feature = "testing")]
 static AHEAD_MS: AtomicU64 = AtomicU64::new(0);
 
@@ -17,7 +17,7 @@ pub(crate) fn set_wall_ahead(by: Duration) {
     AHEAD_MS.store(crate::operation::milliseconds(by), Ordering::Relaxed);
 }
 
-/// By how much the wall clock is ahead of the machine's.
+/// The lead of this process's wall clock over the machine's.
 #[cfg(feature = "testing")]
 fn ahead() -> Duration {
     Duration::from_millis(AHEAD_MS.load(Ordering::Relaxed))
@@ -47,8 +47,7 @@ impl Moment {
         self.by_monotonic(earlier).max(self.by_wall(earlier))
     }
 
-    /// By how much the wall clock moved on more than the monotonic one since an earlier moment: the machine was suspended, or its wall clock
-    /// was set.
+    /// The time since an earlier moment that only the wall clock shows: the machine was suspended, or its wall clock was set.
     pub fn skipped_since(self, earlier: Self) -> Duration {
         self.by_wall(earlier).saturating_sub(self.by_monotonic(earlier))
     }

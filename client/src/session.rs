@@ -297,9 +297,9 @@ impl Session {
         self.shared.renewed.lease.lock().ttl()
     }
 
-    /// What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed. Where the wall clock moved on by
-    /// more than that, since the machine was suspended, it is suspect until the next renewal is confirmed. Nobody knows what will be
-    /// once this has returned: what must not happen twice takes a guard.
+    /// The state at this moment, by this machine's monotonic clock since the last confirmed renewal. A session is suspect until its next
+    /// renewal is confirmed if the wall clock moved on by more: the machine was suspended. The state may change as soon as this returns;
+    /// guard what must not happen twice.
     ///
     /// # Examples
     ///
@@ -355,8 +355,8 @@ impl Session {
         }
     }
 
-    /// What it is, and why it is lost if it is. Where the machine was suspended meanwhile, it is renewed at once: the task that renews
-    /// sleeps by the clock that stood still.
+    /// The state, and the reason of a loss. A session is renewed at once after a suspend of the machine: the task that renews it sleeps by
+    /// the clock that stood still.
     fn look(&self) -> (SessionState, Option<Loss>) {
         let (lease, now) = (self.shared.renewed.lease.lock(), Moment::now());
         let (state, loss, was_suspended) = (lease.state(now), lease.loss(now), lease.was_suspended(now));

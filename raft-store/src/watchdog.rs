@@ -1,4 +1,4 @@
-//! Who keeps a thread that Raft and requests share for too long.
+//! Measures how long each step of a task keeps a thread that Raft and requests share.
 //!
 //! Owns the bound, the measure, and how tasks are started on those threads: each of their steps is measured, openraft's own by
 //! [`crate::raft::runtime`]. Builds with debug assertions measure always, others where [`WATCH_STEPS`] says so, as long searches have it:

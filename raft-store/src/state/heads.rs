@@ -1,4 +1,4 @@
-//! Where the first rows of families are that lose rows at their head, and of ranges of entries that do.
+//! Lower bounds of the first rows in families, and in ranges of entries, that are used as queues.
 //!
 //! Owns a lower bound of each: no row stands before it. RocksDB keeps the trace of a row that is gone until it merges it away, and a scan from
 //! the head of such a family would walk over the traces of all that was due before: a million of them take a tenth of a second, on the

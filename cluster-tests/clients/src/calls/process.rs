@@ -1,4 +1,4 @@
-//! What a file does to this process: its standard error, and the wall clock of its clients. Owns that both are whole again after it.
+//! The standard error of this process and the wall clock of its clients, as files of the suite change them. Owns their return to what they were.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! What may block in a simulated node, each on a thread of its own.
+//! Threads for the blocking work of simulated nodes.
 //!
 //! Owns the turns: of that thread and the simulation's only one runs at any time, so that the order of all work follows from the seed as
 //! ever. Time goes by for such a thread only while it waits for something, by the clock of its machine. Never does work of its own.

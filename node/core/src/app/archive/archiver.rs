@@ -1,9 +1,9 @@
 //! What the leader archives, and what the others learn of it.
 //!
 //! Owns the order: entries go on while a base is being written, and a base begins wherever entries are missing that no voter has any
-//! more. Two nodes that both believe to lead write the same entries twice, which does no harm. What fails is tried again, for ever, and told. Whatever grows with
-//! the archive or the log (listing, planning, encoding, sealing, pruning) is done by [`background::patient_task`], never on the threads of
-//! requests and Raft.
+//! more. A base counts once the archived entries lead to it. Two nodes that both believe to lead write the same entries twice, which does
+//! no harm. Failures are told, and tried again for ever. Work that grows with the archive or the log (listing, planning, encoding, sealing,
+//! pruning) is done by [`background::patient_task`], never on the threads of requests and Raft.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
