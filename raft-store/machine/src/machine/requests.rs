@@ -12,8 +12,8 @@ use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::limits;
 use crate::types::{
-    Action, Bounded, ClusterMillis, Command, Entry, Key, Listed, Outcome, Rejection, Removed, Reply, RequestId,
-    Revision, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
+    Action, Bounded, ClusterMillis, Command, Entry, Key, ListShown, Listed, Outcome, Rejection, Removed, Reply,
+    RequestId, Revision, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -53,16 +53,19 @@ impl<V: View> Applier<'_, V> {
         if let Action::Task(op) = action {
             return self.replay_claim(&op.queue, reply);
         }
-        let keys = shown_keys(action, &reply.outcome);
-        let mut metas = Vec::with_capacity(keys.len());
-        reply.outcome.each_shown(&mut |shown| metas.push(*shown.meta()));
+        let parts = shown_parts(action, &reply.outcome);
+        let mut bare = Vec::with_capacity(parts.len());
+        reply.outcome.each_shown(&mut |shown| bare.push((*shown.meta(), shown.kind())));
         // They are of one command, unless somebody made two with one fingerprint: then it is answered without values.
-        if keys.len() != metas.len() {
+        if parts.len() != bare.len() {
             return Ok(reply);
         }
-        let mut whole = Vec::with_capacity(keys.len());
-        for (key, meta) in keys.iter().zip(metas) {
-            let value = self.value_of_version(key, meta.mod_revision)?;
+        let mut whole = Vec::with_capacity(parts.len());
+        for (part, (meta, kind)) in parts.iter().zip(bare) {
+            let value = match part {
+                ShownPart::Entry(key) => self.value_of_version(key, meta.mod_revision)?,
+                ShownPart::KeyAlone => Some(Value { kind, data: Vec::new() }),
+            };
             whole.push(value.map(|value| Shown::Whole(Entry { meta, value })));
         }
         let mut whole = whole.into_iter();
@@ -141,52 +144,71 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// The keys of the entries that an outcome shows, in the order of [`Outcome::each_shown`].
-fn shown_keys(action: &Action, outcome: &Outcome) -> Vec<Key> {
-    let mut keys = Vec::new();
+/// An entry that an outcome shows, by how much of it was asked for.
+enum ShownPart {
+    /// All of it.
+    Entry(Key),
+    /// Nothing of its value: see [`ListShown::Keys`]. Its value may be large, so a retry must not fetch it either.
+    KeyAlone,
+}
+
+/// The entries that an outcome shows, in the order of [`Outcome::each_shown`].
+fn shown_parts(action: &Action, outcome: &Outcome) -> Vec<ShownPart> {
+    let mut parts = Vec::new();
     match (action, outcome) {
-        (Action::Write(op), Outcome::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
-        (Action::Write(op), Outcome::Rejected(why)) if why.current().is_some() => keys.push(op.key.clone()),
+        (Action::Write(op), Outcome::Written(Written { previous: Some(_), .. })) => {
+            parts.push(ShownPart::Entry(op.key.clone()))
+        }
+        (Action::Write(op), Outcome::Rejected(why)) if why.current().is_some() => {
+            parts.push(ShownPart::Entry(op.key.clone()))
+        }
         (Action::Bulk(ops), Outcome::Bulk(items)) => {
             let shown = ops.iter().zip(items).filter(|(_, item)| item.outcome.shown().is_some());
-            keys.extend(shown.map(|(op, _)| op.key.clone()));
+            parts.extend(shown.map(|(op, _)| ShownPart::Entry(op.key.clone())));
         }
-        (Action::Txn(txn), Outcome::Txn(done)) => push_txn_keys(txn, done, &mut keys),
-        (_, Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => keys.extend(rejected.key.clone()),
+        (Action::Txn(txn), Outcome::Txn(done)) => push_txn_parts(txn, done, &mut parts),
+        (_, Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => {
+            parts.extend(rejected.key.clone().map(ShownPart::Entry))
+        }
         (_, Outcome::Claimed(done)) => {
-            keys.extend(done.entries.iter().map(|(key, _)| key.clone()));
-            push_item_keys(&done.refused, &mut keys);
+            parts.extend(done.entries.iter().map(|(key, _)| ShownPart::Entry(key.clone())));
+            push_item_parts(&done.refused, &mut parts);
         }
-        (_, Outcome::Where(done)) => push_item_keys(&done.items, &mut keys),
+        (_, Outcome::Where(done)) => push_item_parts(&done.items, &mut parts),
         _ => {}
     }
-    keys
+    parts
 }
 
-fn push_item_keys(items: &[WhereItem], keys: &mut Vec<Key>) {
+fn push_item_parts(items: &[WhereItem], parts: &mut Vec<ShownPart>) {
     let shown = items.iter().filter(|item| item.why.current().is_some());
-    keys.extend(shown.map(|item| item.key.clone()));
+    parts.extend(shown.map(|item| ShownPart::Entry(item.key.clone())));
 }
 
-fn push_txn_keys(txn: &Txn, done: &TxnReply, keys: &mut Vec<Key>) {
+fn push_txn_parts(txn: &Txn, done: &TxnReply, parts: &mut Vec<ShownPart>) {
     if let Some(failed) = done.failed.as_ref().filter(|failed| failed.why.current().is_some()) {
-        keys.extend(txn.checks.get(failed.at as usize).map(|check| check.key.clone()));
+        parts.extend(txn.checks.get(failed.at as usize).map(|check| ShownPart::Entry(check.key.clone())));
     }
-    push_step_keys(txn.branch(done.succeeded()), &done.results, keys);
+    push_step_parts(txn.branch(done.succeeded()), &done.results, parts);
 }
 
-fn push_step_keys(steps: &[Step], results: &[StepReply], keys: &mut Vec<Key>) {
+fn push_step_parts(steps: &[Step], results: &[StepReply], parts: &mut Vec<ShownPart>) {
     for (step, result) in steps.iter().zip(results) {
         match (step, result) {
-            (Step::Get(key), StepReply::Got(Some(_))) => keys.push(key.clone()),
-            (Step::Write(op), StepReply::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
-            (Step::Txn(txn), StepReply::Txn(done)) => push_txn_keys(txn, done, keys),
+            (Step::Get(key), StepReply::Got(Some(_))) => parts.push(ShownPart::Entry(key.clone())),
+            (Step::Write(op), StepReply::Written(Written { previous: Some(_), .. })) => {
+                parts.push(ShownPart::Entry(op.key.clone()))
+            }
+            (Step::Txn(txn), StepReply::Txn(done)) => push_txn_parts(txn, done, parts),
+            (Step::List(list), StepReply::Listed(Listed { entries, .. })) if list.shown == ListShown::Keys => {
+                parts.extend(entries.iter().map(|_| ShownPart::KeyAlone));
+            }
             (Step::List(_), StepReply::Listed(Listed { entries, .. }))
             | (Step::Remove(_), StepReply::Removed(Removed { entries, .. })) => {
-                keys.extend(entries.iter().map(|(key, _)| key.clone()));
+                parts.extend(entries.iter().map(|(key, _)| ShownPart::Entry(key.clone())));
             }
             (Step::Branch(branch), StepReply::Branched(done)) => {
-                push_step_keys(branch.branch(done.succeeded), &done.results, keys);
+                push_step_parts(branch.branch(done.succeeded), &done.results, parts);
             }
             _ => {}
         }

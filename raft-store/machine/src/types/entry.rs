@@ -105,6 +105,14 @@ impl Shown {
         }
     }
 
+    /// How its value is to be read; known in any form.
+    pub fn kind(&self) -> ContentKind {
+        match self {
+            Self::Whole(entry) => entry.value.kind,
+            Self::Bare { kind, .. } => *kind,
+        }
+    }
+
     /// The entry, where the answer has its value.
     pub fn entry(&self) -> Option<&Entry> {
         match self {

@@ -351,6 +351,21 @@ proptest! {
         prop_assert_eq!(without_keys(&dry), without_keys(&replies[0][0]));
     }
 
+    /// Nothing is lost of an answer by having been kept, and nothing comes to it.
+    #[test]
+    fn a_command_that_comes_again_is_answered_as_it_was(
+        history in histories(),
+        mut command in prop_oneof![commands(), txns().prop_map(|txn| Command::unnamed(Action::Txn(txn)))],
+    ) {
+        let mut store = Store::default();
+        let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
+        store.apply(&batches).unwrap();
+        command.request_id = Some(RequestId("again".into()));
+        let batches = [store.vars.clock; 2].map(|clock| batch(clock, std::slice::from_ref(&command)));
+        let (replies, _) = store.apply(&batches).unwrap();
+        prop_assert_eq!(&replies[1][0], &Reply { replayed: true, ..replies[0][0].clone() });
+    }
+
     /// Bytes from nowhere as commands: refused, on every node alike, and without an effect on the rest. Where they happen to
     /// raise the feature level beyond what this build knows, it stops, as it must.
     #[test]
