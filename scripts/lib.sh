@@ -47,7 +47,7 @@ die_usage() {
     exit 2
 }
 
-# Builds the programs named in the profile given, debug or release, and prints the directory they are in.
+# Builds the programs named in the profile given (debug, release, packaged), and prints the directory they are in.
 # Selects them from the whole workspace: with `-p` some dependencies would have other features and be built twice.
 build_programs() {
     local profile=$1 flags=() bins=() name
@@ -55,7 +55,7 @@ build_programs() {
     for name in "$@"; do bins+=(--bin "$name"); done
     "$repo/scripts/setup" >&2
     claim_target_dir
-    if [[ $profile == release ]]; then flags=(--release); fi
+    if [[ $profile != debug ]]; then flags=(--profile "$profile"); fi
     say "Building Quorate ($profile)."
     (cd "$repo" && cargo build --workspace "${bins[@]}" --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$target_dir/$profile"
