@@ -394,3 +394,57 @@ async fn who_hangs_up_and_asks_again_elsewhere_keeps_the_place() {
     assert_eq!((held.state, held.replayed), (LockState::Held, true));
     cluster.assert_agreement().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_hangs_up_before_it_is_decided_gets_nothing() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    let mut caller = caller(&cluster, leader);
+    let (first, second) = (caller.session(120_000, "first").await, caller.session(120_000, "second").await);
+    take(&mut caller, "held", &second, json!({})).await;
+    // Nobody confirms what the leader writes, for less than anybody takes to become the leader.
+    let others = cluster.live_but(leader);
+    others.iter().for_each(|id| cluster.pause(*id));
+    let before = cluster.status(leader).await.expect("it tells").last_log_index;
+    let mut gone = Vec::new();
+    for lock in ["free", "held"] {
+        let asks = json!({"session": first, "wait_ms": 60_000});
+        gone.push(begin(&cluster, leader, &format!("/v1/locks/{lock}/acquire"), &asks).await);
+    }
+    eventually("both are in the log", PATIENCE, async || {
+        let now = cluster.status(leader).await?.last_log_index;
+        if now > before { Ok(()) } else { Err(format!("{now}")) }
+    })
+    .await;
+    drop(gone);
+    others.iter().for_each(|id| cluster.resume(*id));
+    until_parties(&mut caller, "/v1/locks/free", &[&first], &[]).await;
+    until_parties(&mut caller, "/v1/locks/held", &[&second], &[&first]).await;
+    until_parties(&mut caller, "/v1/locks/free", &[], &[]).await;
+    until_parties(&mut caller, "/v1/locks/held", &[&second], &[]).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_wait_for_a_session_one_may_hang_up() {
+    let mut cluster = Cluster::start().await;
+    let mut caller = caller(&cluster, 1);
+    let (holder, session) = (caller.session(120_000, "holder").await, caller.session(120_000, "two").await);
+    let token = take(&mut caller, "l", &holder, json!({})).await.token.expect("held");
+    let asks = |id: &str| json!({"session": session, "wait_ms": 60_000, "poll_ms": 50_000, "request_id": id});
+    let mut stays = begin(&cluster, 2, "/v1/locks/l/acquire", &asks("first")).await;
+    until_parties(&mut caller, "/v1/locks/l", &[&holder], &[&session]).await;
+    let last = begin(&cluster, 3, "/v1/locks/l/acquire", &asks("last")).await;
+    eventually("it has asked twice", PATIENCE, async || {
+        let fate = caller.insist(&Request::get("/v1/requests/last")).await;
+        if fate.status == 200 { Ok(()) } else { Err(fate.status.to_string()) }
+    })
+    .await;
+    drop(last);
+    tokio::time::sleep(HUNG_UP).await;
+    assert_eq!(parties(&mut caller, "/v1/locks/l").await, (vec![holder], vec![session]));
+    release(&mut caller, "l", token).await;
+    let told = tokio::time::timeout(PATIENCE, stays.answer(false)).await.expect("in time").expect("an answer");
+    assert_eq!(told.expect_success().json::<AcquireAnswer>().state, LockState::Held);
+    cluster.assert_agreement().await;
+}

@@ -303,7 +303,7 @@ async fn locks_are_acquired_released_and_shown() {
         not_before: Some(1_300),
         first_place: 0,
     };
-    let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9 };
+    let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9, hung_up: false };
     let in_use = LockRead {
         head: Some(head),
         holders: vec![PartyShown { number: 50, row: holder(42, None), owner: "w".into() }],

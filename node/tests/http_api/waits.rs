@@ -10,7 +10,8 @@ use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
-    Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, SessionId, Value,
+    Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, Question, SessionId,
+    Value,
 };
 use serde_json::json;
 
@@ -26,7 +27,7 @@ const LONG_MS: u64 = 50_000;
 /// Session 42 is at a place of a lock, for so long, behind one other.
 fn waits_at(server: &Server, of: &LockName, wait_ms: u64) {
     server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
-    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9 };
+    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9, hung_up: false };
     server.backend.coordinate(|told| {
         let waiting = |place, session| (of.clone(), SessionId(session), Party::Waiting { place, row: row(session) });
         told.parties = vec![waiting(48, 41), waiting(51, 42)];
@@ -156,13 +157,35 @@ async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
     raw.send_request("POST", "/v1/locks/l/acquire", &json, body.as_bytes()).await;
     tokio::time::timeout(PATIENCE, until_asked(&server, 1)).await.expect("it asks");
     let begun = Instant::now();
-    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
+    server.backend.come_to(Outcome::Lock(LockReply::HungUp(12)));
     drop(raw);
-    tokio::time::timeout(PATIENCE, until_asked(&server, 2)).await.expect("the place is given up");
+    tokio::time::timeout(PATIENCE, until_asked(&server, 3)).await.expect("the place is given up");
     assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}: nobody could have asked again", begun.elapsed());
     // Also where it holds it by then: only who has not asked since.
-    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: true };
-    assert_eq!(server.backend.commands()[1].action, Action::Lock(leave));
+    let hang_up = LockOp::HangUp { lock: lock("l"), session: SessionId(42), question: Question::Numbered(9) };
+    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(12), release: true };
+    let [_, told, left] = &server.backend.commands()[..] else { panic!("not three commands") };
+    assert_eq!((&told.action, &left.action), (&Action::Lock(hang_up), &Action::Lock(leave)));
+}
+
+#[tokio::test]
+async fn another_question_of_the_session_listens_where_the_last_one_was_left() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let other = async {
+        until_asked(&server, 1).await;
+        server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 13 }));
+        let row = WaiterRow { party: holder(42, None), until: CLOCK + LONG_MS, asked: 12, hung_up: true };
+        becomes(&server, &lock("l"), Party::Waiting { place: 51, row });
+        until_asked(&server, 2).await;
+        let row = HolderRow { unheard: Some(13), ..holder(42, None) };
+        becomes(&server, &lock("l"), Party::Holding { token: 60, row });
+    };
+    let (response, ()) = tokio::join!(ask, other);
+    assert_eq!(read::<AcquireAnswer>(&response).token, Some(60));
+    let listen = Action::Lock(LockOp::Listen { lock: lock("l"), session: SessionId(42) });
+    assert!(server.backend.commands()[1..].iter().all(|sent| sent.action == listen));
 }
 
 #[tokio::test]

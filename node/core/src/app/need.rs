@@ -36,7 +36,9 @@ pub fn of(action: &Action) -> Need {
         Action::Session(SessionOp::Create { .. } | SessionOp::CreateAs { .. }) => Need::Room,
         Action::Session(SessionOp::Renew(_)) => Need::Nothing,
         Action::Session(SessionOp::End(_)) => Need::IfItFrees,
-        Action::Lock(op) => removal(matches!(op, LockOp::Release { .. } | LockOp::Leave { .. })),
+        Action::Lock(op) => {
+            removal(matches!(op, LockOp::Release { .. } | LockOp::Leave { .. } | LockOp::HangUp { .. }))
+        }
         Action::Barrier(op) => removal(matches!(op, BarrierOp::Leave { .. })),
         Action::Latch(LatchOp::Create { .. }) => Need::Room,
         Action::Latch(LatchOp::CountDown { .. }) => Need::Little,

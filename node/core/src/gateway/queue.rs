@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Rejection, Reply, RequestId, Revision,
-    SessionId,
+    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Question, Rejection, Reply, RequestId,
+    Revision, SessionId,
 };
 use tokio::runtime::Handle;
 
@@ -68,21 +68,24 @@ pub enum QueueState {
 /// Asks for the lock, and waits for it as long as the request says. Dropped while it waits, it gives up what nobody listens for.
 pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
     let (lock, session) = (request.acquire.lock.clone(), request.acquire.session);
-    let mut listener = Listener { call, lock, session, asked: None };
-    let acquired = ask(call, request, &mut listener.asked).await;
-    listener.asked = None;
+    let mut listener = Listener { call, lock, session, listens: Listens::ToNothing };
+    let acquired = ask(call, request, &mut listener.listens).await;
+    listener.listens = Listens::ToNothing;
     acquired
 }
 
-/// Tells meanwhile the number of its question, once that has a place.
-async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> Result<Acquired, Failure> {
+/// Tells meanwhile what it listens to.
+async fn ask(call: &Call, request: QueueRequest, listens: &mut Listens) -> Result<Acquired, Failure> {
     let QueueRequest { acquire, poll } = request;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
+    if waits {
+        *listens = Listens::ToRequest(RequestId(call.request_id()));
+    }
     let mut reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     if waits && reply.replayed {
-        reply = listen_again(call, &lock, session, reply).await?;
+        reply = listen_again(call, &lock, session, reply, listens).await?;
     }
     match reply.outcome {
         // Of a request that waits it is no more than a moment old.
@@ -91,7 +94,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
             // No question has this number: what was granted to any must be heard first.
             let place = QueuePlace { lock, session, place: token, asked: 0 };
-            place.look_again(call, &reply).await
+            place.look_again(call, &reply, listens).await
         }
         Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token })),
         // An earlier question of the session waits; this one does not.
@@ -99,9 +102,9 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
             Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
-            *listens = Some(asked);
+            *listens = Listens::ToQuestion(asked);
             let place = QueuePlace { lock, session, place, asked };
-            place.wait(call, &reply, end_of_poll).await
+            place.wait(call, &reply, end_of_poll, listens).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(propose::confused(&reply)),
@@ -110,11 +113,17 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Option<u64>) -> R
 
 /// Has the log know that a request which was sent before is listened to again: the node that saw its earlier connection end would give
 /// up what it has. Fails where nothing is left of it.
-async fn listen_again(call: &Call, lock: &LockName, session: SessionId, told: Reply) -> Result<Reply, Failure> {
+async fn listen_again(
+    call: &Call,
+    lock: &LockName,
+    session: SessionId,
+    told: Reply,
+    listens: &mut Listens,
+) -> Result<Reply, Failure> {
     if !matches!(told.outcome, Decided::Lock(LockReply::Held { .. } | LockReply::Waiting { .. })) {
         return Ok(told);
     }
-    let heard = listen(call, lock, session, call.deadline).await?;
+    let heard = listen(call, lock, session, call.deadline, listens).await?;
     match &heard.outcome {
         Decided::Lock(LockReply::Gone(_)) => Err(over(lock).evaluated_at(heard.revision, heard.index)),
         _ => Ok(Reply { replayed: true, ..heard }),
@@ -122,9 +131,16 @@ async fn listen_again(call: &Call, lock: &LockName, session: SessionId, told: Re
 }
 
 /// Where a session stands at a lock, and that it was told. It takes nothing: a request that comes late may be one of a session that left.
-async fn listen(call: &Call, lock: &LockName, session: SessionId, deadline: Instant) -> Result<Reply, Failure> {
+async fn listen(
+    call: &Call,
+    lock: &LockName,
+    session: SessionId,
+    deadline: Instant,
+    listens: &mut Listens,
+) -> Result<Reply, Failure> {
     // Under an id that nobody asks with again.
     let (op, id) = (LockOp::Listen { lock: lock.clone(), session }, RequestId(request_ids::fresh_id()));
+    *listens = Listens::ToRequest(id.clone());
     let heard = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
     heard.map_err(|failure| failure.undecided(WAITS_ON))
 }
@@ -135,46 +151,104 @@ struct Listener<'a> {
     call: &'a Call,
     lock: LockName,
     session: SessionId,
-    /// The number of the question, as long as somebody waits for what comes of it.
-    asked: Option<u64>,
+    listens: Listens,
+}
+
+/// To what somebody listens who waits.
+#[derive(Debug, Clone)]
+enum Listens {
+    /// Nobody waits yet, or any more.
+    ToNothing,
+    /// What a request comes to that was sent, and may have to wait for a leader.
+    ToRequest(RequestId),
+    /// What comes of the question with this number.
+    ToQuestion(u64),
 }
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
         // A node that ends has no runtime any more, and did not see a connection end.
-        let (Some(asked), Ok(runtime)) = (self.asked, Handle::try_current()) else { return };
-        let (call, lock, session) = (self.call.lasting(), self.lock.clone(), self.session);
-        watchdog::spawn_on(&runtime, async move { give_up(&call, &lock, session, asked).await });
+        let (false, Ok(runtime)) = (matches!(self.listens, Listens::ToNothing), Handle::try_current()) else { return };
+        let left = Left {
+            call: self.call.lasting(),
+            lock: self.lock.clone(),
+            session: self.session,
+            listened: self.listens.clone(),
+            decided_by: self.call.deadline,
+            id: RequestId(request_ids::fresh_id()),
+        };
+        watchdog::spawn_on(&runtime, async move { left.give_up().await });
     }
 }
 
-/// Gives up what nobody listens for any more.
-async fn give_up(call: &Call, lock: &LockName, session: SessionId, asked: u64) {
-    const PAUSE: Duration = Duration::from_millis(500);
-    let end = Instant::now() + Duration::from_millis(limits::HUNG_UP_TRIED_MS);
-    while let Err(failure) = give_up_unless_asked_again(call, lock, session, asked).await {
-        if !failure.is_passing() || Instant::now() >= end {
-            // It ends with its time, or with its session.
-            let detail = failure.detail();
-            tracing::warn!(?lock, %session, detail, "a place in a queue stays although nobody listens for it any more");
-            return;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-}
-
-async fn give_up_unless_asked_again(
-    call: &Call,
-    lock: &LockName,
+/// What somebody left who hung up.
+struct Left {
+    call: Call,
+    lock: LockName,
     session: SessionId,
-    asked: u64,
-) -> Result<(), Failure> {
-    // Only time counts in which the cluster would have heard it.
-    freshness::refresh(&call.api.backend, Instant::now() + call.timeout).await?;
-    tokio::time::sleep(Duration::from_millis(limits::HUNG_UP_MS)).await;
-    let op = LockOp::Leave { lock: lock.clone(), session, asked: Some(asked), release: true };
-    let id = RequestId(request_ids::fresh_id());
-    propose::propose(&call.caller(), Action::Lock(op), id, Instant::now() + call.timeout).await.map(drop)
+    listened: Listens,
+    /// Until when a request that was sent may come to something.
+    decided_by: Instant,
+    /// Under which the cluster is told, once, however often that is tried.
+    id: RequestId,
+}
+
+impl Left {
+    /// Gives up what nobody listens for any more.
+    async fn give_up(&self) {
+        const PAUSE: Duration = Duration::from_millis(500);
+        let end = Instant::now() + Duration::from_millis(limits::HUNG_UP_TRIED_MS);
+        while let Err(failure) = self.give_up_unless_asked_again().await {
+            if !failure.is_passing() || Instant::now() >= end {
+                // It ends with its time, or with its session.
+                let (lock, session, detail) = (&self.lock, self.session, failure.detail());
+                tracing::warn!(?lock, %session, detail, "a place in a queue stays although nobody listens for it any more");
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn give_up_unless_asked_again(&self) -> Result<(), Failure> {
+        let Some(question) = self.question().await? else { return Ok(()) };
+        let (lock, session) = (self.lock.clone(), self.session);
+        // Only time counts in which the cluster knows, and others who wait for the session can say that they do.
+        let hung_up = self.propose(LockOp::HangUp { lock: lock.clone(), session, question }, self.id.clone()).await?;
+        let Decided::Lock(LockReply::HungUp(asked)) = hung_up.outcome else { return Ok(()) };
+        tokio::time::sleep(Duration::from_millis(limits::HUNG_UP_MS)).await;
+        let leave = LockOp::Leave { lock, session, asked: Some(asked), release: true };
+        self.propose(leave, self.id.of_part(1)).await.map(drop)
+    }
+
+    /// Which question nobody listens to. `None`: nothing came of the request, and nothing will.
+    async fn question(&self) -> Result<Option<Question>, Failure> {
+        let id = match &self.listened {
+            Listens::ToNothing => return Ok(None),
+            Listens::ToQuestion(number) => return Ok(Some(Question::Numbered(*number))),
+            Listens::ToRequest(id) => id,
+        };
+        if let found @ Some(_) = self.came_to(id).await? {
+            return Ok(found);
+        }
+        tokio::time::sleep_until(self.decided_by.into()).await;
+        self.came_to(id).await
+    }
+
+    async fn came_to(&self, id: &RequestId) -> Result<Option<Question>, Failure> {
+        let backend = &self.call.api.backend;
+        freshness::refresh(backend, Instant::now() + self.call.timeout).await?;
+        let (_, kept) = backend.request(self.call.who().name(), id).map_err(|fault| Failure::from_fault(&fault))?;
+        Ok(match kept.map(|kept| kept.reply.outcome) {
+            Some(Decided::Lock(LockReply::Waiting { asked, .. })) => Some(Question::Numbered(asked)),
+            Some(Decided::Lock(LockReply::Held { token })) => Some(Question::Granted(token)),
+            _ => None,
+        })
+    }
+
+    async fn propose(&self, op: LockOp, id: RequestId) -> Result<Reply, Failure> {
+        let deadline = Instant::now() + self.call.timeout;
+        propose::propose(&self.call.caller(), Action::Lock(op), id, deadline).await
+    }
 }
 
 /// A place in a queue, as a command was told of it.
@@ -187,7 +261,13 @@ struct QueuePlace {
 }
 
 impl QueuePlace {
-    async fn wait(&self, call: &Call, reply: &Reply, end_of_poll: Instant) -> Result<Acquired, Failure> {
+    async fn wait(
+        &self,
+        call: &Call,
+        reply: &Reply,
+        end_of_poll: Instant,
+        listens: &mut Listens,
+    ) -> Result<Acquired, Failure> {
         let backend = &call.api.backend;
         let waits = |ahead| Acquired::by(reply, QueueState::Waits { place: self.place, ahead });
         // Also who does not wait is told how many are before them, which this node knows a moment after it was decided.
@@ -197,24 +277,44 @@ impl QueuePlace {
         }
         let Some(end_of_wait) = self.end_of_wait(backend)? else {
             let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-            return self.found(call, reply, party).await;
+            return self.found(call, reply, party, listens).await;
         };
         let left = |backend: &Node| match self.read(backend)? {
-            (_, Party::Waiting { .. }) => Ok(None),
+            (_, Party::Waiting { row, .. }) if !row.hung_up => Ok(None),
             other => Ok(Some(other)),
         };
         let end = end_of_poll.min(end_of_wait);
         match wait::until(call, &self.lock.waker(), end, left).await? {
-            Some(party) => self.found(call, reply, party).await,
+            // Another question of the session was the last, and whoever asked it hung up: this one is listened to.
+            Some((_, Party::Waiting { .. })) => self.listen_on(call, reply, end_of_poll, listens).await,
+            Some(party) => self.found(call, reply, party, listens).await,
             None if end_of_wait <= Instant::now() => self.leave(call).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
     }
 
+    /// Becomes the last question of the session, and goes on waiting.
+    async fn listen_on(
+        &self,
+        call: &Call,
+        reply: &Reply,
+        end_of_poll: Instant,
+        listens: &mut Listens,
+    ) -> Result<Acquired, Failure> {
+        let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout, listens).await?;
+        let Decided::Lock(LockReply::Waiting { place, asked }) = heard.outcome else {
+            return self.heard(&heard, reply.replayed);
+        };
+        *listens = Listens::ToQuestion(asked);
+        let (lock, session) = (self.lock.clone(), self.session);
+        let heard = Reply { replayed: reply.replayed, ..heard };
+        Box::pin(QueuePlace { lock, session, place, asked }.wait(call, &heard, end_of_poll, listens)).await
+    }
+
     /// What is true now of a session that was told that it holds the lock.
-    async fn look_again(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
+    async fn look_again(&self, call: &Call, reply: &Reply, listens: &mut Listens) -> Result<Acquired, Failure> {
         let party = self.look(call).await?;
-        self.found(call, reply, party).await
+        self.found(call, reply, party, listens).await
     }
 
     /// What is true now, for who may ask for the lock.
@@ -245,13 +345,20 @@ impl QueuePlace {
     }
 
     /// What this node's state tells of a session that waits no more.
-    async fn found(&self, call: &Call, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
+    async fn found(
+        &self,
+        call: &Call,
+        reply: &Reply,
+        (at, party): (ReadPosition, Party),
+        listens: &mut Listens,
+    ) -> Result<Acquired, Failure> {
         let replayed = reply.replayed;
         let acquired = |state| Ok(Acquired { state, revision: at.revision, index: at.index, replayed });
         match party {
             // It was granted to another question of the session. Whoever asks that may hang up yet: what is told here must stay.
             Party::Holding { row, .. } if row.unheard.is_some_and(|other| other != self.asked) => {
-                self.hear(call, reply).await
+                let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout, listens).await?;
+                self.heard(&heard, replayed)
             }
             Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
@@ -260,18 +367,17 @@ impl QueuePlace {
         }
     }
 
-    /// Has the log know that the session was told.
-    async fn hear(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
-        let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout).await?;
-        let acquired = |state| Ok(Acquired { replayed: reply.replayed, ..Acquired::by(&heard, state) });
+    /// What the log told a session that listened anew.
+    fn heard(&self, heard: &Reply, replayed: bool) -> Result<Acquired, Failure> {
+        let acquired = |state| Ok(Acquired { replayed, ..Acquired::by(heard, state) });
         match &heard.outcome {
             Decided::Lock(LockReply::Held { token }) => acquired(QueueState::Holds { token: *token }),
             Decided::Lock(LockReply::Waiting { place, .. }) => {
                 acquired(QueueState::Waits { place: *place, ahead: None })
             }
             Decided::Lock(LockReply::Gone(_)) => Err(over(&self.lock).evaluated_at(heard.revision, heard.index)),
-            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &heard, why)),
-            _ => Err(propose::confused(&heard)),
+            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), heard, why)),
+            _ => Err(propose::confused(heard)),
         }
     }
 

@@ -212,6 +212,10 @@ fn of_lock(op: &LockOp) -> &'static str {
             LockSpace::Lock => "lock: listen",
             LockSpace::Election => "election: listen",
         },
+        LockOp::HangUp { lock, .. } => match lock.space {
+            LockSpace::Lock => "lock: hang up",
+            LockSpace::Election => "election: hang up",
+        },
     }
 }
 

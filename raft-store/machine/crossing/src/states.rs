@@ -367,7 +367,9 @@ pub fn of_lock(picture: &Picture, op: &LockOp) -> Vec<&'static str> {
     let (lock, session, token) = match op {
         LockOp::Acquire(request) => (&request.lock, Some(request.session), None),
         LockOp::Release { lock, token } | LockOp::Proclaim { lock, token, .. } => (lock, None, Some(*token)),
-        LockOp::Leave { lock, session, .. } | LockOp::Listen { lock, session } => (lock, Some(*session), None),
+        LockOp::Leave { lock, session, .. }
+        | LockOp::Listen { lock, session }
+        | LockOp::HangUp { lock, session, .. } => (lock, Some(*session), None),
     };
     let mut holding = Holding(Vec::new());
     if let Some(row) = session.and_then(|id| picture.sessions.get(&id)).filter(|row| !row.principal.is_empty()) {

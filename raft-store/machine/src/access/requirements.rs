@@ -188,7 +188,9 @@ fn of_session(op: &SessionOp, visit: &mut Visit<'_>) {
 fn of_lock(op: &LockOp, visit: &mut Visit<'_>) {
     let (lock, session) = match op {
         LockOp::Acquire(acquire) => (&acquire.lock, Some(acquire.session)),
-        LockOp::Leave { lock, session, .. } | LockOp::Listen { lock, session } => (lock, Some(*session)),
+        LockOp::Leave { lock, session, .. }
+        | LockOp::Listen { lock, session }
+        | LockOp::HangUp { lock, session, .. } => (lock, Some(*session)),
         LockOp::Release { lock, .. } | LockOp::Proclaim { lock, .. } => (lock, None),
     };
     name(Lock, lock.name.as_str(), visit);

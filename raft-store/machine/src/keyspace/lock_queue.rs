@@ -63,8 +63,8 @@ pub struct HolderRow {
     pub value: Option<Value>,
     /// Wall clock at which it got the lock.
     pub since: WallMillis,
-    /// The number of the question that it was granted to after a wait, until a command told its session: who hung up meanwhile knows
-    /// nothing of it.
+    /// The number of the question that it was granted to, if that was ready to wait, until a command told its session: who hung up
+    /// meanwhile knows nothing of it.
     pub unheard: Option<u64>,
 }
 
@@ -77,6 +77,8 @@ pub struct WaiterRow {
     pub until: ClusterMillis,
     /// The number of the question that its session asked last. Numbers grow.
     pub asked: u64,
+    /// Whether nobody listens to what comes of it.
+    pub hung_up: bool,
 }
 
 /// The row key of a lock. Also good as a bound.

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::mutants;
 use crate::types::{
     Acquire, Bounded, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome,
-    Rejection, Revision, SessionId, Value,
+    Question, Rejection, Revision, SessionId, Value,
 };
 
 /// What a command about a lock comes to.
@@ -26,7 +26,9 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
         let (kind, lock) = match &op {
             LockOp::Acquire(Acquire { lock, .. }) | LockOp::Listen { lock, .. } => (AuditOp::Acquire, lock.clone()),
-            LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } => (AuditOp::Release, lock.clone()),
+            LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } | LockOp::HangUp { lock, .. } => {
+                (AuditOp::Release, lock.clone())
+            }
             LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
         };
         let done = match op {
@@ -35,6 +37,7 @@ impl<V: View> Applier<'_, V> {
             LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &caller)?,
             LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &caller)?,
             LockOp::Listen { session, .. } => self.listen(&lock, session)?,
+            LockOp::HangUp { session, question, .. } => Ok(self.hang_up(&lock, session, question)?),
         };
         Ok(match done {
             Ok(done) => Outcome::Lock(done),
@@ -82,6 +85,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(rejection));
         }
         if holds_at_once {
+            let party = HolderRow { unheard: (wait_ms > 0).then(|| self.question()), ..party };
             return self.hold(&lock, head, party, AuditOp::Acquire, caller.clone()).map(Ok);
         }
         if wait_ms == 0 {
@@ -119,7 +123,7 @@ impl<V: View> Applier<'_, V> {
                     self.disarm(waiter.until, TimerKind::Place, &subject)?;
                     waiter.until = self.vars.clock.saturating_add(request.wait_ms);
                     self.arm(waiter.until, TimerKind::Place, &subject)?;
-                    waiter.asked = self.question();
+                    (waiter.asked, waiter.hung_up) = (self.question(), false);
                     let row = codec::encode(&waiter);
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
@@ -146,11 +150,43 @@ impl<V: View> Applier<'_, V> {
             }
             Some(PartyAt::Waiting(place)) => {
                 let asked = self.question();
-                let row = codec::encode(&WaiterRow { asked, ..self.waiter(lock, place)? });
+                let row = codec::encode(&WaiterRow { asked, hung_up: false, ..self.waiter(lock, place)? });
                 self.overlay.replace(&lock_queue::waiter_key(lock, place), Some(row))?;
                 Ok(Ok(LockReply::Waiting { place, asked }))
             }
         }
+    }
+
+    /// Notes that nobody listens to a question, under a number of its own: what comes of it is given up with that number, unless the
+    /// session asks or listens meanwhile.
+    fn hang_up(&mut self, lock: &LockName, session: SessionId, question: Question) -> Result<LockReply, Fault> {
+        let asked = self.question();
+        let (row_key, row) = match self.party_at(lock, session)? {
+            None => return Ok(LockReply::Gone(false)),
+            Some(PartyAt::Holding(token)) => {
+                let party = self.holder(lock, token)?;
+                let is_of_it = match question {
+                    Question::Numbered(number) => party.unheard == Some(number),
+                    Question::Granted(granted) => granted == token && party.unheard.is_some(),
+                };
+                if !is_of_it {
+                    return Ok(LockReply::Gone(false));
+                }
+                let party = HolderRow { unheard: Some(asked), ..party };
+                (lock_queue::holder_key(lock, token), codec::encode(&party))
+            }
+            Some(PartyAt::Waiting(place)) => {
+                let waiter = self.waiter(lock, place)?;
+                if question != Question::Numbered(waiter.asked) {
+                    return Ok(LockReply::Gone(false));
+                }
+                let waiter = WaiterRow { asked, hung_up: true, ..waiter };
+                (lock_queue::waiter_key(lock, place), codec::encode(&waiter))
+            }
+        };
+        self.overlay.replace(&row_key, Some(row))?;
+        self.wake(lock.waker());
+        Ok(LockReply::HungUp(asked))
     }
 
     /// Tells a holder that it holds. From now on it can hang up without losing that.
@@ -198,7 +234,7 @@ impl<V: View> Applier<'_, V> {
         let until = self.vars.clock.saturating_add(wait_ms);
         self.arm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
         self.place_party(lock, party.session, PartyAt::Waiting(place))?;
-        let row = codec::encode(&WaiterRow { party, until, asked });
+        let row = codec::encode(&WaiterRow { party, until, asked, hung_up: false });
         self.overlay.insert_new(lock_queue::waiter_key(lock, place), row)?;
         head.waiters += 1;
         self.put_head(lock, &head)?;
@@ -374,7 +410,7 @@ impl<V: View> Applier<'_, V> {
             let Some((row_key, row)) = first else { return Ok(()) };
             let damaged = |error| Fault::row(&row_key, error);
             let (_, place) = lock_queue::decode_waiter(&row_key).map_err(damaged)?;
-            let WaiterRow { mut party, until, asked } = codec::decode(&row).map_err(damaged)?;
+            let WaiterRow { mut party, until, asked, .. } = codec::decode(&row).map_err(damaged)?;
             if !head.admits(party.mode) {
                 return Ok(());
             }

@@ -191,6 +191,25 @@ pub enum LockOp {
         /// Whose question.
         session: SessionId,
     },
+    /// Nobody listens any more to what comes of a question. Others who wait for the session are told, and may listen in its place: the
+    /// number that is answered gives up what they do not want ([`LockOp::Leave`]).
+    HangUp {
+        /// The lock.
+        lock: LockName,
+        /// Whose question.
+        session: SessionId,
+        /// Which one.
+        question: Question,
+    },
+}
+
+/// A question for a lock, as who asked it knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Question {
+    /// Its number: [`LockReply::Waiting::asked`].
+    Numbered(u64),
+    /// It was granted at once, with this token.
+    Granted(Revision),
 }
 
 /// What came of a [`LockOp`].
@@ -212,6 +231,8 @@ pub enum LockReply {
     Gone(bool),
     /// The value was exchanged.
     Proclaimed,
+    /// Nobody listens; the number with which to give up what is there, unless somebody listens anew.
+    HungUp(u64),
 }
 
 /// What is asked of a barrier.

@@ -13,8 +13,8 @@ use quorate_machine::keyspace::{family, session};
 use quorate_machine::limits;
 use quorate_machine::types::{
     Acquire, Action, BarrierOp, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName,
-    LockOp, LockReply, LockSpace, Name, Outcome, Rejection, Reply, Revision, SessionId, SessionOp, SessionReply, Value,
-    WriteOp,
+    LockOp, LockReply, LockSpace, Name, Outcome, Question, Rejection, Reply, Revision, SessionId, SessionOp,
+    SessionReply, Value, WriteOp,
 };
 
 /// Sessions are named by their turn: the machine gives the ids.
@@ -370,6 +370,54 @@ fn two_questions_of_a_session_in_one_entry_are_told_apart() {
         assert!(matches!(replies[0][0].outcome, Outcome::Lock(LockReply::Gone(true))), "{:?}", replies[0][0]);
         store.check();
     }
+}
+
+#[test]
+fn who_hung_up_loses_a_place_or_a_grant_unless_another_question_is_listened_to() {
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[create(60_000), create(60_000)])]).unwrap();
+    let (lock, session) = (lock_of(0), SessionId(3));
+    let ask = |session| {
+        let (lock, mode) = (lock.clone(), LockMode::Exclusive);
+        let request = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        Action::Lock(LockOp::Acquire(request))
+    };
+    let listen = Action::Lock(LockOp::Listen { lock: lock.clone(), session });
+    let hang_up = |question| Action::Lock(LockOp::HangUp { lock: lock.clone(), session, question });
+    let leave = |asked| {
+        let (lock, asked) = (lock.clone(), Some(asked));
+        Action::Lock(LockOp::Leave { lock, session, asked, release: true })
+    };
+    let mut decide = |action: Action| {
+        let (replies, _) = store.apply(&[batch(2, &[command(action)])]).unwrap();
+        store.check();
+        match &replies[0][0].outcome {
+            Outcome::Lock(done) => done.clone(),
+            other => panic!("not of a lock: {other:?}"),
+        }
+    };
+    // A place: the other question of the session listens in time, and then does not.
+    let LockReply::Held { token } = decide(ask(SessionId(2))) else { panic!("it is free") };
+    let LockReply::Waiting { asked: first, .. } = decide(ask(session)) else { panic!("it is held") };
+    let LockReply::Waiting { asked: second, .. } = decide(ask(session)) else { panic!("it is held") };
+    assert_eq!(decide(hang_up(Question::Numbered(first))), LockReply::Gone(false), "it is not the last");
+    let LockReply::HungUp(left) = decide(hang_up(Question::Numbered(second))) else { panic!("it is the last") };
+    let LockReply::Waiting { asked: third, .. } = decide(listen) else { panic!("it has a place") };
+    assert!(matches!(decide(leave(left)), LockReply::Waiting { .. }), "somebody listens");
+    let LockReply::HungUp(left) = decide(hang_up(Question::Numbered(third))) else { panic!("it is the last") };
+    assert_eq!(decide(leave(left)), LockReply::Gone(true));
+    // What was granted after a wait, after the other had hung up.
+    let LockReply::Waiting { asked, .. } = decide(ask(session)) else { panic!("it is held") };
+    let LockReply::HungUp(left) = decide(hang_up(Question::Numbered(asked))) else { panic!("it is the last") };
+    decide(Action::Lock(LockOp::Release { lock: lock.clone(), token }));
+    assert_eq!(decide(leave(left)), LockReply::Gone(true));
+    // What was granted at once: only until the session is told, and only to who was ready to wait.
+    let LockReply::Held { token } = decide(ask(session)) else { panic!("it is free") };
+    assert_eq!(decide(hang_up(Question::Granted(token + 1))), LockReply::Gone(false));
+    let LockReply::HungUp(left) = decide(hang_up(Question::Granted(token))) else { panic!("nobody was told") };
+    assert_eq!(decide(ask(session)), LockReply::Held { token });
+    assert_eq!(decide(leave(left)), LockReply::Held { token });
+    assert_eq!(decide(hang_up(Question::Granted(token))), LockReply::Gone(false), "it was told since");
 }
 
 #[test]

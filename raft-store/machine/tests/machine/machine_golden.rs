@@ -17,7 +17,8 @@
 //! numbers NAME COUNT [id=ID]
 //! session create TTL [owner=NAME] [label=NAME:VALUE] | session renew ID,… | session end ID   [id=ID]
 //! acquire LOCK SESSION [wait=MS] [shared] [slots=N] [delay=MS] [value=JSON] [id=ID]   LOCK: lock/NAME or election/NAME
-//! release LOCK TOKEN | leave LOCK SESSION [asked=INDEX] [release] | proclaim LOCK TERM JSON   [id=ID]
+//! release LOCK TOKEN | leave LOCK SESSION [asked=NUMBER] [release] | proclaim LOCK TERM JSON   [id=ID]
+//! listen LOCK SESSION | hangup LOCK SESSION asked=NUMBER|token=TOKEN   [id=ID]
 //! enter NAME SESSION PARTIES | depart NAME SESSION | latch NAME COUNT | count NAME BY | unlatch NAME   [id=ID]
 //! task QUEUE schedule ID|- PAYLOAD [at=MS|in=MS] [every=MS|cron=PATTERN] [max=N] [first=MS] [longest=MS] [factor=MILLI]
 //!                     [keep=MS] [replace] [; …] [id=ID]     a `_` in a pattern is a space

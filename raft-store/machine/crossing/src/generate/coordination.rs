@@ -2,7 +2,7 @@
 
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Acquire, BarrierOp, LatchOp, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
+    Acquire, BarrierOp, LatchOp, LockMode, LockName, LockOp, LockSpace, Question, SessionId, SessionOp,
 };
 
 use super::Generator;
@@ -41,7 +41,7 @@ impl Generator<'_> {
     pub(super) fn lock(&mut self) -> LockOp {
         let space = if self.chance.percent(60) { LockSpace::Lock } else { LockSpace::Election };
         let lock = names::lock(space, self.chance.weighted(&[50, 25, 25]) as u64);
-        match self.chance.weighted(&[56, 16, 12, 11, 5]) {
+        match self.chance.weighted(&[54, 15, 11, 9, 5, 6]) {
             0 => LockOp::Acquire(self.acquire(lock)),
             1 => LockOp::Release { token: self.token(&lock), lock },
             2 => {
@@ -50,6 +50,14 @@ impl Generator<'_> {
                 LockOp::Leave { lock, session, asked, release: self.chance.percent(50) }
             }
             3 => LockOp::Listen { session: self.party(&lock), lock },
+            4 => {
+                let session = self.party(&lock);
+                let question = match self.chance.percent(30) {
+                    true => Question::Granted(self.token(&lock)),
+                    false => Question::Numbered(self.asked(&lock, session)),
+                };
+                LockOp::HangUp { lock, session, question }
+            }
             _ => LockOp::Proclaim { token: self.token(&lock), lock, value: names::json("2") },
         }
     }

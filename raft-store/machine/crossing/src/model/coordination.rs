@@ -6,7 +6,8 @@ use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
+    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, Question, SessionId,
+    SessionOp,
 };
 
 use super::Model;
@@ -131,6 +132,10 @@ impl Model {
                 Ok(())
             }
             LockOp::Listen { lock, session } => self.listen(lock, *session),
+            LockOp::HangUp { lock, session, question } => {
+                self.hang_up(lock, *session, *question);
+                Ok(())
+            }
             LockOp::Proclaim { lock, token, value } => {
                 if lock.space == LockSpace::Lock {
                     return Err(Refusal::Unsupported);
@@ -159,9 +164,27 @@ impl Model {
         if let Some((_, row)) = holder {
             row.unheard = None;
         } else if let Some((_, row)) = waiter {
-            row.asked = question;
+            (row.asked, row.hung_up) = (question, false);
         }
         Ok(())
+    }
+
+    fn hang_up(&mut self, lock: &LockName, session: SessionId, question: Question) {
+        let number = self.question();
+        let holder = self.now.holders.iter_mut().find(|((of, _), row)| of == lock && row.session == session);
+        let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == session);
+        if let Some(((_, token), row)) = holder {
+            let is_told = row.unheard.is_none();
+            if !is_told
+                && (row.unheard.map(Question::Numbered) == Some(question) || question == Question::Granted(*token))
+            {
+                row.unheard = Some(number);
+            }
+        } else if let Some((_, row)) = waiter
+            && question == Question::Numbered(row.asked)
+        {
+            (row.asked, row.hung_up) = (number, true);
+        }
     }
 
     /// Whether a token holds a lock, and the caller may act for who holds it.
@@ -239,7 +262,7 @@ impl Model {
                 return Err(Refusal::AnotherPlace);
             }
             if *wait_ms > 0 {
-                (row.until, row.asked) = (clock + wait_ms, question);
+                (row.until, row.asked, row.hung_up) = (clock + wait_ms, question, false);
             }
             return Ok(());
         }
@@ -253,10 +276,11 @@ impl Model {
         }
         self.now.heads.insert(lock.clone(), head);
         if is_free {
-            self.hold(lock, party);
+            let unheard = (*wait_ms > 0).then_some(question);
+            self.hold(lock, HolderRow { unheard, ..party });
         } else {
             let place = self.take_revision();
-            let row = WaiterRow { party, until: clock + wait_ms, asked: question };
+            let row = WaiterRow { party, until: clock + wait_ms, asked: question, hung_up: false };
             self.now.waiters.insert((lock.clone(), place), row);
             self.count(lock);
         }

@@ -8,7 +8,7 @@ use quorate_machine::keyspace::timer;
 use quorate_machine::keyspace::{family, gates};
 use quorate_machine::types::{
     Acquire, Action, BarrierOp, BarrierRow, Command, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode,
-    LockName, LockOp, LockSpace, Name, RequestId, SessionId, SessionOp, Value,
+    LockName, LockOp, LockSpace, Name, Question, RequestId, SessionId, SessionOp, Value,
 };
 
 /// A command of a script.
@@ -46,6 +46,13 @@ pub fn command(words: &[&str]) -> Command {
             release: words.contains(&"release"),
         }),
         "listen" => Action::Lock(LockOp::Listen { lock: lock(words[1]), session: SessionId(number(words[2])) }),
+        "hangup" => {
+            let question = match option("token").map(number) {
+                Some(token) => Question::Granted(token),
+                None => Question::Numbered(option("asked").map_or(0, number)),
+            };
+            Action::Lock(LockOp::HangUp { lock: lock(words[1]), session: SessionId(number(words[2])), question })
+        }
         "proclaim" => {
             let (lock, token, value) = (lock(words[1]), number(words[2]), json_value(words[3]));
             Action::Lock(LockOp::Proclaim { lock, token, value })
