@@ -62,10 +62,7 @@ fn state(bytes: usize) -> Vec<u8> {
 
 fn keys() -> Keys {
     use age::secrecy::ExposeSecret;
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("key");
-    std::fs::write(&path, age::x25519::Identity::generate().to_string().expose_secret()).unwrap();
-    Keys::read(&path).unwrap()
+    Keys::parse(age::x25519::Identity::generate().to_string().expose_secret()).unwrap()
 }
 
 /// Runs on a thread that may block, as a node does it.

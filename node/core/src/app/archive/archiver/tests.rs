@@ -315,9 +315,7 @@ fn merge(source: &Source, first: u64, last: u64, removed: usize) -> SegmentName 
 }
 
 fn key() -> Keys {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U").unwrap();
-    Keys::read(file.path()).unwrap()
+    Keys::parse("AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U").unwrap()
 }
 
 #[test]
