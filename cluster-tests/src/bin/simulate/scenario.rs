@@ -103,7 +103,7 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(),
-        Scenario::Archive => stage.archive(),
+        Scenario::Archive => stage.archive(seed),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
     let all = || stage.met.iter().chain(&stage.counted);
