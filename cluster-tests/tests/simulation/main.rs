@@ -52,7 +52,7 @@ fn what_once_was_broken_holds() {
 }
 
 /// Stories, and how many seeds play each.
-const STORIES: [&str; 13] = [
+const STORIES: [&str; 14] = [
     "repaired-for-long",
     "quorum-ends-repair",
     "leader-ends-repair",
@@ -66,6 +66,7 @@ const STORIES: [&str; 13] = [
     "handed-to-nobody",
     "unreadable-for-a-follower",
     "groupings",
+    "archive-apart",
 ];
 const PLAYS: u64 = 4;
 

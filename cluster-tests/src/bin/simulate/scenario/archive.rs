@@ -2,8 +2,10 @@
 //! change, nodes die, snapshots are installed and clocks jump.
 //!
 //! Owns what happens, and what must be so of nodes at every moment: a log is purged no further than the archive has it. What an archive has
-//! to give back is judged in `judge`, what the store does stands in `objects`. Never changes what a node does.
+//! to give back is judged in `judge`, what the store does stands in `objects`, and what is so while clocks are apart in `apart`. Never changes
+//! what a node does.
 
+mod apart;
 mod judge;
 
 use std::collections::BTreeMap;
@@ -314,6 +316,15 @@ struct Course {
 impl Stage {
     pub(super) fn archive(&mut self, seed: u64) -> Found {
         let plan = Plan::draw(seed, &mut self.dice);
+        let mut course = self.begin_archiving(plan)?;
+        let done = self.go_through(&mut course);
+        self.count_archived(&course);
+        done?;
+        self.met_enough(&course)
+    }
+
+    /// A cluster that archives, and to which entries are written.
+    fn begin_archiving(&mut self, plan: Plan) -> Result<Course, String> {
         self.say(&format!("{plan:?}"));
         background::simulate_blocking_by(aside::does);
         for id in self.world.founders().to_vec() {
@@ -326,14 +337,11 @@ impl Stage {
             });
         }
         let (seen, judged, written, is_over, is_calm, back) = Default::default();
-        let mut course = Course { plan, seen, judged, written, is_over, is_calm, back };
+        let course = Course { plan, seen, judged, written, is_over, is_calm, back };
         self.world.start_all();
         self.until(UP_MAX, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
         (0..WRITERS).for_each(|number| self.write_on(number, &course));
-        let done = self.go_through(&mut course);
-        self.count_archived(&course);
-        done?;
-        self.met_enough(&course)
+        Ok(course)
     }
 
     fn go_through(&mut self, course: &mut Course) -> Found {
