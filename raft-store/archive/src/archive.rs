@@ -248,22 +248,6 @@ impl Archive {
         Ok(segment)
     }
 
-    /// Writes a base, see [`Self::upload_base`] and [`Self::finish_base`].
-    ///
-    /// # Errors
-    /// Writing failed, on either side. Nothing counts of it then.
-    pub fn put_base(
-        &self,
-        handle: &Handle,
-        unfinished: &BaseManifest,
-        recipients: &Recipients,
-        write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
-    ) -> Result<BaseManifest, ArchiveError> {
-        let manifest = self.upload_base(handle, unfinished, recipients, write)?;
-        handle.block_on(self.finish_base(&manifest))?;
-        Ok(manifest)
-    }
-
     /// Writes the state of a base: `write` is given a sink for it. Gives its manifest, in which what is known here is set; the base is there
     /// once that is written. Blocks; not to be called from a task.
     ///

@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::stream;
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine;
-use quorate_archive::{Form, Keys, Listed, Location, Merging, Place, Plan, Recipients, Target};
+use quorate_archive::{BaseUpload, Form, Keys, Listed, Location, Merging, Place, Plan, Recipients, Target};
 use quorate_store::backup::Taker;
 use quorate_store::command_codec;
 use quorate_store::document::Criteria;
@@ -71,14 +71,26 @@ impl Watcher for Patient {
     }
 }
 
-fn put_base(handle: &Handle, archive: &Archive, reader: &StateReader, recipients: &Recipients) {
+/// Writes a base in its two steps.
+fn put_base(
+    handle: &Handle,
+    archive: &Archive,
+    unfinished: &BaseManifest,
+    recipients: &Recipients,
+    write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
+) {
+    let manifest = archive.upload_base(handle, unfinished, recipients, write).unwrap();
+    handle.block_on(archive.finish_base(&manifest)).unwrap();
+}
+
+fn put_base_of(handle: &Handle, archive: &Archive, reader: &StateReader, recipients: &Recipients) {
     let taker = Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 };
     let put = reader.take_whole(taker, |header, whole| {
-        archive.put_base(handle, &manifest(header), recipients, |sink| {
+        put_base(handle, archive, &manifest(header), recipients, |sink| {
             whole.write(sink).map(drop).map_err(io::Error::other)
-        })
+        });
     });
-    put.unwrap().unwrap();
+    put.unwrap();
 }
 
 fn head(first: u64, last: u64, (wall_min, wall): (WallMillis, WallMillis)) -> SegmentHead {
@@ -120,7 +132,7 @@ fn archived_in(
         handle.block_on(state.apply(one)).unwrap();
         shown.push(reader.applied().wall);
         if bases.contains(&index) {
-            put_base(handle, &archive, &reader, &recipients);
+            put_base_of(handle, &archive, &reader, &recipients);
         }
     }
     let shown_after = |index: u64| shown[index as usize];
@@ -201,9 +213,7 @@ fn spoil_base(source: &Source, entry: u64) {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
     let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
-    let put =
-        source.archive.put_base(&source.handle, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
-    put.unwrap();
+    put_base(&source.handle, &source.archive, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
 }
 
 /// Damages what the manifest of the base after an entry says of its state, which is as it was.
@@ -218,8 +228,7 @@ fn spoil_manifest(source: &Source, entry: u64) {
     });
     let state = state.unwrap();
     let spoiled = BaseManifest { digest: "f".repeat(32), ..manifest };
-    let put = source.archive.put_base(&source.handle, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
-    put.unwrap();
+    put_base(&source.handle, &source.archive, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
 }
 
 fn remove_piece(source: &Source, first: u64) {
@@ -488,8 +497,7 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
     let base = source.handle.block_on(source.archive.manifest(&catalogue.bases[0])).unwrap();
     for (format, is_old) in [(ENTRY_FORMAT, false), (ENTRY_FORMAT - 1, true), (ENTRY_FORMAT + 1, false)] {
         let base = BaseManifest { entry_format: format, ..base.clone() };
-        let put = source.archive.put_base(&source.handle, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
-        put.unwrap();
+        put_base(&source.handle, &source.archive, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
         assert_eq!(
             source.handle.block_on(is_outdated(&source.archive, base.name(), &Recipients::default())).unwrap(),
             is_old,
