@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::mem;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -34,6 +35,8 @@ const SEGMENTS: &str = "log";
 const MANIFEST: &str = "manifest.json";
 const STATE: &str = "state";
 const VERIFIED: &str = "verified.json";
+/// How often an archive is listed until it shows the same gaps twice.
+const LISTINGS_MAX: usize = 4;
 /// Longest small object that is read whole.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
@@ -142,11 +145,28 @@ impl Archive {
         self.base_dir(&manifest.name()).join(format!("{STATE}{encrypted}"))
     }
 
-    /// All that is there, by its names.
+    /// All that is there, by its names. Each page of a listing is of its own moment: one that shows no newer base, and no piece any more of those
+    /// that were needless once that one came, has a gap that there never was. So gaps count where two listings show the same.
     ///
     /// # Errors
     /// The store cannot be listed.
     pub async fn catalogue(&self) -> Result<Catalogue, ArchiveError> {
+        let mut listed = self.listed().await?;
+        let mut gaps = listed.survey().gaps();
+        for _ in 1..LISTINGS_MAX {
+            if gaps.is_empty() {
+                break;
+            }
+            listed = self.listed().await?;
+            let before = mem::replace(&mut gaps, listed.survey().gaps());
+            if gaps == before {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    async fn listed(&self) -> Result<Catalogue, ArchiveError> {
         let mut catalogue = Catalogue::default();
         let mut begun = Vec::new();
         let mut objects = self.store().list(Some(&self.root));
@@ -226,22 +246,6 @@ impl Archive {
         let segment = segment::open(name, bytes, keys)?;
         self.check_cluster(&name.to_string(), &segment.head.cluster)?;
         Ok(segment)
-    }
-
-    /// Writes a base, see [`Self::upload_base`] and [`Self::finish_base`].
-    ///
-    /// # Errors
-    /// Writing failed, on either side. Nothing counts of it then.
-    pub fn put_base(
-        &self,
-        handle: &Handle,
-        unfinished: &BaseManifest,
-        recipients: &Recipients,
-        write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
-    ) -> Result<BaseManifest, ArchiveError> {
-        let manifest = self.upload_base(handle, unfinished, recipients, write)?;
-        handle.block_on(self.finish_base(&manifest))?;
-        Ok(manifest)
     }
 
     /// Writes the state of a base: `write` is given a sink for it. Gives its manifest, in which what is known here is set; the base is there

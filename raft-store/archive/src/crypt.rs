@@ -85,6 +85,14 @@ impl Keys {
     pub fn read(path: &Path) -> Result<Self, ArchiveError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ArchiveError::File { path: path.display().to_string(), source })?;
+        Self::parse(&text).map_err(|error| ArchiveError::Refused(format!("{}: {error}", path.display())))
+    }
+
+    /// Reads what such a file holds.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn parse(text: &str) -> Result<Self, ArchiveError> {
         let mut keys = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
@@ -92,12 +100,12 @@ impl Keys {
                 // What it says instead may be a secret of something else.
                 keys.push(age::x25519::Identity::from_str(line).map_err(|_| {
                     let what = "is no identity of age (AGE-SECRET-KEY-1…); `age-keygen -o FILE` makes one";
-                    ArchiveError::Refused(format!("{}: line {number} {what}", path.display()))
+                    ArchiveError::Refused(format!("line {number} {what}"))
                 })?);
             }
         }
         match keys.is_empty() {
-            true => Err(ArchiveError::Refused(format!("{} holds no key", path.display()))),
+            true => Err(ArchiveError::Refused("it holds no key".into())),
             false => Ok(Self(keys)),
         }
     }

@@ -125,6 +125,26 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_a_clock_that_was_a_day_off_are_merged_among_themselves_and_once_their_span_is_over() {
+        let settled = HOURLY.settled_after_ms();
+        // On the second day the clock is off for pieces 4 and 5, and right again behind them.
+        let objects = |wall: &dyn Fn(u64) -> WallMillis| -> Vec<Listed> {
+            let off = |n: u64| if n == 4 || n == 5 { wall(n * HOUR / 3) } else { DAY + n * HOUR / 3 };
+            (1..=8).map(|n| (at(n, off(n)), 100)).collect()
+        };
+        let ahead = objects(&|within| 2 * DAY + within);
+        assert_eq!(entries(&due(&ahead, DAY + HOUR + settled)), [[1, 2]]);
+        assert_eq!(entries(&due(&ahead, DAY + 3 * HOUR + settled)), [vec![1, 2], vec![6, 7, 8]]);
+        assert_eq!(entries(&due(&ahead, 2 * DAY + settled)), [[1, 2, 3], [6, 7, 8]]);
+        assert_eq!(entries(&due(&ahead, 2 * DAY + 2 * HOUR + settled)), [vec![1, 2, 3], vec![4, 5], vec![6, 7, 8]]);
+        // What says that it is of the day before is of a day that is over, but for who has that clock itself.
+        let behind = objects(&|within| within);
+        assert_eq!(entries(&due(&behind, 5 * HOUR / 3)), [[0; 0]; 0]);
+        assert_eq!(entries(&due(&behind, DAY + HOUR + settled)), [[1, 2], [4, 5]]);
+        assert_eq!(entries(&due(&behind, 2 * DAY + settled)), [vec![1, 2, 3], vec![4, 5], vec![6, 7, 8]]);
+    }
+
+    #[test]
     fn a_gap_a_damaged_object_and_too_many_bytes_end_a_bundle() {
         let mut objects: Vec<Listed> = [1, 2, 4, 5, 6, 7, 8].map(|n| (at(n, n), 100)).to_vec();
         let apart = BTreeSet::from([at(6, 6)]);

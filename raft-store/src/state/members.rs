@@ -9,9 +9,9 @@ use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::{family, family_range, members};
 use crate::machine::View;
-use crate::types::{InvitationRow, NodeDisk, RemovedRow, TokenId};
+use crate::types::{InvitationRow, NodeDisk, TokenId};
 
-/// Most rows that are read at once: many more than there are invitations, and than anybody removes nodes.
+/// Most rows that are read at once: many more than there are invitations.
 const ROWS_MAX: usize = 10_000;
 
 impl StateReader {
@@ -35,15 +35,6 @@ impl StateReader {
     pub fn was_id_removed(&self, node_id: u64) -> Result<bool, StateFault> {
         let (start, end) = members::disks_of(node_id);
         self.shared.with_moment(|moment| Ok(!moment.scan(&start, &end, 1)?.is_empty()))
-    }
-
-    /// Nodes that were removed, in order of ids.
-    pub fn removed_members(&self) -> Result<Observed<Vec<(NodeDisk, RemovedRow)>>, StateFault> {
-        let (start, end) = family_range(family::REMOVED_MEMBER);
-        self.observe(|moment| {
-            let rows = moment.scan(&start, &end, ROWS_MAX)?;
-            rows.iter().map(|(row_key, row)| Ok((members::decode_removed(row_key)?, codec::decode(row)?))).collect()
-        })
     }
 }
 

@@ -18,6 +18,7 @@ mod state_counts;
 mod state_declared;
 mod state_feed;
 mod state_find;
+mod state_many;
 mod state_quotas;
 mod state_reads;
 mod state_snapshot;

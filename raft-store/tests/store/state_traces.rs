@@ -4,7 +4,9 @@ use crate::state_support::*;
 use std::time::Duration;
 
 use quorate_store::document::{Criteria, Json, Order};
+use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::raft::wire::MembershipRecord;
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::state::{Party, StateReader};
 use quorate_store::types::{
@@ -15,37 +17,37 @@ use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 /// Enough that a walk over all of their traces at each step cannot be missed.
 const ENTRIES: u64 = 20_000;
-const EACH_BATCH: u64 = 500;
+pub(crate) const EACH_BATCH: u64 = 500;
 /// Rows taken at each step of housekeeping, as a leader asks for.
 const STEP: u32 = 256;
 
 /// Traces that were walked over in this thread meanwhile.
 fn traces(work: impl FnOnce()) -> u64 {
-    counted(PerfMetric::InternalDeleteSkippedCount, work)
+    counted(&[PerfMetric::InternalDeleteSkippedCount], work)
 }
 
-/// What RocksDB counts in this thread meanwhile.
-fn counted(what: PerfMetric, work: impl FnOnce()) -> u64 {
+/// What RocksDB counts of these in this thread meanwhile, in all.
+pub(crate) fn counted(what: &[PerfMetric], work: impl FnOnce()) -> u64 {
     set_perf_stats(PerfStatsLevel::EnableCount);
     let mut counts = PerfContext::default();
     counts.reset();
     work();
-    let walked = counts.metric(what);
+    let walked = what.iter().map(|what| counts.metric(*what)).sum();
     set_perf_stats(PerfStatsLevel::Disable);
     walked
 }
 
 /// A state that applies on the thread of the test, where what RocksDB counts is counted.
-struct Store {
+pub(crate) struct Store {
     state: StateMachine,
-    reader: StateReader,
+    pub(crate) reader: StateReader,
     runtime: tokio::runtime::Runtime,
     next: u64,
     _dir: tempfile::TempDir,
 }
 
 impl Store {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (state, reader) = open(dir.path());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -54,8 +56,17 @@ impl Store {
         store
     }
 
-    fn apply(&mut self, clock: u64, commands: &[Command]) {
-        let entry = batch(self.next, clock, commands);
+    pub(crate) fn apply(&mut self, clock: u64, commands: &[Command]) {
+        self.apply_entry(batch(self.next, clock, commands));
+    }
+
+    pub(crate) fn set_members(&mut self, members: MembershipRecord) {
+        let mut entry = blank(self.next);
+        entry.payload = openraft::EntryPayload::Membership(members.try_into().unwrap());
+        self.apply_entry(entry);
+    }
+
+    fn apply_entry(&mut self, entry: LogEntry) {
         self.next += 1;
         self.runtime.block_on(apply(&mut self.state, vec![entry]));
     }
@@ -213,12 +224,12 @@ fn the_collection_whose_index_is_built_is_found_without_a_look_at_all_others() {
     store.apply(1, &[rules("d", r#"[["a"]]"#)]);
     let step = || maintain(Maintenance::Indexes { rows_max: STEP });
     store.apply(1, &[step()]);
-    let looked = counted(PerfMetric::NextOnMemtableCount, || store.apply(1, &[step()]));
+    let looked = counted(&[PerfMetric::NextOnMemtableCount], || store.apply(1, &[step()]));
     assert!(looked < OTHERS / 2, "{looked} rows in one step");
     while store.reader.has_index_work().unwrap() {
         store.apply(1, &[step()]);
     }
-    let looked = counted(PerfMetric::NextOnMemtableCount, || assert!(!store.reader.has_index_work().unwrap()));
+    let looked = counted(&[PerfMetric::NextOnMemtableCount], || assert!(!store.reader.has_index_work().unwrap()));
     assert!(looked < 100, "{looked} rows in one look");
     // One that is changed is looked at again.
     store.apply(1, &[rules("d", r#"[["a"],["b"]]"#)]);

@@ -1,12 +1,15 @@
 //! Time and chance of a simulation.
 //!
-//! Owns what the program asks the system for that would differ from run to run: clocks and random bytes. Both calls are
+//! Owns what the program asks the system for that would differ from run to run: clocks and random bytes. Both are
 //! answered here in place of the C library, so that no code of the product has to know: on a thread that simulates from the
-//! virtual time and the seed, on every other by the system. Nothing else of the system is replaced.
+//! virtual time and the seed, on every other by the system. Nothing else of the system is replaced. Some libraries, those of age among
+//! them, ask for random bytes by the number of the call.
 
 use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use libc::{c_int, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
+use libc::{c_int, c_long, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -145,8 +148,8 @@ unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_i
             unsafe { time.write(timespec { tv_sec: seconds, tv_nsec: rest }) };
             0
         }
-        // SAFETY: the same call with the same arguments, past the C library.
-        None => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+        // SAFETY: the same call with the same arguments.
+        None => unsafe { systems()(libc::SYS_clock_gettime, clock, time) as c_int },
     }
 }
 
@@ -165,4 +168,44 @@ unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uin
         unsafe { buffer.cast::<u8>().add(place).write(next_random() as u8) };
     }
     length as ssize_t
+}
+
+/// A system call by its number.
+type Call = unsafe extern "C" fn(c_long, ...) -> c_long;
+
+/// The C library's, past the one below.
+fn systems() -> Call {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let mut found = FOUND.load(Ordering::Relaxed);
+    if found.is_null() {
+        // SAFETY: the name ends with a zero byte, and the C library is there for as long as the program is.
+        found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) };
+        FOUND.store(found, Ordering::Relaxed);
+    }
+    assert!(!found.is_null(), "the C library has no `syscall`");
+    // SAFETY: it is the C library's function of this name, whose type this is.
+    unsafe { std::mem::transmute::<*mut c_void, Call>(found) }
+}
+
+/// In place of the C library's. What it takes varies with the call, six at most; on the platforms that we build for, each comes where it would
+/// if it were always given, and what was not given is passed on unread.
+///
+/// # Safety
+/// As there: what is given is what the call takes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    if number == libc::SYS_getrandom && SIMULATES.get() {
+        // SAFETY: the caller says that there is room for `b` bytes at `a`.
+        return unsafe { getrandom(a as *mut c_void, b as size_t, c as c_uint) } as c_long;
+    }
+    // SAFETY: the same call with the same arguments.
+    unsafe { systems()(number, a, b, c, d, e, f) }
 }

@@ -518,6 +518,8 @@ pub fn dice(dice: &mut StdRng) -> StdRng {
 mod tests {
     use std::pin::pin;
 
+    use quorate_archive::{Archive, BaseName, Catalogue, Form, Location, SegmentName};
+
     use super::*;
 
     /// Waits for a request while time goes by for the store, too.
@@ -525,7 +527,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime without I/O can be made").block_on(async {
             let mut request = pin!(request);
-            for _ in 0..10_000 {
+            for _ in 0..60_000 {
                 let now = objects.inner.lock().now;
                 objects.advance(now + 1);
                 if let Ok(answer) = tokio::time::timeout(Duration::from_millis(1), &mut request).await {
@@ -566,6 +568,71 @@ mod tests {
         assert_eq!(names(Some("all/07")), ["12"]);
         let dirs = until_answered(&objects, store.list_with_delimiter(None)).expect("it is well");
         assert_eq!((dirs.common_prefixes, dirs.objects.len()), (vec![Path::from("all")], 1));
+    }
+
+    fn base(index: u64) -> BaseName {
+        BaseName { index, term: 1, revision: index, wall: index, node: 1 }
+    }
+
+    fn piece(first: u64, last: u64) -> SegmentName {
+        let (wall_min, wall, checksum) = (first, last, first);
+        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, form: Form::Plain }
+    }
+
+    /// The archive as one listing shows it, whose pages are of several moments.
+    async fn listed_once(store: &dyn ObjectStore) -> Catalogue {
+        let all: Vec<ObjectMeta> = store.list(None).try_collect().await.expect("it is well");
+        let parts = |path: &Path| path.parts().map(|part| part.as_ref().to_owned()).collect::<Vec<_>>();
+        let paths: Vec<Vec<String>> = all.iter().map(|object| parts(&object.location)).collect();
+        let whole = paths.iter().filter(|path| path.last().is_some_and(|last| last == "manifest.json"));
+        let bases = whole.filter_map(|path| path[2].parse().ok()).collect();
+        let segments = paths.iter().filter_map(|path| path[2].parse().ok()).collect();
+        Catalogue { bases, segments, ..Catalogue::default() }
+    }
+
+    #[test]
+    fn an_archive_shows_no_gap_while_a_base_comes_and_all_before_it_goes() {
+        let mut torn = 0;
+        for seed in 0..120 {
+            let (objects, fast) = well();
+            let slow = |host| {
+                objects.slow_down(host, 500, 100_000);
+                objects.of(host, StdRng::seed_from_u64(100 * u64::from(host) + seed))
+            };
+            let (looks_once, lists) = (slow(2), slow(3));
+            let root = Path::from(format!("quorate-{:032x}", 7));
+            let manifest = |base: BaseName| root.clone().join("base").join(base.to_string()).join("manifest.json");
+            let log = |piece: &SegmentName| root.clone().join("log").join(piece.to_string());
+            let put = async |path: Path| drop(fast.put(&path, "".into()).await.expect("it is well"));
+            let remove = async |path: Path| fast.delete(&path).await.expect("it is well");
+            // A small page ends behind the bases.
+            let (bases, pieces) = ([10, 15, 20].map(base), [piece(11, 30), piece(31, 40)]);
+            until_answered(&objects, async {
+                for piece in &pieces {
+                    put(log(piece)).await;
+                }
+                for base in bases {
+                    put(manifest(base)).await;
+                }
+            });
+            let prune = async {
+                tokio::time::sleep(Duration::from_millis(8 * seed)).await;
+                put(manifest(base(30))).await;
+                for base in bases {
+                    remove(manifest(base)).await;
+                }
+                remove(log(&pieces[0])).await;
+            };
+            let place = Location::given(lists, "the simulated store").open_existing().expect("a store is there");
+            let archive = Archive::of(place, 7);
+            let all = async { tokio::join!(listed_once(&*looks_once), archive.catalogue(), prune) };
+            let (once, shown, ()) = until_answered(&objects, all);
+            torn += usize::from(!once.survey().gaps().is_empty());
+            let shown = shown.expect("it is well");
+            assert_eq!(shown.survey().gaps(), [], "seed {seed}: {shown:?}");
+            assert_eq!(shown.survey().reaches.last().map(|reach| reach.index), Some(40), "seed {seed}: {shown:?}");
+        }
+        assert!(torn > 0, "no listing showed several moments: that proves nothing");
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub enum Scenario {
     Groupings,
     /// Nodes archive to a store that refuses, delays, repeats, does not answer, loses and damages: every point that is promised is restored.
     Archive,
+    /// Nodes archive while the clock of their leader is a day off: no piece is merged before its time, and every point is restored.
+    ArchiveApart,
 }
 
 /// How long a cluster may take to come up, milliseconds.
@@ -103,7 +105,8 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(),
-        Scenario::Archive => stage.archive(),
+        Scenario::Archive => stage.archive(seed),
+        Scenario::ArchiveApart => stage.archive_apart(),
     };
     let broken = played.err().map(|found| format!("{scenario:?}: {found}"));
     let all = || stage.met.iter().chain(&stage.counted);

@@ -45,6 +45,19 @@ fn manifest(index: u64) -> BaseManifest {
     }
 }
 
+/// Writes a base in its two steps.
+fn put_base(
+    archive: &Archive,
+    handle: &Handle,
+    unfinished: &BaseManifest,
+    recipients: &Recipients,
+    write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
+) -> Result<BaseManifest, ArchiveError> {
+    let manifest = archive.upload_base(handle, unfinished, recipients, write)?;
+    handle.block_on(archive.finish_base(&manifest))?;
+    Ok(manifest)
+}
+
 fn entries(first: u64, last: u64) -> Vec<Bytes> {
     (first..=last).map(|index| Bytes::from(index.to_string())).collect()
 }
@@ -62,10 +75,7 @@ fn state(bytes: usize) -> Vec<u8> {
 
 fn keys() -> Keys {
     use age::secrecy::ExposeSecret;
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("key");
-    std::fs::write(&path, age::x25519::Identity::generate().to_string().expose_secret()).unwrap();
-    Keys::read(&path).unwrap()
+    Keys::parse(age::x25519::Identity::generate().to_string().expose_secret()).unwrap()
 }
 
 /// Runs on a thread that may block, as a node does it.
@@ -104,7 +114,7 @@ fn what_was_written_is_listed_and_read_again() {
         let archive = Archive::of(place.clone(), CLUSTER);
         assert_eq!(handle.block_on(archive.catalogue()).unwrap(), Catalogue::default());
         let state = state(20 << 20);
-        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(&state)).unwrap();
+        let base = put_base(&archive, handle, &manifest(5), &recipients, |sink| sink.write_all(&state)).unwrap();
         assert!(base.bytes > 16 << 20, "more than one part");
         let mut names = Vec::new();
         for (first, last) in [(6, 9), (10, 10), (11, 30)] {
@@ -143,12 +153,12 @@ fn what_was_written_is_listed_and_read_again() {
 fn a_base_whose_writer_failed_or_died_is_none() {
     each(|handle, place, keys| {
         let archive = Archive::of(place, CLUSTER);
-        let failed = archive.put_base(handle, &manifest(5), &keys.recipients(), |sink| {
+        let failed = put_base(&archive, handle, &manifest(5), &keys.recipients(), |sink| {
             sink.write_all(&state(10 << 20))?;
             Err(io::Error::other("the disk is gone"))
         });
         assert!(failed.unwrap_err().to_string().contains("the disk is gone"));
-        let whole = archive.put_base(handle, &manifest(6), &keys.recipients(), |sink| sink.write_all(b"s")).unwrap();
+        let whole = put_base(&archive, handle, &manifest(6), &keys.recipients(), |sink| sink.write_all(b"s")).unwrap();
         let path = archive.base_dir(&whole.name()).join(MANIFEST);
         handle.block_on(archive.store().delete(&path)).unwrap();
         let catalogue = handle.block_on(archive.catalogue()).unwrap();
@@ -161,7 +171,7 @@ fn damage_of_any_object_is_found_and_named() {
     each(|handle, place, keys| {
         let archive = Archive::of(place, CLUSTER);
         let recipients = keys.recipients();
-        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(&state(9_000))).unwrap();
+        let base = put_base(&archive, handle, &manifest(5), &recipients, |sink| sink.write_all(&state(9_000))).unwrap();
         let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
         let name = handle.block_on(put).unwrap().0;
         let damage = |path: &Path, at: usize, is_cut: bool| {
@@ -213,7 +223,8 @@ fn damage_of_any_object_is_found_and_named() {
 fn a_build_reads_the_manifests_of_the_release_before() {
     blocking(|handle| {
         let archive = Archive::of(Place::in_memory(), CLUSTER);
-        let base = archive.put_base(handle, &manifest(5), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
+        let base =
+            put_base(&archive, handle, &manifest(5), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
         let next = Versions::new(1, 2, 2);
         let read = |known| handle.block_on(archive.manifest_of(known, &base.name()));
         assert_eq!(read(next).unwrap(), base);
@@ -234,7 +245,7 @@ fn without_the_key_it_is_locked_and_its_bytes_can_still_be_checked() {
         let (right, wrong) = (keys(), keys());
         let archive = Archive::of(Place::in_memory(), CLUSTER);
         let recipients = right.recipients();
-        let base = archive.put_base(handle, &manifest(5), &recipients, |sink| sink.write_all(b"state")).unwrap();
+        let base = put_base(&archive, handle, &manifest(5), &recipients, |sink| sink.write_all(b"state")).unwrap();
         let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
         let name = handle.block_on(put).unwrap().0;
         assert_eq!(base.recipients, recipients.names().collect::<Vec<_>>());
@@ -471,7 +482,8 @@ fn the_names_of_a_year_are_listed_and_planned_within_seconds() {
             let path = archive.segment_path(&name);
             handle.block_on(archive.store().put(&path, "".into())).unwrap();
         }
-        let base = archive.put_base(handle, &manifest(0), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
+        let base =
+            put_base(&archive, handle, &manifest(0), &Recipients::default(), |sink| sink.write_all(b"s")).unwrap();
         #[expect(clippy::disallowed_methods, reason = "how long it takes changes nothing")]
         let begun = std::time::Instant::now();
         let catalogue = handle.block_on(archive.catalogue()).unwrap();

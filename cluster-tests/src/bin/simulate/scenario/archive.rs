@@ -2,8 +2,10 @@
 //! change, nodes die, snapshots are installed and clocks jump.
 //!
 //! Owns what happens, and what must be so of nodes at every moment: a log is purged no further than the archive has it. What an archive has
-//! to give back is judged in `judge`, what the store does stands in `objects`. Never changes what a node does.
+//! to give back is judged in `judge`, what the store does stands in `objects`, and what is so while clocks are apart in `apart`. Never changes
+//! what a node does.
 
+mod apart;
 mod judge;
 
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use cluster_tests::{Connection, Request};
 use parking_lot::Mutex;
-use quorate_archive::{BaseName, Keys, Location, Merging, Recipients, Retention, SegmentName};
+use quorate_archive::{BaseName, Keys, Location, Merging, Retention, SegmentName};
 use quorate_node::app::archive::{ArchiveSamples, ArchiveSettings};
 use quorate_node::metrics::{MetricsSource, Value};
 use quorate_store::background;
@@ -88,6 +90,43 @@ pub(super) enum Jumps {
     Many,
 }
 
+/// A key that opens an archive.
+const KEY: &str = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U";
+
+/// For whom an archive is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encrypted {
+    ForNobody,
+    /// For a key that nodes have, too.
+    ForNodes,
+    /// For a key that is kept elsewhere: nodes write what they cannot read, merge and prune it, and try no restore.
+    ForOthers,
+}
+
+impl Encrypted {
+    /// One seed of three has an archive that is encrypted, so that a handful has one of each kind.
+    fn of(seed: u64) -> Self {
+        match seed % 6 {
+            0 => Self::ForNodes,
+            3 => Self::ForOthers,
+            _ => Self::ForNobody,
+        }
+    }
+
+    /// What opens it.
+    fn keys(self) -> Keys {
+        match self {
+            Self::ForNobody => Keys::default(),
+            Self::ForNodes | Self::ForOthers => Keys::parse(KEY).expect("it is one"),
+        }
+    }
+
+    /// What nodes have of that.
+    fn known_keys(self) -> Keys {
+        if self == Self::ForOthers { Keys::default() } else { self.keys() }
+    }
+}
+
 /// What the seed decides before anything happens.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
@@ -104,10 +143,11 @@ struct Plan {
     /// Whether objects are damaged and lost.
     hurts: bool,
     jumps: Jumps,
+    encrypted: Encrypted,
 }
 
 impl Plan {
-    fn draw(dice: &mut StdRng) -> Self {
+    fn draw(seed: u64, dice: &mut StdRng) -> Self {
         let mut one_of = |of: &[u64]| *of.choose(dice).expect("not empty");
         let (interval, base_every) = (one_of(&[100, 300, 800]), one_of(&[2_000, 4_000, 8_000]));
         let keep_ms = one_of(&[3_000, 10_000, 3_600_000]);
@@ -126,6 +166,7 @@ impl Plan {
             keep_log,
             hurts: dice.random_ratio(1, 3),
             jumps: *[Jumps::Nobody, Jumps::One, Jumps::Many].choose(dice).expect("not empty"),
+            encrypted: Encrypted::of(seed),
         }
     }
 
@@ -135,8 +176,8 @@ impl Plan {
             interval: Duration::from_millis(self.interval),
             base_every: Duration::from_millis(self.base_every),
             retention: Retention { keep_ms: self.keep_ms, bases_min: self.bases_min },
-            recipients: Recipients::default(),
-            keys: Keys::default(),
+            recipients: self.encrypted.keys().recipients(),
+            keys: self.encrypted.known_keys(),
             hold_bytes: self.hold_bytes,
             verify_every: self.verify_every.map(Duration::from_millis),
             merging: self.merge_ms.map(|span_ms| Merging { span_ms }),
@@ -240,6 +281,7 @@ pub fn archive_beside(world: &mut World, dice: StdRng) {
         keep_log: 0,
         hurts: false,
         jumps: Jumps::Many,
+        encrypted: Encrypted::ForNobody,
     };
     let store = world.objects.of(CLIENTS, dice);
     world.archive_to(&plan.settings(Location::given(store, "the simulated store")));
@@ -247,13 +289,13 @@ pub fn archive_beside(world: &mut World, dice: StdRng) {
 
 /// Whether all that was applied is archived, behind a base.
 pub fn is_archived(world: &World) -> Result<bool, String> {
-    let (_, end) = Judge::of(world, 0, Jumps::Many, 0).reach()?;
+    let (_, end) = Judge::of(world, 0, Jumps::Many, 0, Keys::default()).reach()?;
     Ok(end.is_some_and(|end| end >= world.facts.applied()))
 }
 
 /// Restores the end of what is archived, and other points of it, and compares them with what the cluster was there.
 pub fn restore_some(world: &World, dice: &mut StdRng) -> Found {
-    let found = Judge::of(world, 0, Jumps::Many, 0).judge(&mut Judged::default(), dice, Some(&[]));
+    let found = Judge::of(world, 0, Jumps::Many, 0, Keys::default()).judge(&mut Judged::default(), dice, Some(&[]));
     found.map_err(|found| format!("the archive: {found}"))
 }
 
@@ -272,8 +314,17 @@ struct Course {
 }
 
 impl Stage {
-    pub(super) fn archive(&mut self) -> Found {
-        let plan = Plan::draw(&mut self.dice);
+    pub(super) fn archive(&mut self, seed: u64) -> Found {
+        let plan = Plan::draw(seed, &mut self.dice);
+        let mut course = self.begin_archiving(plan)?;
+        let done = self.go_through(&mut course);
+        self.count_archived(&course);
+        done?;
+        self.met_enough(&course)
+    }
+
+    /// A cluster that archives, and to which entries are written.
+    fn begin_archiving(&mut self, plan: Plan) -> Result<Course, String> {
         self.say(&format!("{plan:?}"));
         background::simulate_blocking_by(aside::does);
         for id in self.world.founders().to_vec() {
@@ -286,14 +337,11 @@ impl Stage {
             });
         }
         let (seen, judged, written, is_over, is_calm, back) = Default::default();
-        let mut course = Course { plan, seen, judged, written, is_over, is_calm, back };
+        let course = Course { plan, seen, judged, written, is_over, is_calm, back };
         self.world.start_all();
         self.until(UP_MAX, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
         (0..WRITERS).for_each(|number| self.write_on(number, &course));
-        let done = self.go_through(&mut course);
-        self.count_archived(&course);
-        done?;
-        self.met_enough(&course)
+        Ok(course)
     }
 
     fn go_through(&mut self, course: &mut Course) -> Found {
@@ -342,8 +390,8 @@ impl Stage {
     }
 
     fn judge_of<'a>(&'a self, course: &'a Course) -> Judge<'a> {
-        let Plan { keep_ms, jumps, .. } = course.plan;
-        Judge::of(&self.world, keep_ms, jumps, course.seen.gaps())
+        let Plan { keep_ms, jumps, encrypted, .. } = course.plan;
+        Judge::of(&self.world, keep_ms, jumps, course.seen.gaps(), encrypted.keys())
     }
 
     /// Looks at what the archive has, and restores some of it; in the end all that was written has to be there.

@@ -146,7 +146,7 @@ async fn round(archive: Archive, merging: Merging, now: WallMillis, mut memory: 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use bytes::Bytes;
     use quorate_archive::{Place, Position, Recipients, SegmentHead};
 
@@ -180,12 +180,20 @@ mod tests {
         catalogue.segments.iter().map(|name| (name.first, name.last)).collect()
     }
 
-    /// Rounds until nothing changes any more.
+    /// Rounds until nothing changes any more; how many objects are gone.
+    pub(in super::super) async fn merge_all(archive: &Archive, merging: Merging, now: WallMillis) -> u64 {
+        merge_by(archive, merging, now).await.0
+    }
+
     async fn merge(archive: &Archive, now: WallMillis) -> (u64, Memory) {
+        merge_by(archive, MERGING, now).await
+    }
+
+    async fn merge_by(archive: &Archive, merging: Merging, now: WallMillis) -> (u64, Memory) {
         let (mut merged, mut memory) = (0, Memory::default());
         loop {
             let before = stretches(archive).await;
-            let done = round(archive.clone(), MERGING, now, memory).await.unwrap();
+            let done = round(archive.clone(), merging, now, memory).await.unwrap();
             merged += done.merged;
             memory = done.memory;
             if !done.goes_on && done.bundles == 0 && before == stretches(archive).await {

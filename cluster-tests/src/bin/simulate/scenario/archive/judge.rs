@@ -1,15 +1,16 @@
 //! What an archive has and gives back, beside what the cluster was.
 //!
 //! Owns the rules: what was archived goes on without an untold gap, what is to be kept is there, a base has its state, and each point is
-//! restored as it was, or refused for a reason where objects are hurt. What can be reached is worked out here once more, in the plainest
-//! way, from names alone. Reads the objects as they are, past all that the store does to nodes, and never changes one.
+//! restored as it was, or refused for a reason where objects are hurt; without the key of an archive that is encrypted, none is. What can
+//! be reached is worked out here once more, in the plainest way, from names alone. Reads the objects as they are, past all that the store
+//! does to nodes, and never changes one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use quorate_archive::{Archive, ArchiveError, BaseName, Keys, Location, SegmentName, Target, Verified};
+use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, SegmentName, Target, Verified};
 use quorate_node::rebuild::{Begin, RebuildError, Source, Watcher};
 use quorate_store::offline::{Replay, Replayed};
 use quorate_store::types::Key;
@@ -19,7 +20,7 @@ use rand::seq::IndexedRandom;
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::Found;
-use super::{Jumps, base_of};
+use super::{Jumps, base_of, piece_of};
 use crate::facts::Point;
 use crate::objects::{self, DAMAGED, Hurt, LOST, NOTE};
 use crate::world::World;
@@ -34,6 +35,9 @@ const NEVER: u64 = 1 << 40;
 
 /// A point that was restored, and is what the cluster was there.
 const COMPARED: &str = "a restored point was compared";
+/// The same, out of an archive that is encrypted.
+const OPENED: &str = "a restored point was compared, of an encrypted archive";
+const SHUT: &str = "an encrypted archive was refused without its key";
 const UNSEEN: &str = "a point was restored at which nobody had looked";
 const WITHIN: &str = "a point within an entry was restored";
 const PASSED_OVER: &str = "a restore passed over a hurt object";
@@ -154,6 +158,8 @@ pub(super) struct Judge<'a> {
     jumps: Jumps,
     /// How often nodes told that entries are missing.
     gaps: u64,
+    /// What opens it; none where it is not encrypted.
+    keys: Keys,
     all: BTreeMap<String, Bytes>,
     hurt: Hurt,
     runtime: Runtime,
@@ -161,11 +167,11 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Of what is there now.
-    pub(super) fn of(world: &'a World, keep_ms: u64, jumps: Jumps, gaps: u64) -> Self {
+    pub(super) fn of(world: &'a World, keep_ms: u64, jumps: Jumps, gaps: u64, keys: Keys) -> Self {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime without I/O can be made");
         let (all, hurt) = (world.objects.all(), world.objects.hurt());
-        Self { world, keep_ms, jumps, gaps, all, hurt, runtime }
+        Self { world, keep_ms, jumps, gaps, keys, all, hurt, runtime }
     }
 
     /// The newest base that is sound, and the last entry that can be had.
@@ -177,6 +183,7 @@ impl<'a> Judge<'a> {
     /// Looks at all of it. In the end all keys that were written have to be there.
     pub(super) fn judge(&self, judged: &mut Judged, dice: &mut StdRng, written: Option<&[String]>) -> Found {
         self.has_states()?;
+        self.is_encrypted_throughout()?;
         let whole: BTreeMap<String, Bytes> =
             self.all.iter().chain(&self.hurt.lost).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
         let whole = self.stock(&whole)?;
@@ -194,7 +201,7 @@ impl<'a> Judge<'a> {
             self.restore((target, begin), (expected, end), written, judged)
                 .map_err(|found| format!("{target:?} from {begin:?}: {found}"))?;
         }
-        Ok(())
+        if written.is_some() && !self.keys.is_none() { self.is_shut(judged) } else { Ok(()) }
     }
 
     // --- what is there ------------------------------------------------------------------------------------------------------
@@ -217,7 +224,7 @@ impl<'a> Judge<'a> {
         let is_sound = |(path, _): &(&String, &Bytes)| !self.hurt.damaged.contains(*path);
         let sound: BTreeMap<String, Bytes> =
             self.all.iter().filter(is_sound).map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
-        let has_state = |manifest: &str| sound.contains_key(&state_of(manifest));
+        let has_state = |manifest: &str| sound.contains_key(&self.state_of(manifest));
         let whole: BTreeMap<String, Bytes> = sound
             .iter()
             .filter(|(path, _)| base_of(path).is_none() || has_state(path))
@@ -229,12 +236,27 @@ impl<'a> Judge<'a> {
     /// A base is there once its state is, and no longer.
     fn has_states(&self) -> Found {
         for manifest in self.all.keys().filter(|path| base_of(path).is_some()) {
-            let state = state_of(manifest);
+            let state = self.state_of(manifest);
             if !self.all.contains_key(&state) && !self.hurt.lost.contains_key(&state) {
                 return Err(format!("{manifest} has no state, and nobody lost it"));
             }
         }
         Ok(())
+    }
+
+    /// Pieces are encrypted, or none is. The name of a bundle does not say it; what is in one was a piece.
+    fn is_encrypted_throughout(&self) -> Found {
+        let wrong = if self.keys.is_none() { Form::Encrypted } else { Form::Plain };
+        match self.all.keys().find(|path| piece_of(path).is_some_and(|piece| piece.form == wrong)) {
+            None => Ok(()),
+            Some(path) => Err(format!("{path} is {wrong:?}")),
+        }
+    }
+
+    /// The object with the state of the base that this is the manifest of.
+    fn state_of(&self, manifest: &str) -> String {
+        let (dir, _) = manifest.rsplit_once('/').unwrap_or_default();
+        format!("{dir}/state{}", if self.keys.is_none() { "" } else { ".age" })
     }
 
     /// What could be restored once, and what came since the last look, can be restored, as long as it is to be kept: unless the store lost
@@ -356,7 +378,7 @@ impl<'a> Judge<'a> {
         judged: &mut Judged,
     ) -> Found {
         let dir = Scratch::make(self.world.data_dir(0).with_file_name("restored"))?;
-        match (expected, self.rebuild(target, begin, &dir)?) {
+        match (expected, self.rebuild(target, begin, self.keys.clone(), &dir)?) {
             (Expected::State(_) | Expected::Either, Ok((replay, passed_over))) => {
                 if !passed_over.is_empty() {
                     judged.meet(PASSED_OVER);
@@ -396,9 +418,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Restores a point as the program does, and says what was passed over.
-    fn rebuild(&self, target: Target, begin: Begin, dir: &Scratch) -> Result<Rebuilt, String> {
+    fn rebuild(&self, target: Target, begin: Begin, keys: Keys, dir: &Scratch) -> Result<Rebuilt, String> {
         let (archive, handle) = (self.archive(&self.all)?, self.runtime.handle().clone());
-        let source = Source { archive, keys: Keys::default(), handle };
+        let source = Source { archive, keys, handle };
         let _runtime = self.runtime.enter();
         let mut wanted = match source.want(target, begin) {
             Ok(wanted) => wanted,
@@ -408,13 +430,31 @@ impl<'a> Judge<'a> {
         Ok(rebuilt.map(|replay| (replay, wanted.passed_over)))
     }
 
+    /// Without the key nothing is restored.
+    fn is_shut(&self, judged: &mut Judged) -> Found {
+        let dir = Scratch::make(self.world.data_dir(0).with_file_name("restored"))?;
+        match self.rebuild(Target::Latest, Begin::Newest, Keys::default(), &dir)? {
+            Err(error) if error.is_of_the_archive() => {
+                judged.meet(SHUT);
+                Ok(())
+            }
+            Err(error) => Err(format!("without its key it says: {error}")),
+            Ok((replay, _)) => Err(format!("without its key it gives {:?}", replay.at())),
+        }
+    }
+
     /// What was restored is what the cluster was there, and there is where it was asked for.
     fn is_as_it_was(&self, target: Target, at: &Replayed, judged: &mut Judged) -> Found {
         let index = at.log_id.index;
         let restored = Point { revision: at.revision, wall: at.wall, digest: at.digest };
         match self.world.facts.points().get(&index) {
             None => judged.meet(UNSEEN),
-            Some(point) if *point == restored => judged.meet(COMPARED),
+            Some(point) if *point == restored => {
+                judged.meet(COMPARED);
+                if !self.keys.is_none() {
+                    judged.meet(OPENED);
+                }
+            }
             Some(point) if matches!(target, Target::Revision(_)) && at.revision < point.revision => judged.meet(WITHIN),
             Some(point) => {
                 return Err(format!("after entry {index} it is {restored:?}, and the cluster was {point:?}"));
@@ -465,12 +505,6 @@ fn has_all(replay: &Replay, keys: &[String]) -> Found {
         }
     }
     Ok(())
-}
-
-/// The object with the state of the base that this is the manifest of.
-fn state_of(manifest: &str) -> String {
-    let (dir, _) = manifest.rsplit_once('/').unwrap_or_default();
-    format!("{dir}/state")
 }
 
 struct Patient;

@@ -1,11 +1,11 @@
-//! Times of an archive whose log had a clock that was a day ahead for a while: what a restore gives is all that was written until then.
+//! Times of an archive whose log had a clock that was a day off for a while: what a restore gives is all that was written until then.
 
 use std::path::Path;
 
 use futures::stream;
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine;
-use quorate_archive::{Form, Keys, Listed, Location, Place, Plan, Recipients, Target};
+use quorate_archive::{BaseUpload, Form, Keys, Listed, Location, Merging, Place, Plan, Recipients, Target};
 use quorate_store::backup::Taker;
 use quorate_store::command_codec;
 use quorate_store::document::Criteria;
@@ -17,6 +17,7 @@ use quorate_store::types::{Action, Batch, Change, Command, ContentKind, Expect, 
 use quorate_store::versions::Versions;
 use tokio::runtime::{Handle, Runtime};
 
+use super::super::merge::tests::merge_all;
 use super::*;
 use crate::rebuild::{Begin, RebuildError, Source, Watcher};
 
@@ -25,26 +26,32 @@ const DAY: WallMillis = 86_400_000;
 /// The wall clock of the first entry.
 const BEGAN: WallMillis = 20_000 * DAY;
 const LAST: u64 = 30;
-/// Entries for which the clock is ahead.
-const AHEAD: std::ops::RangeInclusive<u64> = 11..=18;
+/// Entries for which the clock is off, and by how much.
+const OFF: std::ops::RangeInclusive<u64> = 11..=18;
+const AHEAD: i64 = 86_400_000;
+const BEHIND: i64 = -AHEAD;
 
 /// One entry a second.
 fn true_wall(index: u64) -> WallMillis {
     BEGAN + 1_000 * index
 }
 
+/// What the clock says at an entry.
+fn wall_of(index: u64, off: i64) -> WallMillis {
+    true_wall(index).saturating_add_signed(if OFF.contains(&index) { off } else { 0 })
+}
+
 fn id(index: u64) -> LogIdRecord {
     LogIdRecord { term: 1, node: 1, index }
 }
 
-fn entry(index: u64) -> LogEntry {
+fn entry(index: u64, off: i64) -> LogEntry {
     let key = Key::new(format!("key/{index}")).unwrap();
     let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7] });
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let commands = vec![command_codec::encode_command(&Command::unnamed(Action::Write(op)))];
-    let wall = true_wall(index) + if AHEAD.contains(&index) { DAY } else { 0 };
-    let batch = Batch { clock: index, wall, seed: [7; 16], commands };
+    let batch = Batch { clock: index, wall: wall_of(index, off), seed: [7; 16], commands };
     let payload = match index {
         0 => EntryPayload::Blank,
         _ => EntryPayload::Normal(EncodedBatch(command_codec::encode_batch(&batch))),
@@ -64,14 +71,26 @@ impl Watcher for Patient {
     }
 }
 
-fn put_base(handle: &Handle, archive: &Archive, reader: &StateReader, recipients: &Recipients) {
+/// Writes a base in its two steps.
+fn put_base(
+    handle: &Handle,
+    archive: &Archive,
+    unfinished: &BaseManifest,
+    recipients: &Recipients,
+    write: impl FnOnce(&mut BaseUpload) -> io::Result<()>,
+) {
+    let manifest = archive.upload_base(handle, unfinished, recipients, write).unwrap();
+    handle.block_on(archive.finish_base(&manifest)).unwrap();
+}
+
+fn put_base_of(handle: &Handle, archive: &Archive, reader: &StateReader, recipients: &Recipients) {
     let taker = Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 };
     let put = reader.take_whole(taker, |header, whole| {
-        archive.put_base(handle, &manifest(header), recipients, |sink| {
+        put_base(handle, archive, &manifest(header), recipients, |sink| {
             whole.write(sink).map(drop).map_err(io::Error::other)
-        })
+        });
     });
-    put.unwrap().unwrap();
+    put.unwrap();
 }
 
 fn head(first: u64, last: u64, (wall_min, wall): (WallMillis, WallMillis)) -> SegmentHead {
@@ -91,26 +110,34 @@ fn head(first: u64, last: u64, (wall_min, wall): (WallMillis, WallMillis)) -> Se
 
 /// Archives a log in pieces, as a leader does, with bases after some entries.
 fn archived(handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -> Source {
-    archived_in(Place::in_memory(), Keys::default(), handle, dir, pieces, bases)
+    archived_in(AHEAD, Place::in_memory(), Keys::default(), handle, dir, pieces, bases)
 }
 
-/// The same in this place, encrypted for these keys.
-fn archived_in(place: Place, keys: Keys, handle: &Handle, dir: &Path, pieces: &[(u64, u64)], bases: &[u64]) -> Source {
+/// The same with a clock that is off by so much, in this place, encrypted for these keys.
+fn archived_in(
+    off: i64,
+    place: Place,
+    keys: Keys,
+    handle: &Handle,
+    dir: &Path,
+    pieces: &[(u64, u64)],
+    bases: &[u64],
+) -> Source {
     let (archive, recipients) = (Archive::of(place, CLUSTER), keys.recipients());
     let options = StateOptions { snapshot_free_bytes_min: 0, ..StateOptions::new(1) };
     let (mut state, reader) = StateMachine::open(dir, options).unwrap();
     let mut shown = Vec::new();
     for index in 0..=LAST {
-        let one = stream::iter([Ok((entry(index), None))]);
+        let one = stream::iter([Ok((entry(index, off), None))]);
         handle.block_on(state.apply(one)).unwrap();
         shown.push(reader.applied().wall);
         if bases.contains(&index) {
-            put_base(handle, &archive, &reader, &recipients);
+            put_base_of(handle, &archive, &reader, &recipients);
         }
     }
     let shown_after = |index: u64| shown[index as usize];
     for &(first, last) in pieces {
-        let entries: Vec<_> = (first..=last).map(entry).collect();
+        let entries: Vec<_> = (first..=last).map(|index| entry(index, off)).collect();
         let (wall_min, wall) = walls(shown_after(first - 1), &entries);
         let least = (first..=last).map(shown_after).min();
         assert_eq!((Some(wall_min), wall), (least, shown_after(last)), "{first} to {last}");
@@ -132,9 +159,8 @@ fn runtime() -> Runtime {
 }
 
 /// The last entry up to a time.
-fn expected(time: WallMillis) -> u64 {
-    let is_up_to = |index: &u64| !AHEAD.contains(index) && true_wall(*index) <= time;
-    (0..=LAST).rev().find(is_up_to).unwrap()
+fn expected(time: WallMillis, off: i64) -> u64 {
+    (0..=LAST).rev().find(|index| wall_of(*index, off) <= time).unwrap()
 }
 
 /// One behind the other, with pieces of the wrong time alone.
@@ -153,8 +179,8 @@ fn a_time_after_the_clock_came_back_is_reached_through_the_time_that_it_was_ahea
             for ms in [3_000, 10_000, 10_999, 14_500, 18_000, 19_000, 22_400, 25_500, 30_000] {
                 let time = BEGAN + ms;
                 let at = restored(&source, Target::Time(time)).unwrap();
-                assert_eq!(at.log_id.index, expected(time), "{ms} ms, {bases:?}, {pieces:?}");
-                assert_eq!(at.wall, true_wall(expected(time)));
+                assert_eq!(at.log_id.index, expected(time, AHEAD), "{ms} ms, {bases:?}, {pieces:?}");
+                assert_eq!(at.wall, true_wall(expected(time, AHEAD)));
             }
         }
     }
@@ -187,9 +213,7 @@ fn spoil_base(source: &Source, entry: u64) {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
     let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
-    let put =
-        source.archive.put_base(&source.handle, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
-    put.unwrap();
+    put_base(&source.handle, &source.archive, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
 }
 
 /// Damages what the manifest of the base after an entry says of its state, which is as it was.
@@ -204,8 +228,7 @@ fn spoil_manifest(source: &Source, entry: u64) {
     });
     let state = state.unwrap();
     let spoiled = BaseManifest { digest: "f".repeat(32), ..manifest };
-    let put = source.archive.put_base(&source.handle, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
-    put.unwrap();
+    put_base(&source.handle, &source.archive, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
 }
 
 fn remove_piece(source: &Source, first: u64) {
@@ -315,9 +338,7 @@ fn merge(source: &Source, first: u64, last: u64, removed: usize) -> SegmentName 
 }
 
 fn key() -> Keys {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U").unwrap();
-    Keys::read(file.path()).unwrap()
+    Keys::parse("AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U").unwrap()
 }
 
 #[test]
@@ -326,7 +347,7 @@ fn a_second_within_a_bundle_is_restored_as_out_of_its_pieces() {
     let times = [3_000, 10_000, 10_999, 14_500, 18_000, 19_000, 22_400, 25_500, 30_000];
     for (pieces, keys) in [(&PIECES[..], Keys::default()), (&OVERLAPPING[..], Keys::default()), (&PIECES[..], key())] {
         let dir = tempfile::tempdir().unwrap();
-        let source = archived_in(Place::in_memory(), keys, runtime.handle(), dir.path(), pieces, &[2, 15]);
+        let source = archived_in(AHEAD, Place::in_memory(), keys, runtime.handle(), dir.path(), pieces, &[2, 15]);
         let plans = || -> Vec<Plan> {
             let plan = |ms: &u64| source.want(Target::Time(BEGAN + ms), Begin::Newest).unwrap().plan;
             times.iter().map(plan).collect()
@@ -339,12 +360,47 @@ fn a_second_within_a_bundle_is_restored_as_out_of_its_pieces() {
             for ms in times {
                 let time = BEGAN + ms;
                 let at = restored(&source, Target::Time(time)).unwrap();
-                assert_eq!((at.log_id.index, at.wall), (expected(time), true_wall(expected(time))), "{ms} ms");
+                let index = expected(time, AHEAD);
+                assert_eq!((at.log_id.index, at.wall), (index, true_wall(index)), "{ms} ms");
             }
             assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
         }
         let left = source.handle.block_on(source.archive.segments()).unwrap();
         assert_eq!(left.iter().map(|(name, _)| name.form).collect::<Vec<_>>(), [Form::Bundle]);
+    }
+}
+
+#[test]
+fn pieces_of_a_clock_that_was_a_day_off_lose_no_point_when_they_are_merged_and_are_not_before_their_time() {
+    // Four entries in a span, all in a long one.
+    const MERGING: Merging = Merging { span_ms: 4_000 };
+    let (runtime, pieces) = (runtime(), (3..=LAST).map(|index| (index, index)).collect::<Vec<_>>());
+    for off in [AHEAD, BEHIND] {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, keys) = (Place::in_memory(), Keys::default());
+        let source = archived_in(off, place, keys, runtime.handle(), dir.path(), &pieces, &[2, 15]);
+        let stretches = || {
+            let objects = runtime.block_on(source.archive.segments()).unwrap();
+            let mut stretches: Vec<_> = objects.into_iter().map(|(name, _)| (name.first, name.last)).collect();
+            stretches.sort_unstable();
+            stretches
+        };
+        let is_over = |index: u64, now: WallMillis| {
+            let end = (wall_of(index, off) / MERGING.span_ms + 1) * MERGING.span_ms;
+            end + MERGING.settled_after_ms() <= now
+        };
+        for now in [0, 13_000, 25_000, 97_000, DAY + 13_000, DAY + 97_000].map(|ms| BEGAN + ms) {
+            runtime.block_on(merge_all(&source.archive, MERGING, now));
+            for (first, last) in stretches().into_iter().filter(|(first, last)| first < last) {
+                assert!((first..=last).all(|index| is_over(index, now)), "{first} to {last} at {now}, {off} off");
+            }
+            for time in [3_000, 10_999, 14_500, 19_000, 30_000].map(|ms| BEGAN + ms) {
+                let (at, index) = (restored(&source, Target::Time(time)).unwrap(), expected(time, off));
+                assert_eq!((at.log_id.index, at.wall), (index, wall_of(index, off)), "{time} at {now}, {off} off");
+            }
+            assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
+        }
+        assert_eq!(stretches(), [(3, 10), (11, 18), (19, LAST)], "{off} off");
     }
 }
 
@@ -372,7 +428,7 @@ fn a_damaged_piece_of_a_bundle_is_passed_over_where_another_one_has_its_entries(
         let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let location: Location = home.path().to_str().unwrap().parse().unwrap();
         let place = location.open().unwrap();
-        let source = archived_in(place, Keys::default(), runtime.handle(), dir.path(), pieces, &[2]);
+        let source = archived_in(AHEAD, place, Keys::default(), runtime.handle(), dir.path(), pieces, &[2]);
         let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
         // The one that goes furthest from there, so that it is on the way.
         let piece = catalogue.segments.iter().rfind(|segment| segment.first == 15).unwrap();
@@ -407,7 +463,7 @@ fn a_bundle_without_its_index_is_passed_over_where_its_pieces_are_still_there() 
     let (runtime, dir, home) = (runtime(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let location: Location = home.path().to_str().unwrap().parse().unwrap();
     let place = location.open().unwrap();
-    let source = archived_in(place, Keys::default(), runtime.handle(), dir.path(), &PIECES, &[2]);
+    let source = archived_in(AHEAD, place, Keys::default(), runtime.handle(), dir.path(), &PIECES, &[2]);
     let bundle = merge(&source, 0, LAST, 0);
     std::fs::write(home.path().join(format!("quorate-{CLUSTER:032x}/log/{bundle}")), "nothing").unwrap();
     let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
@@ -421,7 +477,7 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
     let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
     let source = archived(runtime.handle(), dir.path(), &PIECES[2..], &[2]);
     let next = SegmentHead { entry_format: ENTRY_FORMAT + 1, ..head(3, 10, (true_wall(3), true_wall(10))) };
-    let entries: Vec<_> = (3..=10).map(entry).collect();
+    let entries: Vec<_> = (3..=10).map(|index| entry(index, AHEAD)).collect();
     let none = Recipients::default();
     let put = source.archive.put_segment(next, encoded(&entries), &none);
     let (name, _) = source.handle.block_on(put).unwrap();
@@ -441,8 +497,7 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
     let base = source.handle.block_on(source.archive.manifest(&catalogue.bases[0])).unwrap();
     for (format, is_old) in [(ENTRY_FORMAT, false), (ENTRY_FORMAT - 1, true), (ENTRY_FORMAT + 1, false)] {
         let base = BaseManifest { entry_format: format, ..base.clone() };
-        let put = source.archive.put_base(&source.handle, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
-        put.unwrap();
+        put_base(&source.handle, &source.archive, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
         assert_eq!(
             source.handle.block_on(is_outdated(&source.archive, base.name(), &Recipients::default())).unwrap(),
             is_old,
