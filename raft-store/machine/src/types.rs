@@ -36,7 +36,7 @@ pub use access::{
 pub use collection::{CollectionRow, IndexFailure, IndexStage, IndexState};
 pub use coordination::{
     Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockMode, LockName, LockOp, LockReply,
-    LockSpace, SessionOp, SessionReply,
+    LockSpace, Question, SessionOp, SessionReply,
 };
 pub use entry::{ContentKind, Entry, EntryMeta, Shown, Value};
 pub use key::{Key, KeyError};

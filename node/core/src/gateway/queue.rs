@@ -68,9 +68,9 @@ pub enum QueueState {
 /// Asks for the lock, and waits for it as long as the request says. Dropped while it waits, it gives up what nobody listens for.
 pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
     let (lock, session) = (request.acquire.lock.clone(), request.acquire.session);
-    let mut listener = Listener { call, lock, session, listens: Listens::ToNothing };
+    let mut listener = Listener { call, lock, session, listens: Listens::Nothing };
     let acquired = ask(call, request, &mut listener.listens).await;
-    listener.listens = Listens::ToNothing;
+    listener.listens = Listens::Nothing;
     acquired
 }
 
@@ -81,7 +81,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Listens) -> Resul
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
     if waits {
-        *listens = Listens::ToRequest(RequestId(call.request_id()));
+        *listens = Listens::Request(RequestId(call.request_id()));
     }
     let mut reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     if waits && reply.replayed {
@@ -102,7 +102,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Listens) -> Resul
             Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
-            *listens = Listens::ToQuestion(asked);
+            *listens = Listens::Question(asked);
             let place = QueuePlace { lock, session, place, asked };
             place.wait(call, &reply, end_of_poll, listens).await
         }
@@ -140,7 +140,7 @@ async fn listen(
 ) -> Result<Reply, Failure> {
     // Under an id that nobody asks with again.
     let (op, id) = (LockOp::Listen { lock: lock.clone(), session }, RequestId(request_ids::fresh_id()));
-    *listens = Listens::ToRequest(id.clone());
+    *listens = Listens::Request(id.clone());
     let heard = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
     heard.map_err(|failure| failure.undecided(WAITS_ON))
 }
@@ -158,17 +158,17 @@ struct Listener<'a> {
 #[derive(Debug, Clone)]
 enum Listens {
     /// Nobody waits yet, or any more.
-    ToNothing,
+    Nothing,
     /// What a request comes to that was sent, and may have to wait for a leader.
-    ToRequest(RequestId),
+    Request(RequestId),
     /// What comes of the question with this number.
-    ToQuestion(u64),
+    Question(u64),
 }
 
 impl Drop for Listener<'_> {
     fn drop(&mut self) {
         // A node that ends has no runtime any more, and did not see a connection end.
-        let (false, Ok(runtime)) = (matches!(self.listens, Listens::ToNothing), Handle::try_current()) else { return };
+        let (false, Ok(runtime)) = (matches!(self.listens, Listens::Nothing), Handle::try_current()) else { return };
         let left = Left {
             call: self.call.lasting(),
             lock: self.lock.clone(),
@@ -223,9 +223,9 @@ impl Left {
     /// Which question nobody listens to. `None`: nothing came of the request, and nothing will.
     async fn question(&self) -> Result<Option<Question>, Failure> {
         let id = match &self.listened {
-            Listens::ToNothing => return Ok(None),
-            Listens::ToQuestion(number) => return Ok(Some(Question::Numbered(*number))),
-            Listens::ToRequest(id) => id,
+            Listens::Nothing => return Ok(None),
+            Listens::Question(number) => return Ok(Some(Question::Numbered(*number))),
+            Listens::Request(id) => id,
         };
         if let found @ Some(_) = self.came_to(id).await? {
             return Ok(found);
@@ -305,7 +305,7 @@ impl QueuePlace {
         let Decided::Lock(LockReply::Waiting { place, asked }) = heard.outcome else {
             return self.heard(&heard, reply.replayed);
         };
-        *listens = Listens::ToQuestion(asked);
+        *listens = Listens::Question(asked);
         let (lock, session) = (self.lock.clone(), self.session);
         let heard = Reply { replayed: reply.replayed, ..heard };
         Box::pin(QueuePlace { lock, session, place, asked }.wait(call, &heard, end_of_poll, listens)).await

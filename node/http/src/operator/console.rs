@@ -3,12 +3,13 @@
 //! Owns how its files are served: to whom they may speak, for how long they are kept. Never knows what is in one; the page asks the
 //! API as every client does.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use include_dir::{Dir, File, include_dir};
 use quorate_api::{Applied, ErrorCode};
+use quorate_store::background;
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -105,13 +106,28 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// All files, made ready at the first request.
-static FILES: LazyLock<Vec<Served>> = LazyLock::new(|| {
-    let below = DIST.dirs().flat_map(|dir| dir.files());
-    DIST.files().chain(below).map(Served::new).collect()
-});
+fn files() -> &'static [Served] {
+    FILES.get_or_init(|| {
+        let below = DIST.dirs().flat_map(|dir| dir.files());
+        DIST.files().chain(below).map(Served::new).collect()
+    })
+}
+
+static FILES: OnceLock<Vec<Served>> = OnceLock::new();
+
+/// Makes the files ready aside: to pack them takes longer than a step may that others wait behind.
+async fn make_ready() -> Result<(), Failure> {
+    if FILES.get().is_some() {
+        return Ok(());
+    }
+    let made = background::blocking(|| files().len()).await;
+    made.map(drop).map_err(|error| {
+        Failure::new(ErrorCode::Internal, Applied::No, format!("the console was not made ready: {error}"))
+    })
+}
 
 fn find(path: &str) -> Option<&'static Served> {
-    let named = |path: &str| FILES.iter().find(|file| file.path == path);
+    let named = |path: &str| files().iter().find(|file| file.path == path);
     named(path).or_else(|| if path.starts_with(ASSETS) { None } else { named(INDEX) })
 }
 
@@ -134,6 +150,7 @@ pub async fn file(context: Context) -> Outcome {
     if !context.api.settings.console {
         return Err(off());
     }
+    make_ready().await?;
     let none = || Failure::new(ErrorCode::NotFound, Applied::No, "the console has no such file; load the page again");
     find(context.name()).map(|file| file.answer(&context.head.headers)).ok_or_else(none)
 }
@@ -210,7 +227,7 @@ mod tests {
             !page.contains("<style") && !page.contains("style=") && !page.contains("<script>"),
             "inline code is refused"
         );
-        let bytes: usize = FILES.iter().map(|file| file.packed.len()).sum();
+        let bytes: usize = files().iter().map(|file| file.packed.len()).sum();
         assert!(bytes <= 150 * 1024, "{bytes} bytes");
     }
 }

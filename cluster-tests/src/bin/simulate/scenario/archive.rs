@@ -96,34 +96,34 @@ const KEY: &str = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6
 /// For whom an archive is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encrypted {
-    ForNobody,
+    Nobody,
     /// For a key that nodes have, too.
-    ForNodes,
+    Nodes,
     /// For a key that is kept elsewhere: nodes write what they cannot read, merge and prune it, and try no restore.
-    ForOthers,
+    Others,
 }
 
 impl Encrypted {
     /// One seed of three has an archive that is encrypted, so that a handful has one of each kind.
     fn of(seed: u64) -> Self {
         match seed % 6 {
-            0 => Self::ForNodes,
-            3 => Self::ForOthers,
-            _ => Self::ForNobody,
+            0 => Self::Nodes,
+            3 => Self::Others,
+            _ => Self::Nobody,
         }
     }
 
     /// What opens it.
     fn keys(self) -> Keys {
         match self {
-            Self::ForNobody => Keys::default(),
-            Self::ForNodes | Self::ForOthers => Keys::parse(KEY).expect("it is one"),
+            Self::Nobody => Keys::default(),
+            Self::Nodes | Self::Others => Keys::parse(KEY).expect("it is one"),
         }
     }
 
     /// What nodes have of that.
     fn known_keys(self) -> Keys {
-        if self == Self::ForOthers { Keys::default() } else { self.keys() }
+        if self == Self::Others { Keys::default() } else { self.keys() }
     }
 }
 
@@ -281,7 +281,7 @@ pub fn archive_beside(world: &mut World, dice: StdRng) {
         keep_log: 0,
         hurts: false,
         jumps: Jumps::Many,
-        encrypted: Encrypted::ForNobody,
+        encrypted: Encrypted::Nobody,
     };
     let store = world.objects.of(CLIENTS, dice);
     world.archive_to(&plan.settings(Location::given(store, "the simulated store")));

@@ -52,7 +52,7 @@ impl Stage {
             keep_log: 200,
             hurts: false,
             jumps: Jumps::One,
-            encrypted: Encrypted::ForNobody,
+            encrypted: Encrypted::Nobody,
         };
         self.world.objects.heal();
         let mut course = self.begin_archiving(plan)?;
