@@ -149,8 +149,8 @@ fn check_hello(frame: &Frame) {
         Ok(hello) => {
             let again = whole_frame(handshake::hello_frame(&hello));
             assert_eq!(handshake::read_hello(&again).as_ref(), Ok(&hello));
-            if let Err(reason) = local().judge_hello(&hello, None) {
-                assert_explained(&reason);
+            if let Err(refusal) = local().judge_hello(&hello, None) {
+                assert_explained(&refusal.reason);
             }
         }
     }
@@ -162,8 +162,8 @@ fn check_welcome(frame: &Frame) {
         Ok(welcome) => {
             let again = whole_frame(handshake::welcome_frame(&welcome));
             assert_eq!(handshake::read_welcome(&again).as_ref(), Ok(&welcome));
-            if let Err(reason) = local().judge_welcome(&welcome, Some(2), None) {
-                assert_explained(&reason);
+            if let Err(refusal) = local().judge_welcome(&welcome, Some(2), None) {
+                assert_explained(&refusal.reason);
             }
         }
     }
@@ -212,7 +212,7 @@ pub fn samples() -> Vec<Vec<u8>> {
     let vote = VoteRecord { term: 3, node: 1, committed: true };
     let hello = Hello { cluster_id: Some(7), node_id: 2, ..local().hello(ChannelKind::Append, Some(1)) };
     let welcome = Welcome { node_id: 2, incarnation: 5, ..local().welcome(None) };
-    let refused = local().welcome(Some("node 1 is full".into()));
+    let refused = local().welcome(Some("node 1 is full".to_owned().into()));
     let whole = |kind, body: Vec<u8>| Outgoing::whole(kind, 5, body).into_bytes().to_vec();
     let short: Vec<_> = life.commands.iter().map(|command| command_codec::encode_command(command).to_vec()).collect();
     let commands = short.into_iter().filter(|command| command.len() < 300).take(3);

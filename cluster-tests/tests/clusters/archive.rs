@@ -11,6 +11,7 @@ use cluster_tests::{Cluster, Request, Settings, eventually, write_secret};
 use quorate_client::api::EntryView;
 use quorate_client::{Client, Scrape, Value};
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::backups::{refuse, run, said, succeed};
 
@@ -22,6 +23,14 @@ const OTHER_KEY: &str = "AGE-SECRET-KEY-1HW2CJCP32JSGFG4PH23XM5QEUNV758JSKDVTTF8
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// A home that goes with the test, the place of an archive in it, and nodes that archive there so often.
+fn archiving(nodes: Settings, every_ms: u64) -> (TempDir, PathBuf, Settings) {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("archive");
+    let settings = nodes.flag("--archive", text(&dir)).flag("--archive-interval-ms", every_ms);
+    (home, dir, settings)
 }
 
 async fn metric(cluster: &Cluster, id: u64, name: &str) -> f64 {
@@ -90,12 +99,9 @@ async fn put(client: &Client, key: &str, n: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_revision_and_any_time_of_a_cluster_under_load_can_be_restored_also_over_a_failover() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
+    let (_home, dir, settings) = archiving(Settings::default(), 200);
     // So little of the log is kept that it would go before it is archived if it did not wait.
-    let settings = Settings::default()
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 200)
+    let settings = settings
         .flag("--archive-base-every-ms", 3_000)
         .flag("--archive-verify-every-ms", 1_000)
         .flag("--snapshot-every-entries", 100)
@@ -185,13 +191,8 @@ fn bundled_to(dir: &Path) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_can_be_restored() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
-    let settings = Settings::default()
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 100)
-        .flag("--archive-merge-ms", 2_000)
-        .flag("--archive-verify-every-ms", 1_000);
+    let (_home, dir, settings) = archiving(Settings::default(), 100);
+    let settings = settings.flag("--archive-merge-ms", 2_000).flag("--archive-verify-every-ms", 1_000);
     let mut old = Cluster::start_with(settings).await;
     let client = old.client_without(None);
     wait_archived(&old).await;
@@ -249,13 +250,8 @@ async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_verification_says_what_is_damaged_and_whether_the_end_can_be_restored_without_it() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
-    let settings = Settings::with_ids([1])
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 100)
-        .flag("--archive-base-every-ms", 1_000);
-    let mut cluster = Cluster::start_with(settings).await;
+    let (_home, dir, settings) = archiving(Settings::with_ids([1]), 100);
+    let mut cluster = Cluster::start_with(settings.flag("--archive-base-every-ms", 1_000)).await;
     let client = cluster.client_without(None);
     let mut written = 0;
     eventually("there are three bases", PATIENCE, async || {
@@ -395,15 +391,10 @@ async fn what_cannot_be_restored_is_refused_with_what_to_do_and_nothing_is_writt
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_waits_for_an_archive_that_cannot_be_reached_and_the_operator_is_told() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
+    let (_home, dir, settings) = archiving(Settings::with_ids([1]), 100);
+    let settings = settings.flag("--snapshot-every-entries", 20).flag("--keep-log-entries", 5);
     // A file where the directory should be.
     fs::write(&dir, "in the way").unwrap();
-    let settings = Settings::with_ids([1])
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 100)
-        .flag("--snapshot-every-entries", 20)
-        .flag("--keep-log-entries", 5);
     let mut cluster = Cluster::start_with(settings).await;
     let client = cluster.client_without(None);
     for n in 0..100 {
@@ -450,11 +441,8 @@ fn bring_back(dir: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_that_has_it() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
-    let settings = Settings::default()
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 200)
+    let (home, dir, settings) = archiving(Settings::default(), 200);
+    let settings = settings
         .flag("--archive-verify-every-ms", 0)
         .flag("--snapshot-every-entries", 50)
         .flag("--keep-log-entries", 5);
@@ -553,13 +541,8 @@ async fn warns_of_the_place(cluster: &Cluster, id: u64) -> Result<(), String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing() {
-    let home = tempfile::tempdir().unwrap();
-    let dir = home.path().join("archive");
-    let settings = Settings::default()
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 100)
-        .flag("--archive-verify-every-ms", 0);
-    let mut cluster = Cluster::start_with(settings).await;
+    let (home, dir, settings) = archiving(Settings::default(), 100);
+    let mut cluster = Cluster::start_with(settings.flag("--archive-verify-every-ms", 0)).await;
     let client = cluster.client_without(None);
     put(&client, "k", 1).await;
     wait_archived(&cluster).await;
@@ -594,15 +577,11 @@ async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what_was_before_is_no_fault() {
-    let home = tempfile::tempdir().unwrap();
-    let [dir, key, other_key] = ["archive", "key", "other-key"].map(|name| home.path().join(name));
+    let (home, dir, settings) = archiving(Settings::with_ids([1]), 100);
+    let [key, other_key] = ["key", "other-key"].map(|name| home.path().join(name));
     write_secret(&key, KEY);
     write_secret(&other_key, OTHER_KEY);
-    let settings = Settings::with_ids([1])
-        .flag("--archive", text(&dir))
-        .flag("--archive-interval-ms", 100)
-        .flag("--archive-key", text(&key))
-        .flag("--archive-verify-every-ms", 1_000);
+    let settings = settings.flag("--archive-key", text(&key)).flag("--archive-verify-every-ms", 1_000);
     let mut cluster = Cluster::start_with(settings).await;
     let client = cluster.client_without(None);
     put(&client, "k", 1).await;

@@ -87,7 +87,7 @@ impl Impostor {
         write.write_all(&hello).await.expect("it reads");
         let mut reader = FrameReader::new(read, 4_096);
         let frame = reader.next().await.expect("a frame").expect("an answer");
-        read_welcome(&frame).expect("a welcome").refusal
+        read_welcome(&frame).expect("a welcome").refusal.map(|refusal| refusal.reason)
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_removed_node_is_nobody_on_any_lane_and_on_connections_that_were_open(
     for node in &left {
         for question in [put("forged/after"), PeerRequest::ReadIndex, PeerRequest::Members(MemberQuestion::List)] {
             match impostor.ask(&cluster, *node, question.clone()).await {
-                Err(CallError::Refused(reason)) => assert!(reason.contains("was removed"), "{reason}"),
+                Err(CallError::Refused(refusal)) => assert!(refusal.reason.contains("was removed"), "{refusal}"),
                 other => panic!("{question:?} was answered by node {node}: {other:?}"),
             }
         }

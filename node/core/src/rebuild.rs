@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::mem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -106,6 +106,53 @@ pub trait Watcher {
     fn on_segment(&mut self, done: usize, of: usize, bytes: u64) -> Result<(), String>;
     /// Something cannot be had, and it is done without. It begins anew.
     fn on_passed_over(&mut self, _fault: &str) {}
+}
+
+/// Watches nothing, and wants it in any case.
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn on_base(&mut self, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn on_segment(&mut self, _done: usize, _of: usize, _bytes: u64) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A directory to make a state in, private to its owner, which goes when it is dropped.
+pub struct Scratch {
+    dir: PathBuf,
+    tell: fn(&str),
+}
+
+impl Scratch {
+    /// Makes it anew, whatever a process left there that ended. `tell` hears of it where it cannot be removed in the end.
+    ///
+    /// # Errors
+    /// It cannot be made, or what is there not be removed.
+    pub fn make(dir: PathBuf, tell: fn(&str)) -> Result<Self, RebuildError> {
+        let failed = |source| OfflineError::Io { path: dir.clone(), source };
+        if dir.exists() {
+            fs::remove_dir_all(&dir).map_err(failed)?;
+        }
+        durable::create_dir(&dir).map_err(failed)?;
+        Ok(Self { dir, tell })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.dir) {
+            (self.tell)(&format!("{} could not be removed: {error}", self.dir.display()));
+        }
+    }
 }
 
 /// Which base to begin with.
@@ -600,4 +647,24 @@ fn unreachable_text(archive: &Archive, why: Unreachable) -> String {
 pub fn time(millis: WallMillis) -> String {
     let known = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     known.map_or_else(|| format!("{millis} ms"), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_scratch_directory_is_private_begins_empty_and_goes() {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join("scratch");
+        fs::create_dir(&dir).expect("made");
+        fs::write(dir.join("left"), "of before").expect("written");
+        let scratch = Scratch::make(dir.clone(), |why| panic!("{why}")).expect("it is made anew");
+        assert_eq!(fs::read_dir(scratch.path()).expect("it is there").count(), 0);
+        assert_eq!(fs::metadata(&dir).expect("it is there").permissions().mode() & 0o777, 0o700);
+        drop(scratch);
+        assert!(!dir.exists());
+    }
 }

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::{CommandError, time};
 use crate::app::archive::read_keys;
 use crate::app::wall_now;
-use crate::rebuild::{Begin, Source, Wanted, Watcher};
+use crate::rebuild::{Begin, Scratch, Source, Wanted, Watcher};
 
 /// Written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -322,28 +322,10 @@ pub fn begin_work(source: &Source) -> Result<Work, CommandError> {
 }
 
 /// A directory that goes when it is dropped.
-fn temporary(scratch: Option<&Path>) -> Result<TemporaryDir, CommandError> {
+fn temporary(scratch: Option<&Path>) -> Result<Scratch, CommandError> {
     let home = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
-    let path = home.join(format!("quorate-archive-{:016x}", rand::random::<u64>()));
-    let made = fs::create_dir_all(&home).and_then(|()| fs::create_dir(&path));
-    made.map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))?;
-    Ok(TemporaryDir(path))
-}
-
-struct TemporaryDir(PathBuf);
-
-impl TemporaryDir {
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryDir {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            Progress::new("").step(&format!("{} could not be removed: {error}", self.0.display()));
-        }
-    }
+    let dir = home.join(format!("quorate-archive-{:016x}", rand::random::<u64>()));
+    Ok(Scratch::make(dir, |why| Progress::new("").step(why))?)
 }
 
 fn back_up(

@@ -25,7 +25,7 @@ const DIGEST: PeerRequest = PeerRequest::Digests;
 
 async fn refusal(from: &Node, to: &Node, expect: Option<u64>, request: PeerRequest) -> String {
     match from.net.call(&to.addr, expect, request, soon()).await {
-        Err(CallError::Refused(reason)) => reason,
+        Err(CallError::Refused(refusal)) => refusal.reason,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -155,7 +155,7 @@ async fn another_protocol_version_is_answered_with_a_sentence() {
     let bytes = read_to_the_end(&mut stream).await;
     let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
     let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
-    assert!(refusal.contains("protocol 99"), "{refusal}");
+    assert!(refusal.reason.contains("protocol 99"), "{refusal}");
     let newer = Frame { kind: FrameKind::Welcome, id: 0, body: Bytes::from_static(b"QRTp\x63\x00") };
     assert!(read_welcome(&newer).unwrap_err().to_string().contains("protocol 99"));
 }
@@ -219,7 +219,7 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     let bytes = read_to_the_end(&mut stream).await;
     let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
     let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
-    assert!(refusal.contains("handshake:") && refusal.contains("LimitExceeded"), "{refusal}");
+    assert!(refusal.reason.contains("handshake:") && refusal.reason.contains("LimitExceeded"), "{refusal}");
 }
 
 #[tokio::test]
@@ -368,7 +368,7 @@ async fn a_removal_ends_connections_that_are_open() {
     let told = async {
         loop {
             match one.net.call(&two.addr, Some(2), DIGEST, soon()).await {
-                Err(CallError::Refused(reason)) => return reason,
+                Err(CallError::Refused(refusal)) => return refusal.reason,
                 Ok(answer) => panic!("it was answered: {answer:?}"),
                 // The connection that was open has ended, and no other is there yet.
                 Err(CallError::Lost(_) | CallError::NotSent(_)) => tokio::time::sleep(Duration::from_millis(5)).await,

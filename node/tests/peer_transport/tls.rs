@@ -9,6 +9,7 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
+use quorate_node::peer::handshake::Refusal;
 use quorate_node::peer::members::MemberQuestion;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::{CallError, MembershipStatus, PeerTimings};
@@ -88,7 +89,7 @@ async fn a_node_is_only_who_its_certificate_says() {
     assert!(reason.contains("says that it is node 2") && reason.contains("node-9.quorate"), "{reason}");
     // The side that is asked finds out by itself.
     let refused = liar.net.call(&one.addr, Some(1), PeerRequest::Hello, soon()).await;
-    let Err(CallError::Refused(reason)) = refused else { panic!("not refused: {refused:?}") };
+    let Err(CallError::Refused(Refusal { reason, .. })) = refused else { panic!("not refused: {refused:?}") };
     assert!(reason.contains("says that it is node 2"), "{reason}");
 }
 
@@ -239,7 +240,7 @@ async fn a_node_whose_certificate_is_revoked_is_cut_off_in_both_directions() {
 /// Why a question is refused.
 async fn refusal(from: &Node, to: &Node, question: PeerRequest) -> String {
     match from.net.call(&to.addr, Some(to.id), question, soon()).await {
-        Err(CallError::Refused(reason)) => reason,
+        Err(CallError::Refused(refusal)) => refusal.reason,
         other => panic!("not refused: {other:?}"),
     }
 }

@@ -5,9 +5,8 @@
 //! virtual time and the seed, on every other by the system. Nothing else of the system is replaced. Some libraries, those of age among
 //! them, ask for random bytes by the number of the call.
 
+use std::arch::asm;
 use std::cell::Cell;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{c_int, c_long, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
 use tokio::runtime::Handle;
@@ -149,7 +148,7 @@ unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_i
             0
         }
         // SAFETY: the same call with the same arguments.
-        None => unsafe { systems()(libc::SYS_clock_gettime, clock, time) as c_int },
+        None => unsafe { syscall(libc::SYS_clock_gettime, clock.into(), time as c_long, 0, 0, 0, 0) as c_int },
     }
 }
 
@@ -160,8 +159,10 @@ unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_i
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
     if !SIMULATES.get() {
-        // SAFETY: the same call with the same arguments, past the C library.
-        return unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) as ssize_t };
+        // SAFETY: the same call with the same arguments.
+        return unsafe {
+            syscall(libc::SYS_getrandom, buffer as c_long, length as c_long, flags.into(), 0, 0, 0) as ssize_t
+        };
     }
     for place in 0..length {
         // SAFETY: the caller says that there is room.
@@ -170,25 +171,39 @@ unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uin
     length as ssize_t
 }
 
-/// A system call by its number.
-type Call = unsafe extern "C" fn(c_long, ...) -> c_long;
-
-/// The C library's, past the one below.
-fn systems() -> Call {
-    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    let mut found = FOUND.load(Ordering::Relaxed);
-    if found.is_null() {
-        // SAFETY: the name ends with a zero byte, and the C library is there for as long as the program is.
-        found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) };
-        FOUND.store(found, Ordering::Relaxed);
+/// The system itself. Gives a negative error number where it refuses.
+///
+/// # Safety
+/// What is given is what the call takes.
+#[cfg(target_arch = "x86_64")]
+unsafe fn system(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
+    let result;
+    // SAFETY: the caller's arguments are where the system looks for them, and it changes no other register than those that are named.
+    unsafe {
+        asm!("syscall", inlateout("rax") number => result, in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+             lateout("rcx") _, lateout("r11") _, options(nostack));
     }
-    assert!(!found.is_null(), "the C library has no `syscall`");
-    // SAFETY: it is the C library's function of this name, whose type this is.
-    unsafe { std::mem::transmute::<*mut c_void, Call>(found) }
+    result
+}
+
+/// As above.
+///
+/// # Safety
+/// What is given is what the call takes.
+#[cfg(target_arch = "aarch64")]
+unsafe fn system(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
+    let result;
+    // SAFETY: the caller's arguments are where the system looks for them, and it changes no other register than that of its result.
+    unsafe {
+        asm!("svc 0", in("x8") number, inlateout("x0") a => result, in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+             options(nostack));
+    }
+    result
 }
 
 /// In place of the C library's. What it takes varies with the call, six at most; on the platforms that we build for, each comes where it would
-/// if it were always given, and what was not given is passed on unread.
+/// if it were always given, and what was not given is passed on unread. Allocators call it before the program begins: nothing here needs
+/// more than the stack.
 ///
 /// # Safety
 /// As there: what is given is what the call takes.
@@ -207,5 +222,11 @@ unsafe extern "C" fn syscall(
         return unsafe { getrandom(a as *mut c_void, b as size_t, c as c_uint) } as c_long;
     }
     // SAFETY: the same call with the same arguments.
-    unsafe { systems()(number, a, b, c, d, e, f) }
+    let result = unsafe { system(number, [a, b, c, d, e, f]) };
+    if (-4_095..0).contains(&result) {
+        // SAFETY: the C library gives each thread an `errno` of its own, always there.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        return -1;
+    }
+    result
 }

@@ -17,12 +17,12 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
-use super::members::take_in;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::file_mode::refuse_open_secret;
+use crate::peer::CallError;
+use crate::peer::handshake::Refusal;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
-use crate::peer::{CallError, handshake};
 
 /// Between two rounds of questions.
 const ROUND: Duration = Duration::from_millis(100);
@@ -344,8 +344,7 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
             // Somebody who comes in the place of that node, and is of no cluster yet.
             Ok(PeerResponse::Hello(hello)) => crate::debug!(node = id, is = hello.node_id, "another node answers"),
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
-            Err(QueryError::Call(CallError::Refused(reason))) => {
-                let is_of_the_id = handshake::is_of_the_id(&reason);
+            Err(QueryError::Call(CallError::Refused(Refusal { reason, is_of_the_id }))) => {
                 let reason = format!("node {id} of the join list refuses this node: {reason}");
                 return Err(Refused { reason, is_of_the_id });
             }
@@ -415,9 +414,10 @@ async fn join(
                 return Ok(());
             }
             Ok(PeerResponse::Refused { reason }) => {
-                let is_of_the_id = take_in::is_of_the_id(&reason);
-                let reason = format!("node {id} refuses to take this node in: {reason}");
-                return Err(Refused { reason, is_of_the_id }.into());
+                return Err(Refused::whole(format!("node {id} refuses to take this node in: {reason}")).into());
+            }
+            Ok(PeerResponse::IdTaken { reason }) => {
+                return Err(Refused::of_the_id(format!("node {id} refuses to take this node in: {reason}")).into());
             }
             Ok(PeerResponse::Membership { is_member: false }) => return Err(NoMember::Removed),
             Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => {

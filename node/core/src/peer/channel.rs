@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::connection::Connection;
 use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::{FrameError, FrameReader};
-use super::handshake::{Hello, Unread, hello_frame, read_welcome};
+use super::handshake::{Hello, Refusal, Unread, hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
 use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
@@ -41,15 +41,14 @@ pub(super) enum DialError {
     /// Something answered that is no node. A node may be there later, so this is no refusal.
     Stranger(String),
     /// The peer answered, and one of the two refuses to talk to the other.
-    Refused(String),
+    Refused(Refusal),
 }
 
 impl DialError {
     pub fn into_reason(self) -> String {
         match self {
-            Self::Unreachable(reason) | Self::Insecure(reason) | Self::Stranger(reason) | Self::Refused(reason) => {
-                reason
-            }
+            Self::Unreachable(reason) | Self::Insecure(reason) | Self::Stranger(reason) => reason,
+            Self::Refused(refusal) => refusal.reason,
         }
     }
 
@@ -205,7 +204,7 @@ enum NoHandshake {
     /// For good, or for now.
     Failed(DialError),
     /// The other end refused, and speaks another protocol that is known here.
-    Speaks { protocol: u16, refusal: String },
+    Speaks { protocol: u16, refusal: Refusal },
 }
 
 impl NoHandshake {
@@ -228,7 +227,7 @@ type ShakenHands = Result<(FrameReader<PeerRead>, PeerWrite), NoHandshake>;
 async fn dial_in(protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands {
     let own = net.local.identity.load().node_id;
     if key.node == Some(own) {
-        return Err(DialError::Refused(format!("node {own} does not connect to itself")).into());
+        return Err(DialError::Refused(format!("node {own} does not connect to itself").into()).into());
     }
     let connecting = timeout(net.timings.connect(), net.network.connect(&key.addr));
     let stream = connecting
@@ -257,17 +256,16 @@ async fn shake_hands(stream: Stream, protocol: u16, key: &ChannelKey, net: &NetI
         _ => stranger(error.to_string()),
     })?;
     let frame = frame.ok_or_else(|| broken("closed during the handshake".into()))?;
-    let refused = |reason: String| DialError::Refused(format!("{}: {reason}", key.addr));
+    let refused = |refusal: Refusal| DialError::Refused(refusal.by(&key.addr));
     let welcome = read_welcome(&frame).map_err(|unread| match unread {
-        Unread::Protocol(reason) => refused(reason),
+        Unread::Protocol(reason) => refused(reason.into()),
         Unread::Stranger | Unread::Damaged(_) => stranger(unread.to_string()),
     })?;
     shown.judge(welcome.node_id).map_err(insecure)?;
     if let (true, Some(refusal)) = (welcome.protocol < protocol, &welcome.refusal)
         && let Some(protocol) = net.local.common_protocol(welcome.protocol)
     {
-        let refusal = format!("{}: {refusal}", key.addr);
-        return Err(NoHandshake::Speaks { protocol, refusal });
+        return Err(NoHandshake::Speaks { protocol, refusal: refusal.clone().by(&key.addr) });
     }
     // Whoever is there is asked who it is: this node may have been away while a member came back with another disk.
     let known = key.incarnation.or_else(|| key.node.and_then(|node| net.known_incarnation(node)));

@@ -15,7 +15,7 @@ use super::channel::{Channel, ChannelKey, DialError};
 use super::connection::Connection;
 use super::counters::{ChannelKind, PeerCounters};
 use super::frame::{Frame, FrameKind, Outgoing};
-use super::handshake::LocalPeer;
+use super::handshake::{LocalPeer, Refusal};
 use super::limits::{CALL_BYTES_MAX, LANES_MAX};
 use super::message::{PeerRequest, PeerResponse};
 use super::net_inner::NetInner;
@@ -34,7 +34,7 @@ pub enum CallError {
     Lost(String),
     /// The peer, or this node on seeing who it is, refused; the question was not acted on.
     #[error("refused: {0}")]
-    Refused(String),
+    Refused(Refusal),
 }
 
 impl From<DialError> for CallError {
@@ -43,7 +43,7 @@ impl From<DialError> for CallError {
             DialError::Unreachable(reason) | DialError::Insecure(reason) | DialError::Stranger(reason) => {
                 Self::NotSent(reason)
             }
-            DialError::Refused(reason) => Self::Refused(reason),
+            DialError::Refused(refusal) => Self::Refused(refusal),
         }
     }
 }
@@ -79,10 +79,8 @@ impl PeerNet {
         let deadline = Instant::from_std(deadline);
         let body = codec::encode(&request);
         if body.len() > CALL_BYTES_MAX {
-            return Err(CallError::Refused(format!(
-                "a question of {} bytes, {CALL_BYTES_MAX} are allowed",
-                body.len()
-            )));
+            let reason = format!("a question of {} bytes, {CALL_BYTES_MAX} are allowed", body.len());
+            return Err(CallError::Refused(reason.into()));
         }
         let key = ChannelKey { addr: addr.to_owned(), node: expect_node, incarnation: None, kind: ChannelKind::App };
         let channel = self.channel(key);
@@ -159,7 +157,7 @@ fn read_answer(frame: Frame) -> Result<PeerResponse, CallError> {
     let sentence = || String::from_utf8_lossy(&frame.body).into_owned();
     match frame.kind {
         FrameKind::Answer => codec::decode(&frame.body).map_err(|error| CallError::Lost(error.to_string())),
-        FrameKind::CallRefused => Err(CallError::Refused(sentence())),
+        FrameKind::CallRefused => Err(CallError::Refused(sentence().into())),
         FrameKind::CallFailed => Err(CallError::Lost(sentence())),
         kind => Err(CallError::Lost(format!("the peer answered with a frame of kind {kind:?}"))),
     }

@@ -26,15 +26,6 @@ pub const PROTOCOL: Versions = Versions::new(1, 1, 1);
 /// The newest.
 pub const PROTOCOL_VERSION: u16 = PROTOCOL.writes() as u16;
 const MAGIC: &[u8; 4] = b"QRTp";
-/// Words of a refusal that is about the id of a node: others know it with another disk.
-const KNOWN_BY_DISK: &str = "is known by disk";
-/// The same: the one that refuses bears the same id.
-const ANOTHER_OF_ITS_NUMBER: &str = "another process that bears its number";
-
-/// Whether a handshake was refused for the id of the node that asked, which may ask under another one.
-pub fn is_of_the_id(refusal: &str) -> bool {
-    [KNOWN_BY_DISK, ANOTHER_OF_ITS_NUMBER].iter().any(|words| refusal.contains(words))
-}
 
 /// Magic and version stand before anything that a version may change.
 const PREFIX_BYTES: usize = 4 + 2;
@@ -54,6 +45,34 @@ pub struct LocalPeer {
     pub levels: Levels,
     /// Whether its state may be given to others at the moment.
     pub trusts_state: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Why one of two nodes does not talk to the other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// A sentence for people.
+    pub reason: String,
+    /// Whether it is about the id of the node that connects, which may come under another one.
+    pub is_of_the_id: bool,
+}
+
+impl Refusal {
+    fn of_the_id(reason: String) -> Self {
+        Self { reason, is_of_the_id: true }
+    }
+
+    /// The same, with who says it.
+    pub(super) fn by(self, whom: impl std::fmt::Display) -> Self {
+        Self { reason: format!("{whom}: {}", self.reason), ..self }
+    }
+}
+
+/// Whatever id the node would come under.
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_of_the_id: false }
+    }
 }
 
 /// Which feature levels a node knows, and which one its state has reached.
@@ -106,7 +125,7 @@ pub struct Welcome {
     /// Its disk.
     pub incarnation: u128,
     /// Why the connection is refused, if it is.
-    pub refusal: Option<String>,
+    pub refusal: Option<Refusal>,
     /// See [`Levels::known`].
     pub level_known: Level,
 }
@@ -145,7 +164,7 @@ impl LocalPeer {
     }
 
     /// The first frame to answer with, in the newest protocol.
-    pub fn welcome(&self, refusal: Option<String>) -> Welcome {
+    pub fn welcome(&self, refusal: Option<Refusal>) -> Welcome {
         let identity = self.identity.load();
         Welcome {
             protocol: self.newest_protocol(),
@@ -166,37 +185,39 @@ impl LocalPeer {
     }
 
     /// The accepting side's judgement. `known` is the disk that the membership records for the peer.
-    pub fn judge_hello(&self, hello: &Hello, known: Option<u128>) -> Result<ChannelKind, String> {
+    pub fn judge_hello(&self, hello: &Hello, known: Option<u128>) -> Result<ChannelKind, Refusal> {
         if !self.protocol.reads(hello.protocol.into()) {
-            return Err(unknown_protocol(hello.protocol, self.protocol));
+            return Err(unknown_protocol(hello.protocol, self.protocol).into());
         }
         let identity = self.identity.load();
         let channel =
             ChannelKind::from_code(hello.channel).ok_or_else(|| format!("there is no channel {}", hello.channel))?;
         if let Some(wanted) = hello.to_node.filter(|wanted| *wanted != identity.node_id) {
-            return Err(format!("this is node {}, not node {wanted}", identity.node_id));
+            return Err(format!("this is node {}, not node {wanted}", identity.node_id).into());
         }
-        self.judge_peer(hello.node_id, hello.incarnation, known, hello.cluster_id)?;
+        self.judge_peer(hello.node_id, hello.cluster_id)?;
+        judge_disk(hello.node_id, hello.incarnation, known).map_err(Refusal::of_the_id)?;
         self.judge_formats(hello.node_id, hello.format_version, hello.formats_read)?;
         self.judge_level(hello.node_id, hello.level_known)?;
         if channel != ChannelKind::App && !self.shares_cluster(hello.cluster_id) {
             let unadopted = if identity.cluster_id.is_none() { identity.node_id } else { hello.node_id };
-            return Err(format!("node {unadopted} has not been adopted by a cluster yet"));
+            return Err(format!("node {unadopted} has not been adopted by a cluster yet").into());
         }
         Ok(channel)
     }
 
     /// The connecting side's judgement.
-    pub fn judge_welcome(&self, welcome: &Welcome, to: Option<u64>, known: Option<u128>) -> Result<(), String> {
-        if let Some(reason) = &welcome.refusal {
-            return Err(format!("node {} refused the connection: {reason}", welcome.node_id));
+    pub fn judge_welcome(&self, welcome: &Welcome, to: Option<u64>, known: Option<u128>) -> Result<(), Refusal> {
+        if let Some(refusal) = &welcome.refusal {
+            return Err(refusal.clone().by(format_args!("node {} refused the connection", welcome.node_id)));
         }
         if let Some(wanted) = to.filter(|wanted| *wanted != welcome.node_id) {
-            return Err(format!("node {} answered instead of node {wanted}", welcome.node_id));
+            return Err(format!("node {} answered instead of node {wanted}", welcome.node_id).into());
         }
-        self.judge_peer(welcome.node_id, welcome.incarnation, known, welcome.cluster_id)?;
+        self.judge_peer(welcome.node_id, welcome.cluster_id)?;
+        judge_disk(welcome.node_id, welcome.incarnation, known)?;
         self.judge_formats(welcome.node_id, welcome.format_version, welcome.formats_read)?;
-        self.judge_level(welcome.node_id, welcome.level_known)
+        Ok(self.judge_level(welcome.node_id, welcome.level_known)?)
     }
 
     /// A node that does not know what the cluster has agreed to could only stop at the first entry it applies.
@@ -211,30 +232,18 @@ impl LocalPeer {
         Ok(())
     }
 
-    fn judge_peer(
-        &self,
-        node: u64,
-        incarnation: u128,
-        known: Option<u128>,
-        cluster: Option<u128>,
-    ) -> Result<(), String> {
+    fn judge_peer(&self, node: u64, cluster: Option<u128>) -> Result<(), Refusal> {
         let own = self.identity.load();
         if node == own.node_id {
-            return Err(format!("node {node} is this node itself, or {ANOTHER_OF_ITS_NUMBER}"));
+            let reason = format!("node {node} is this node itself, or another process that bears its number");
+            return Err(Refusal::of_the_id(reason));
         }
         if let (Some(ours), Some(theirs)) = (own.cluster_id, cluster)
             && ours != theirs
         {
-            return Err(format!(
-                "node {node} belongs to cluster {theirs:032x}, node {} to cluster {ours:032x}",
-                own.node_id
-            ));
-        }
-        if let Some(known) = known.filter(|known| *known != incarnation) {
-            return Err(format!(
-                "node {node} {KNOWN_BY_DISK} {known:032x} but came with disk {incarnation:032x}: a node whose disk was \
-                 replaced has to join under a new number"
-            ));
+            let reason =
+                format!("node {node} belongs to cluster {theirs:032x}, node {} to cluster {ours:032x}", own.node_id);
+            return Err(reason.into());
         }
         Ok(())
     }
@@ -252,6 +261,17 @@ impl LocalPeer {
             ));
         }
         Ok(())
+    }
+}
+
+/// A node whose disk is another one than the membership records is not that member.
+fn judge_disk(node: u64, incarnation: u128, known: Option<u128>) -> Result<(), String> {
+    match known.filter(|known| *known != incarnation) {
+        None => Ok(()),
+        Some(known) => Err(format!(
+            "node {node} is known by disk {known:032x} but came with disk {incarnation:032x}: a node whose disk was \
+             replaced has to join under a new number"
+        )),
     }
 }
 
@@ -369,10 +389,14 @@ mod tests {
             cluster_id: None,
             node_id: 2,
             incarnation: 8,
-            refusal: Some("no".into()),
+            refusal: Some("no".to_owned().into()),
             level_known: 5,
         };
-        assert_eq!(read_welcome(&whole(welcome_frame(&welcome))), Ok(welcome.clone()));
+        let of_the_id = Welcome { refusal: Some(Refusal::of_the_id("no".into())), ..welcome.clone() };
+        let none = Welcome { refusal: None, ..welcome.clone() };
+        for welcome in [&welcome, &of_the_id, &none] {
+            assert_eq!(read_welcome(&whole(welcome_frame(welcome))).as_ref(), Ok(welcome));
+        }
         let later = PROTOCOL_VERSION + 1;
         let refused = read_hello(&whole(hello_frame(&Hello { protocol: later, ..hello() }))).unwrap_err().to_string();
         assert!(refused.contains("speaks peer protocol 2, this node speaks version 1"), "{refused}");
@@ -384,6 +408,44 @@ mod tests {
         let mut cut = whole(welcome_frame(&welcome));
         cut.body.truncate(cut.body.len() - 1);
         assert!(matches!(read_welcome(&cut), Err(Unread::Damaged(_))));
+    }
+
+    /// Builds of before read and wrote a sentence, if there was one.
+    #[test]
+    fn a_refusal_that_is_not_of_the_id_has_the_bytes_that_it_had() {
+        for before in [None, Some("no".to_owned())] {
+            let refusal = before.clone().map(Refusal::from);
+            assert_eq!(codec::encode(&v1::Refusal::from(refusal.as_ref())), codec::encode(&before));
+        }
+    }
+
+    fn local() -> LocalPeer {
+        let identity = Identity { cluster_id: Some(7), node_id: 2, incarnation: 8 };
+        LocalPeer {
+            identity: Arc::new(ArcSwap::from_pointee(identity)),
+            member: hello().member,
+            protocol: PROTOCOL,
+            format_version: codec::FORMAT_VERSION,
+            levels: Levels { known: 5, reached: Arc::new(|| 5) },
+            trusts_state: Arc::new(|| true),
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_whether_another_id_would_help_whatever_its_words_are() {
+        let refused = |judged: Result<ChannelKind, Refusal>| judged.expect_err("it is refused").is_of_the_id;
+        assert!(refused(local().judge_hello(&hello(), Some(5))), "it is known by another disk");
+        assert!(refused(local().judge_hello(&Hello { node_id: 2, ..hello() }, None)), "the other bears that id, too");
+        assert!(!refused(local().judge_hello(&Hello { cluster_id: Some(8), ..hello() }, None)), "of another cluster");
+        let welcome = Welcome { node_id: 3, ..local().welcome(None) };
+        let refused = |welcome: &Welcome, known| local().judge_welcome(welcome, None, known).expect_err("refused");
+        assert!(!refused(&welcome, Some(5)).is_of_the_id, "the other came with another disk");
+        for is_of_the_id in [false, true] {
+            let refusal = Some(Refusal { reason: "another disk, another process".into(), is_of_the_id });
+            let told = refused(&Welcome { refusal, ..welcome.clone() }, None);
+            assert_eq!(told.is_of_the_id, is_of_the_id);
+            assert_eq!(told.reason, "node 3 refused the connection: another disk, another process");
+        }
     }
 
     /// What a node says first is read by every build there will be: its bytes are pinned.

@@ -206,6 +206,11 @@ pub enum PeerResponse {
     },
     /// To [`PeerRequest::Archive`].
     Archive(ArchiveStanding),
+    /// To [`PeerRequest::Join`]: not under this id, which is that of a member with another disk, and why.
+    IdTaken {
+        /// A sentence for people.
+        reason: String,
+    },
 }
 
 /// What a node knows and has of what is archived.

@@ -20,7 +20,7 @@ use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind};
 use super::evicting_limit::EvictingLimit;
 use super::frame::FrameReader;
-use super::handshake::{Hello, Welcome, read_hello, welcome_frame};
+use super::handshake::{Hello, Refusal, Welcome, read_hello, welcome_frame};
 use super::inbound::{CountedReader, Inbound, Server};
 use super::limits::{
     ADDRESS_GREETINGS_MAX, CONNECTIONS_MAX, GREETINGS_MAX, HANDSHAKE_BYTES_MAX, NODE_CONNECTIONS_MAX, request_bytes_max,
@@ -130,7 +130,7 @@ impl Server {
         let protocol = self.net.inner.local.protocol_of(&frame);
         let judged = match &hello {
             Ok(hello) => self.judge(hello, &shown).await,
-            Err(unread) => Err(unread.to_string()),
+            Err(unread) => Err(unread.to_string().into()),
         };
         // Who cannot even say what it wants is counted among those on the first channel.
         let wanted = hello.as_ref().ok().and_then(|hello| ChannelKind::from_code(hello.channel));
@@ -140,7 +140,8 @@ impl Server {
         let welcome = welcome_frame(&Welcome { protocol, ..self.net.inner.local.welcome(refusal) }).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
-        let (hello, (channel, known)) = (hello.map_err(|unread| unread.to_string())?, judged?);
+        let (hello, (channel, known)) =
+            (hello.map_err(|unread| unread.to_string())?, judged.map_err(|refusal| refusal.reason)?);
         reader.set_body_max(request_bytes_max(channel));
         let peer = PeerInfo {
             protocol,
@@ -157,7 +158,7 @@ impl Server {
 
     /// Whether it is who it says, and may be here for what it wants. What goes to Raft is from members only; who wants to become one
     /// asks on the channel of questions, where each is judged by itself.
-    async fn judge(&self, hello: &Hello, shown: &Shown) -> Result<(ChannelKind, PeerMembership), String> {
+    async fn judge(&self, hello: &Hello, shown: &Shown) -> Result<(ChannelKind, PeerMembership), Refusal> {
         shown.judge(hello.node_id)?;
         let disk = NodeDisk { node_id: hello.node_id, incarnation: hello.incarnation };
         let known = self.known_incarnation(hello).await;

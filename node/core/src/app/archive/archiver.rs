@@ -351,6 +351,11 @@ impl Archiver {
             self.ledger.note_good();
             return Ok(());
         }
+        if !is_whole && self.goes_further_by_now().await? {
+            // The next look learns it.
+            self.known = None;
+            return Ok(());
+        }
         if !is_whole {
             self.ledger.gaps.fetch_add(1, Relaxed);
             let from = self.known.as_ref().map_or(0, |known| known.index + 1);
@@ -389,6 +394,13 @@ impl Archiver {
             None => Missing::from(first),
         };
         self.missing.insert(missing).hand_over(&self.app).await
+    }
+
+    /// Whether the archive goes further than is known here: who led before may have written since what this node's log has no more.
+    async fn goes_further_by_now(&self) -> Result<bool, NotArchived> {
+        let listing = Listing::of(self.archive.clone()).await?;
+        let index_of = |known: &Known| known.index;
+        Ok(listing.known.as_ref().map(index_of) > self.known.as_ref().map(index_of))
     }
 
     /// From here on, behind a base that is to be made: what comes before is missing.

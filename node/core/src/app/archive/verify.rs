@@ -7,21 +7,18 @@
 //! fault where the newest base and all that follows it can be had: it is told, and whoever keeps that key can have it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Target, Verified, WallMillis};
-use quorate_store::offline::OfflineError;
-use quorate_store::{background, durable};
+use quorate_store::background;
 
 use super::{ArchiveLedger, ArchiveSettings, place};
 use crate::app::pace::Pace;
 use crate::app::{App, wall_now};
 use crate::millis::millis;
-use crate::rebuild::{Begin, RebuildError, Source, Watcher};
+use crate::rebuild::{Begin, RebuildError, Scratch, Source, Watcher};
 
 /// How often it is looked whether a try is due.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -186,10 +183,13 @@ impl Trial {
         pace: &mut Pace,
         verified: &mut Verified,
     ) -> Result<Vec<String>, RebuildError> {
-        let scratch = Scratch::make(app.state().state_dir())?;
+        let state_dir = app.state().state_dir();
+        let dir = state_dir.parent().unwrap_or(state_dir).join(SCRATCH);
+        let scratch =
+            Scratch::make(dir, |why| tracing::warn!(why, "what a restore was tried in stays until the next one"))?;
         let mut wanted = self.source.want(Target::Latest, begin)?;
         let mut watcher = Modest { app, pace, base: 0, log: 0 };
-        let replay = self.source.rebuild(&mut wanted, &scratch.0, &mut watcher)?;
+        let replay = self.source.rebuild(&mut wanted, scratch.path(), &mut watcher)?;
         let at = replay.at();
         (verified.index, verified.revision, verified.wall) = (at.log_id.index, at.revision, at.wall);
         Ok(wanted.passed_over)
@@ -301,30 +301,6 @@ fn go_on(app: &App) -> Result<(), String> {
     match app.has_room_beside(SPARE_BYTES) {
         true => Ok(()),
         false => Err("the data disk has no room to try a restore; writes of the cluster come first".into()),
-    }
-}
-
-/// A directory that is removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make(state_dir: &Path) -> Result<Self, RebuildError> {
-        let dir = state_dir.parent().unwrap_or(state_dir).join(SCRATCH);
-        let failed = |source| OfflineError::Io { path: dir.clone(), source };
-        if dir.exists() {
-            // Of a node that ended meanwhile.
-            fs::remove_dir_all(&dir).map_err(failed)?;
-        }
-        durable::create_dir(&dir).map_err(failed)?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, "what a restore was tried in could not be removed; the next one does it");
-        }
     }
 }
 

@@ -31,6 +31,8 @@ pub enum Stop {
     Refused(String),
     /// Not without an invitation, or not with this one, and why.
     NotInvited(String),
+    /// No: a member has this id with another disk, and why.
+    IdTaken(String),
     /// No: this node id was removed, and why.
     IdRemoved(String),
     /// No: the node was removed with this disk, and why that never comes back.

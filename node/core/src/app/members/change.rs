@@ -19,7 +19,11 @@ pub async fn change(app: &App, ask: MemberRequest, deadline: Instant) -> PeerRes
         Ok(Ok(Ok(done))) => PeerResponse::MembersChanged(done),
         Ok(Ok(Err(Stop::NotLeader))) => not_leader(app),
         Ok(Ok(Err(
-            Stop::Refused(reason) | Stop::NotInvited(reason) | Stop::IdRemoved(reason) | Stop::DiskRemoved(reason),
+            Stop::Refused(reason)
+            | Stop::NotInvited(reason)
+            | Stop::IdTaken(reason)
+            | Stop::IdRemoved(reason)
+            | Stop::DiskRemoved(reason),
         ))) => PeerResponse::Refused { reason },
         Ok(Ok(Err(Stop::Late))) | Err(_) => PeerResponse::TryAgain,
         Ok(Err(error)) => PeerResponse::Refused { reason: format!("the change ended early: {error}") },

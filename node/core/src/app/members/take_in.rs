@@ -18,6 +18,7 @@ use super::cluster_view::ClusterView;
 use super::not_leader;
 use super::plan::{Change, Health, Nodes, Plan, plan};
 use crate::peer::CallError;
+use crate::peer::handshake::Refusal;
 use crate::peer::members::MemberReply;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 
@@ -25,14 +26,6 @@ use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 const JOIN_MAX: Duration = Duration::from_secs(60);
 /// For one question to a node that is to be taken in.
 const ASK: Duration = Duration::from_secs(2);
-
-/// Words of a refusal that is about the id of a node.
-const OF_ANOTHER_DISK: &str = "is a member of this cluster with another disk";
-
-/// Whether a node was refused for its id, and may ask under another one.
-pub fn is_of_the_id(refusal: &str) -> bool {
-    refusal.contains(OF_ANOTHER_DISK)
-}
 
 /// A node that an operator names.
 #[derive(Debug)]
@@ -84,6 +77,7 @@ pub async fn join(
         Err(Stop::Late) => PeerResponse::TryAgain,
         Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
         Err(Stop::NotInvited(reason)) => PeerResponse::NotInvited { reason },
+        Err(Stop::IdTaken(reason)) => PeerResponse::IdTaken { reason },
         Err(Stop::IdRemoved(reason)) => PeerResponse::IdRemoved { reason },
         Err(Stop::DiskRemoved(_)) => PeerResponse::Membership { is_member: false },
     }
@@ -183,7 +177,7 @@ async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecor
     let hello: HelloAnswer = match app.peers().ask_at(peer_addr, id, PeerRequest::Hello, Instant::now() + ASK).await {
         Ok(PeerResponse::Hello(hello)) => hello,
         Ok(other) => return Err(Stop::Refused(format!("node {id} answered something else: {other:?}"))),
-        Err(QueryError::Call(CallError::Refused(reason))) => return Err(Stop::Refused(reason)),
+        Err(QueryError::Call(CallError::Refused(refusal))) => return Err(Stop::Refused(refusal.reason)),
         Err(error) => {
             return Err(Stop::Refused(format!("node {id} does not answer at {peer_addr} ({error}): start it first")));
         }
@@ -200,7 +194,7 @@ async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
     let cluster_id = app.inner.identity.load().cluster_id.ok_or(Stop::NotLeader)?;
     match app.peers().ask_at(peer_addr, id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
         Ok(PeerResponse::Done) => Ok(()),
-        Ok(PeerResponse::Refused { reason }) | Err(QueryError::Call(CallError::Refused(reason))) => {
+        Ok(PeerResponse::Refused { reason }) | Err(QueryError::Call(CallError::Refused(Refusal { reason, .. }))) => {
             Err(Stop::Refused(format!("node {id} refuses to be taken in: {reason}")))
         }
         Ok(_) | Err(_) => Err(Stop::Late),
@@ -218,8 +212,8 @@ async fn learn(
     let _one_at_a_time = my_turn(app, deadline).await?;
     let view = ClusterView::of(app).ok_or(Stop::NotLeader)?;
     match view.nodes.get(&id) {
-        Some(known) if known.incarnation != member.incarnation => Err(Stop::Refused(format!(
-            "node {id} {OF_ANOTHER_DISK} (incarnation {:032x}); \
+        Some(known) if known.incarnation != member.incarnation => Err(Stop::IdTaken(format!(
+            "node {id} is a member of this cluster with another disk (incarnation {:032x}); \
              remove it from the cluster, or join under a new node id",
             known.incarnation
         ))),

@@ -25,9 +25,37 @@ pub struct Welcome {
     pub cluster_id: Option<u128>,
     pub node_id: u64,
     pub incarnation: u128,
-    pub refusal: Option<String>,
+    pub refusal: Refusal,
     pub level_known: Level,
     pub formats_read: (u8, u8),
+}
+
+/// See [`super::Refusal`]. The first two have the bytes of an `Option<String>`.
+#[derive(Encode, Decode)]
+pub enum Refusal {
+    None,
+    OfTheNode(String),
+    OfTheId(String),
+}
+
+impl From<Option<&super::Refusal>> for Refusal {
+    fn from(refusal: Option<&super::Refusal>) -> Self {
+        match refusal {
+            None => Self::None,
+            Some(super::Refusal { reason, is_of_the_id: false }) => Self::OfTheNode(reason.clone()),
+            Some(super::Refusal { reason, is_of_the_id: true }) => Self::OfTheId(reason.clone()),
+        }
+    }
+}
+
+impl From<Refusal> for Option<super::Refusal> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::None => None,
+            Refusal::OfTheNode(reason) => Some(super::Refusal { reason, is_of_the_id: false }),
+            Refusal::OfTheId(reason) => Some(super::Refusal { reason, is_of_the_id: true }),
+        }
+    }
 }
 
 impl From<&super::Hello> for Hello {
@@ -70,7 +98,7 @@ impl From<&super::Welcome> for Welcome {
             cluster_id: welcome.cluster_id,
             node_id: welcome.node_id,
             incarnation: welcome.incarnation,
-            refusal: welcome.refusal.clone(),
+            refusal: welcome.refusal.as_ref().into(),
             level_known: welcome.level_known,
             formats_read: welcome.formats_read,
         }
@@ -86,7 +114,7 @@ impl From<Welcome> for super::Welcome {
             cluster_id: welcome.cluster_id,
             node_id: welcome.node_id,
             incarnation: welcome.incarnation,
-            refusal: welcome.refusal,
+            refusal: welcome.refusal.into(),
             level_known: welcome.level_known,
         }
     }

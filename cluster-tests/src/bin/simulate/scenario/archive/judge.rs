@@ -6,12 +6,10 @@
 //! does to nodes, and never changes one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, SegmentName, Target, Verified};
-use quorate_node::rebuild::{Begin, RebuildError, Source, Watcher};
+use quorate_node::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
 use quorate_store::offline::{Replay, Replayed};
 use quorate_store::types::Key;
 use rand::RngExt;
@@ -377,7 +375,7 @@ impl<'a> Judge<'a> {
         written: Option<&[String]>,
         judged: &mut Judged,
     ) -> Found {
-        let dir = Scratch::make(self.world.data_dir(0).with_file_name("restored"))?;
+        let dir = self.scratch()?;
         match (expected, self.rebuild(target, begin, self.keys.clone(), &dir)?) {
             (Expected::State(_) | Expected::Either, Ok((replay, passed_over))) => {
                 if !passed_over.is_empty() {
@@ -417,6 +415,11 @@ impl<'a> Judge<'a> {
         }
     }
 
+    fn scratch(&self) -> Result<Scratch, String> {
+        let dir = self.world.data_dir(0).with_file_name("restored");
+        Scratch::make(dir, |why| panic!("{why}")).map_err(|error| error.to_string())
+    }
+
     /// Restores a point as the program does, and says what was passed over.
     fn rebuild(&self, target: Target, begin: Begin, keys: Keys, dir: &Scratch) -> Result<Rebuilt, String> {
         let (archive, handle) = (self.archive(&self.all)?, self.runtime.handle().clone());
@@ -426,13 +429,13 @@ impl<'a> Judge<'a> {
             Ok(wanted) => wanted,
             Err(error) => return Ok(Err(error)),
         };
-        let rebuilt = source.rebuild(&mut wanted, &dir.0, &mut Patient);
+        let rebuilt = source.rebuild(&mut wanted, dir.path(), &mut Unwatched);
         Ok(rebuilt.map(|replay| (replay, wanted.passed_over)))
     }
 
     /// Without the key nothing is restored.
     fn is_shut(&self, judged: &mut Judged) -> Found {
-        let dir = Scratch::make(self.world.data_dir(0).with_file_name("restored"))?;
+        let dir = self.scratch()?;
         match self.rebuild(Target::Latest, Begin::Newest, Keys::default(), &dir)? {
             Err(error) if error.is_of_the_archive() => {
                 judged.meet(SHUT);
@@ -505,34 +508,6 @@ fn has_all(replay: &Replay, keys: &[String]) -> Found {
         }
     }
     Ok(())
-}
-
-struct Patient;
-
-impl Watcher for Patient {
-    fn on_base(&mut self, _bytes: u64) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn on_segment(&mut self, _done: usize, _of: usize, _bytes: u64) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-/// A directory that is removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make(dir: PathBuf) -> Result<Self, String> {
-        fs::create_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).expect("it is ours");
-    }
 }
 
 #[cfg(test)]

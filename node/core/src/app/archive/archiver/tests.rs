@@ -19,7 +19,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use super::super::merge::tests::merge_all;
 use super::*;
-use crate::rebuild::{Begin, RebuildError, Source, Watcher};
+use crate::rebuild::{Begin, RebuildError, Source, Unwatched};
 
 const CLUSTER: u128 = 7;
 const DAY: WallMillis = 86_400_000;
@@ -57,18 +57,6 @@ fn entry(index: u64, off: i64) -> LogEntry {
         _ => EntryPayload::Normal(EncodedBatch(command_codec::encode_batch(&batch))),
     };
     LogEntry { log_id: id(index).into(), payload }
-}
-
-struct Patient;
-
-impl Watcher for Patient {
-    fn on_base(&mut self, _bytes: u64) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn on_segment(&mut self, _done: usize, _of: usize, _bytes: u64) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 /// Writes a base in its two steps.
@@ -150,7 +138,7 @@ fn archived_in(
 fn restored(source: &Source, target: Target) -> Result<Replayed, RebuildError> {
     let mut wanted = source.want(target, Begin::Newest)?;
     let dir = tempfile::tempdir().unwrap();
-    let replay = source.rebuild(&mut wanted, dir.path(), &mut Patient)?;
+    let replay = source.rebuild(&mut wanted, dir.path(), &mut Unwatched)?;
     Ok(replay.at())
 }
 
@@ -246,7 +234,7 @@ fn a_damaged_base_is_passed_over_where_the_one_before_and_the_log_reach_the_poin
         for target in [Target::Latest, Target::Time(true_wall(25))] {
             let mut wanted = source.want(target, Begin::Newest).unwrap();
             let scratch = tempfile::tempdir().unwrap();
-            let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+            let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
             assert_eq!(at.log_id.index, if target == Target::Latest { LAST } else { 25 });
             assert_eq!(wanted.plan.base.index, base);
             assert!(wanted.passed_over[0].contains("base"), "{:?}", wanted.passed_over);
@@ -264,7 +252,7 @@ fn a_base_whose_manifest_says_something_else_is_passed_over_and_named() {
     spoil_manifest(&source, 20);
     let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+    let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
     assert_eq!((at.log_id.index, wanted.plan.base.index), (LAST, 2));
     assert!(wanted.passed_over[0].contains("its manifest says revision"), "{:?}", wanted.passed_over);
     spoil_manifest(&source, 2);
@@ -302,11 +290,11 @@ fn a_base_that_the_log_does_not_lead_to_is_found_on_the_way() {
     let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
     let mut wanted = source.want(Target::Latest, Begin::BeforeNewest).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    source.rebuild(&mut wanted, scratch.path(), &mut Patient).expect("they agree");
+    source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).expect("they agree");
     let checkpoint = wanted.checkpoint.as_mut().expect("the newest base");
     checkpoint.digest = "0".repeat(32);
     let scratch = tempfile::tempdir().unwrap();
-    let differs = source.rebuild(&mut wanted, scratch.path(), &mut Patient).err().expect("another state");
+    let differs = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).err().expect("another state");
     assert!(
         matches!(&differs, RebuildError::Differs { object, .. } if object.contains("the way to base")),
         "{differs}"
@@ -415,7 +403,7 @@ fn what_is_merged_while_it_is_restored_is_found_where_it_is_then() {
             merge(&source, *first, *last, usize::MAX);
         }
         let scratch = tempfile::tempdir().unwrap();
-        let at = source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at();
+        let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
         assert_eq!((at.log_id.index, wanted.passed_over.len()), (LAST, 0), "{merges:?}");
     }
 }
@@ -447,7 +435,7 @@ fn a_damaged_piece_of_a_bundle_is_passed_over_where_another_one_has_its_entries(
         assert_eq!(before.log_id.index, 10, "what is before it is to be had");
         let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        match source.rebuild(&mut wanted, scratch.path(), &mut Patient) {
+        match source.rebuild(&mut wanted, scratch.path(), &mut Unwatched) {
             Ok(replay) => {
                 assert!(is_reached && replay.at().log_id.index == LAST);
                 let passed_over = &wanted.passed_over;
@@ -469,7 +457,7 @@ fn a_bundle_without_its_index_is_passed_over_where_its_pieces_are_still_there() 
     let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
     assert!(wanted.passed_over[0].starts_with(&format!("{bundle} is damaged")), "{:?}", wanted.passed_over);
     let scratch = tempfile::tempdir().unwrap();
-    assert_eq!(source.rebuild(&mut wanted, scratch.path(), &mut Patient).unwrap().at().log_id.index, LAST);
+    assert_eq!(source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at().log_id.index, LAST);
 }
 
 #[test]
