@@ -112,7 +112,9 @@ fn a_snapshot_sent_in_pieces_makes_the_receiver_equal_and_survives_its_restart()
         assert_eq!(reader.applied(), leader_reader.applied());
         assert_eq!(contents(&reader), contents(&leader_reader));
         assert_eq!(reader.durable_index(), 400, "an installed snapshot is durable");
-        assert_eq!(names_in(&reader.state_dir().join("recv")), ["LOCK"]);
+        let received = reader.state_dir().join("recv");
+        wait_until_so_many_are_left(&received, 1);
+        assert_eq!(names_in(&received), ["LOCK"]);
 
         workload(&mut leader, 401, 450).await;
         workload(&mut follower, 401, 450).await;

@@ -300,8 +300,8 @@ fn unstamped(words: &[&str]) -> Command {
         "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
         "count_rows" => plain(Maintenance::Count),
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
-        "session" | "acquire" | "release" | "leave" | "listen" | "proclaim" | "enter" | "depart" | "latch"
-        | "count" | "unlatch" => coordination::command(words),
+        "session" | "acquire" | "release" | "leave" | "listen" | "hangup" | "proclaim" | "enter" | "depart"
+        | "latch" | "count" | "unlatch" => coordination::command(words),
         "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => access::command(words),
         "task" => {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
