@@ -70,7 +70,7 @@ pub const REMOVE_RANGE: &str = "transaction: remove a range";
 pub const COMPARE_RANGE: &str = "transaction: compare a range";
 
 /// Kinds that are no writes of one entry, each with its target.
-pub const OTHERS: [(&str, Target); 58] = [
+pub const OTHERS: [(&str, Target); 60] = [
     (LIST_RANGE, Target::Entries),
     (REMOVE_RANGE, Target::Entries),
     (COMPARE_RANGE, Target::Entries),
@@ -88,11 +88,13 @@ pub const OTHERS: [(&str, Target); 58] = [
     ("lock: release", Target::Lock),
     ("lock: leave", Target::Lock),
     ("lock: listen", Target::Lock),
+    ("lock: hang up", Target::Lock),
     ("lock: proclaim", Target::Lock),
     ("election: campaign", Target::Election),
     ("election: resign", Target::Election),
     ("election: leave", Target::Election),
     ("election: listen", Target::Election),
+    ("election: hang up", Target::Election),
     ("election: proclaim", Target::Election),
     ("barrier: enter", Target::Barrier),
     ("barrier: leave", Target::Barrier),

@@ -208,8 +208,8 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
             Some("it names no session")
         }
         (
-            "lock: acquire" | "lock: leave" | "lock: listen" | "election: campaign" | "election: leave"
-            | "election: listen",
+            "lock: acquire" | "lock: leave" | "lock: listen" | "lock: hang up" | "election: campaign"
+            | "election: leave" | "election: listen" | "election: hang up",
             _,
             "right token" | "another token",
         ) => Some("it names no token"),
