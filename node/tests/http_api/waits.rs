@@ -188,6 +188,22 @@ async fn another_question_of_the_session_listens_where_the_last_one_was_left() {
 }
 
 #[tokio::test]
+async fn a_question_outlives_any_number_of_others_that_are_hung_up_on() {
+    const OTHERS: usize = 5_000;
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    for _ in 0..OTHERS {
+        server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 13 }));
+    }
+    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
+    let row = WaiterRow { party: holder(42, None), until: CLOCK + LONG_MS, asked: 12, hung_up: true };
+    becomes(&server, &lock("l"), Party::Waiting { place: 51, row });
+    let response = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS})).await;
+    assert_eq!(read::<AcquireAnswer>(&response).token, Some(60));
+    assert_eq!(server.backend.commands().len(), 1 + OTHERS + 1);
+}
+
+#[tokio::test]
 async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
     let server = Server::start().await;
     waits_at(&server, &lock("l"), LONG_MS);

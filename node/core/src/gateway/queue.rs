@@ -104,7 +104,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Listens) -> Resul
         Decided::Lock(LockReply::Waiting { place, asked }) => {
             *listens = Listens::Question(asked);
             let place = QueuePlace { lock, session, place, asked };
-            place.wait(call, &reply, end_of_poll, listens).await
+            place.wait(call, reply, end_of_poll, listens).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(propose::confused(&reply)),
@@ -159,9 +159,9 @@ struct Listener<'a> {
 enum Listens {
     /// Nobody waits yet, or any more.
     Nothing,
-    /// What a request comes to that was sent, and may have to wait for a leader.
+    /// The outcome of a request that was sent, and may have to wait for a leader.
     Request(RequestId),
-    /// What comes of the question with this number.
+    /// The outcome of the question with this number.
     Question(u64),
 }
 
@@ -181,7 +181,7 @@ impl Drop for Listener<'_> {
     }
 }
 
-/// What somebody left who hung up.
+/// A question that nobody listens to, since its caller hung up.
 struct Left {
     call: Call,
     lock: LockName,
@@ -189,7 +189,7 @@ struct Left {
     listened: Listens,
     /// Until when a request that was sent may come to something.
     decided_by: Instant,
-    /// Under which the cluster is told, once, however often that is tried.
+    /// The request id under which the cluster is told; every attempt uses it, so one counts.
     id: RequestId,
 }
 
@@ -220,7 +220,7 @@ impl Left {
         self.propose(leave, self.id.of_part(1)).await.map(drop)
     }
 
-    /// Which question nobody listens to. `None`: nothing came of the request, and nothing will.
+    /// The question that nobody listens to. `None`: the request had no outcome, and will have none.
     async fn question(&self) -> Result<Option<Question>, Failure> {
         let id = match &self.listened {
             Listens::Nothing => return Ok(None),
@@ -262,53 +262,44 @@ struct QueuePlace {
 
 impl QueuePlace {
     async fn wait(
-        &self,
+        mut self,
         call: &Call,
-        reply: &Reply,
+        mut reply: Reply,
         end_of_poll: Instant,
         listens: &mut Listens,
     ) -> Result<Acquired, Failure> {
         let backend = &call.api.backend;
-        let waits = |ahead| Acquired::by(reply, QueueState::Waits { place: self.place, ahead });
-        // Also who does not wait is told how many are before them, which this node knows a moment after it was decided.
-        let shown_by = end_of_poll.max(Instant::now() + SHOWN_WITHIN).min(call.deadline);
-        if !wait::for_applied(backend, reply.index, shown_by).await {
-            return Ok(waits(None));
+        loop {
+            let waits = |ahead| Acquired::by(&reply, QueueState::Waits { place: self.place, ahead });
+            // Also who does not wait is told how many are before them, which this node knows a moment after it was decided.
+            let shown_by = end_of_poll.max(Instant::now() + SHOWN_WITHIN).min(call.deadline);
+            if !wait::for_applied(backend, reply.index, shown_by).await {
+                return Ok(waits(None));
+            }
+            let Some(end_of_wait) = self.end_of_wait(backend)? else {
+                let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
+                return self.found(call, &reply, party, listens).await;
+            };
+            let left = |backend: &Node| match self.read(backend)? {
+                (_, Party::Waiting { row, .. }) if !row.hung_up => Ok(None),
+                other => Ok(Some(other)),
+            };
+            let end = end_of_poll.min(end_of_wait);
+            match wait::until(call, &self.lock.waker(), end, left).await? {
+                Some((_, Party::Waiting { .. })) => {}
+                Some(party) => return self.found(call, &reply, party, listens).await,
+                None if end_of_wait <= Instant::now() => return self.leave(call).await,
+                None => return Ok(waits(self.ahead(backend)?)),
+            }
+            // A later question of the session was hung up on: this one becomes the last. In a loop, since somebody may do that all the time.
+            let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout, listens).await?;
+            let Decided::Lock(LockReply::Waiting { place, asked }) = heard.outcome else {
+                return self.heard(&heard, reply.replayed);
+            };
+            *listens = Listens::Question(asked);
+            (self.place, self.asked) = (place, asked);
+            reply = Reply { replayed: reply.replayed, ..heard };
         }
-        let Some(end_of_wait) = self.end_of_wait(backend)? else {
-            let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
-            return self.found(call, reply, party, listens).await;
-        };
-        let left = |backend: &Node| match self.read(backend)? {
-            (_, Party::Waiting { row, .. }) if !row.hung_up => Ok(None),
-            other => Ok(Some(other)),
-        };
-        let end = end_of_poll.min(end_of_wait);
-        match wait::until(call, &self.lock.waker(), end, left).await? {
-            // Another question of the session was the last, and whoever asked it hung up: this one is listened to.
-            Some((_, Party::Waiting { .. })) => self.listen_on(call, reply, end_of_poll, listens).await,
-            Some(party) => self.found(call, reply, party, listens).await,
-            None if end_of_wait <= Instant::now() => self.leave(call).await,
-            None => Ok(waits(self.ahead(backend)?)),
-        }
-    }
-
-    /// Becomes the last question of the session, and goes on waiting.
-    async fn listen_on(
-        &self,
-        call: &Call,
-        reply: &Reply,
-        end_of_poll: Instant,
-        listens: &mut Listens,
-    ) -> Result<Acquired, Failure> {
-        let heard = listen(call, &self.lock, self.session, Instant::now() + call.timeout, listens).await?;
-        let Decided::Lock(LockReply::Waiting { place, asked }) = heard.outcome else {
-            return self.heard(&heard, reply.replayed);
-        };
-        *listens = Listens::Question(asked);
-        let (lock, session) = (self.lock.clone(), self.session);
-        let heard = Reply { replayed: reply.replayed, ..heard };
-        Box::pin(QueuePlace { lock, session, place, asked }.wait(call, &heard, end_of_poll, listens)).await
     }
 
     /// What is true now of a session that was told that it holds the lock.
@@ -367,7 +358,7 @@ impl QueuePlace {
         }
     }
 
-    /// What the log told a session that listened anew.
+    /// The answer to a session that listened anew.
     fn heard(&self, heard: &Reply, replayed: bool) -> Result<Acquired, Failure> {
         let acquired = |state| Ok(Acquired { replayed, ..Acquired::by(heard, state) });
         match &heard.outcome {
