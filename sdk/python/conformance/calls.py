@@ -246,7 +246,7 @@ class Calls:
         results.sort(key=lambda one: one.n)
         codes = [None if one.error is None else one.error.code for one in results]
         answers = [None if one.answer is None else wire_form(one.answer) for one in results]
-        return {"answers": answers, "codes": codes, "failed": sum(code is not None for code in codes)}
+        return {"answers": answers, "codes": codes, "failed": sum(one.error is not None for one in results)}
 
     async def call_txn(self, a: Arguments, of: Any) -> Any:
         txn = step_of({"op": "txn", **a})
