@@ -8,9 +8,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{LazyLock, mpsc};
 
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
 use crate::watchdog;
+
+/// Bytes that are read or written on the thread that serves others, too: about a millisecond, if each of them costs something.
+pub const IN_PLACE_BYTES_MAX: usize = 64 * 1024;
 
 /// Does work beside a task, which waits for it.
 pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -96,6 +99,18 @@ pub fn beside(work: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Does work that takes as long as there are bytes of it, where it stands: while it is at much, others are served by other threads.
+pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes <= IN_PLACE_BYTES_MAX {
+        return work();
+    }
+    watchdog::aside(|| match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        // There is no other thread to serve them.
+        _ => work(),
+    })
+}
+
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     if is_simulated() {
@@ -132,6 +147,18 @@ mod tests {
     fn forget(work: Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         drop(work);
         Box::pin(async {})
+    }
+
+    #[test]
+    fn while_much_is_read_in_place_others_are_served_by_other_threads() {
+        let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (other, told) = mpsc::channel();
+        let reading = watchdog::spawn_on(runtime.handle(), async move {
+            watchdog::spawn(async move { other.send(()).unwrap() });
+            in_place(IN_PLACE_BYTES_MAX + 1, || told.recv_timeout(std::time::Duration::from_secs(30)))
+        });
+        runtime.block_on(reading).unwrap().expect("the only other task had no thread");
+        assert_eq!(in_place(usize::MAX, || 1), 1, "without a runtime, too");
     }
 
     #[test]

@@ -24,10 +24,6 @@ const COMMAND_FRAME_BYTES: usize = 512;
 /// have an entry of the largest size to show. As much as its request may have.
 pub const BULK_ANSWER_BYTES_SOFT_MAX: usize = BULK_BODY_BYTES_MAX;
 
-/// Bodies of bulks and transactions up to this size are read by the thread that serves connections; longer ones where they
-/// hold up nobody else.
-pub const READ_INLINE_BYTES_MAX: usize = 64 * 1024;
-
 /// Largest body limit that can be configured: a body lives in memory as a whole.
 pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
 

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeRequestSortOrder, RangeRequestSortTarget};
+use quorate_store::background;
 use quorate_store::document::Json;
 use quorate_store::types::{
     ContentKind, Entry, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, RevisionFilter, SessionId, Value,
 };
 
-use crate::gateway::scan;
 use crate::status::{Status, known};
 
 /// From a key and an end: one key where there is none, all from the key on where it is `\0`.
@@ -42,7 +42,7 @@ pub fn key(bytes: &Bytes) -> Result<Key, Status> {
 /// A value as it is stored. JSON objects and lists are documents for who reads them over HTTP; all else is bytes.
 pub fn value(data: &Bytes) -> Value {
     let may_be_json = matches!(data.trim_ascii_start().first(), Some(b'{' | b'['));
-    let is_json = may_be_json && scan::beside(data.len(), || Json::parse(data).is_ok());
+    let is_json = may_be_json && background::in_place(data.len(), || Json::parse(data).is_ok());
     let kind = if is_json { ContentKind::Json } else { ContentKind::Bytes };
     Value { kind, data: data.to_vec() }
 }

@@ -10,6 +10,7 @@ use axum::routing::MethodRouter;
 use bytes::Bytes;
 use http::Method;
 use quorate_api::WATCH_CONTENT_TYPE;
+use quorate_store::background;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::Response;
 use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
@@ -20,7 +21,6 @@ use utoipa_axum::routes;
 use crate::context::Context;
 use crate::described::{self, Common};
 use crate::gateway::enter::Guard;
-use crate::gateway::scan;
 use crate::input::headers;
 use crate::operator::openapi;
 use crate::output::response::{Outcome, ok};
@@ -205,7 +205,7 @@ pub fn document() -> serde_json::Value {
 async fn openapi(_: Context) -> Outcome {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     // It is long, and made once.
-    let text = TEXT.get_or_init(|| scan::beside(usize::MAX, || Bytes::from(document().to_string())));
+    let text = TEXT.get_or_init(|| background::in_place(usize::MAX, || Bytes::from(document().to_string())));
     Ok(ok(headers::JSON, text.clone()))
 }
 

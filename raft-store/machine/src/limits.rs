@@ -51,6 +51,10 @@ pub const LOOK_BYTES: usize = 512;
 /// for one lock are granted it in one batch, and not many more.
 pub const GRANT_BYTES: usize = 8 * LOOK_BYTES;
 
+/// What ending an entry or a lock whose time is over takes of the bound of a batch beside its rows: those that it has are looked for
+/// first, and most of them are not in memory any more.
+pub const EXPIRY_BYTES: usize = 8 * LOOK_BYTES;
+
 /// Most numbers drawn at once: a mistake does not use up a sequence.
 pub const NUMBERS_MAX: u32 = 1_000_000;
 
@@ -103,7 +107,7 @@ pub const LOCK_MS_DEFAULT: u64 = 15_000;
 pub const PAGE_BYTES: usize = 1024 * 1024;
 
 /// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
-pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
+pub const MAINTENANCE_ROWS_MAX: usize = 1_024;
 
 /// Longest name of a lock, an election, a barrier or a latch. Each of its rows repeats it.
 pub const COORDINATION_NAME_BYTES_MAX: usize = 256;

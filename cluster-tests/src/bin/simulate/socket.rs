@@ -76,6 +76,11 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(count))
     }
 
+    /// As sockets of a system: a long body need not be copied behind its head.
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -258,7 +258,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
         if app.inner.slow.is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
         }
-        bytes += answer_bytes(&proposed);
+        bytes += proposed.bytes();
         // What does not fit is asked for again under its request id, in a smaller group.
         let fits = bytes <= FORWARDED_BYTES_MAX;
         outcomes.push(if fits { proposed } else { ProposalOutcome::Unknown });
@@ -351,18 +351,6 @@ async fn judge_forwarded(
 
 fn settled(outcome: ProposalOutcome) -> Taken {
     Taken::Settled(Box::new(outcome))
-}
-
-/// Roughly what the answer takes on the wire.
-fn answer_bytes(proposed: &ProposalOutcome) -> usize {
-    const PLAIN: usize = 128;
-    match proposed {
-        ProposalOutcome::Decided(reply) => {
-            let outcome = &reply.outcome;
-            PLAIN * (1 + outcome.parts()) + outcome.value_bytes() + outcome.detail_bytes()
-        }
-        ProposalOutcome::NotProposed | ProposalOutcome::Unknown | ProposalOutcome::NoSpace { .. } => PLAIN,
-    }
 }
 
 fn refused(reason: &str) -> PeerResponse {

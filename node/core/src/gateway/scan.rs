@@ -10,14 +10,12 @@ use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::background;
 use quorate_store::state::StateFault;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::AppError;
 use crate::backend::Node;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
-use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
 pub async fn scan<T: Send + 'static>(
@@ -90,18 +88,6 @@ pub async fn parse_aside<T: Send + 'static>(
     evaluate(call, move |_| Ok(read(&body))).await?
 }
 
-/// Reads text of so many bytes where it stands. While a long one is read, others are served by other threads.
-pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
-    if bytes <= limits::READ_INLINE_BYTES_MAX {
-        return read();
-    }
-    watchdog::aside(|| match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
-        // There is no other thread to serve them.
-        _ => read(),
-    })
-}
-
 /// Reads a body; a long one where it holds up nobody else.
 pub async fn parse<T: Send + 'static>(
     call: &Call,
@@ -109,7 +95,7 @@ pub async fn parse<T: Send + 'static>(
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match body.len() {
-        0..=limits::READ_INLINE_BYTES_MAX => read(&body),
+        0..=background::IN_PLACE_BYTES_MAX => read(&body),
         _ => parse_aside(call, body, read).await,
     }
 }

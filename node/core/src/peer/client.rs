@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
-use quorate_store::codec;
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
@@ -77,7 +76,7 @@ impl PeerNet {
         deadline: std::time::Instant,
     ) -> Result<PeerResponse, CallError> {
         let deadline = Instant::from_std(deadline);
-        let body = codec::encode(&request);
+        let body = request.encode();
         if body.len() > CALL_BYTES_MAX {
             let reason = format!("a question of {} bytes, {CALL_BYTES_MAX} are allowed", body.len());
             return Err(CallError::Refused(reason.into()));
@@ -156,7 +155,7 @@ async fn ask(connection: &Connection, body: Vec<u8>, deadline: Instant) -> Resul
 fn read_answer(frame: Frame) -> Result<PeerResponse, CallError> {
     let sentence = || String::from_utf8_lossy(&frame.body).into_owned();
     match frame.kind {
-        FrameKind::Answer => codec::decode(&frame.body).map_err(|error| CallError::Lost(error.to_string())),
+        FrameKind::Answer => PeerResponse::decode(&frame.body).map_err(|error| CallError::Lost(error.to_string())),
         FrameKind::CallRefused => Err(CallError::Refused(sentence().into())),
         FrameKind::CallFailed => Err(CallError::Lost(sentence())),
         kind => Err(CallError::Lost(format!("the peer answered with a frame of kind {kind:?}"))),

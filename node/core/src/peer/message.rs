@@ -1,13 +1,20 @@
 //! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
+//!
+//! Owns their form in memory and in bytes. Never keeps a thread that others share over a large one.
 
 use std::fmt;
 
 use bincode::{Decode, Encode};
+use quorate_store::background;
+use quorate_store::codec::{self, CodecError};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::{Key, NodeDisk, Reply, WallMillis};
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
+
+/// Bytes of what has no values, roughly.
+const PLAIN: usize = 128;
 
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -77,6 +84,22 @@ pub enum PeerRequest {
     Wall,
     /// How far back your log goes, and where you archive.
     Archive,
+}
+
+impl PeerRequest {
+    /// What a peer reads by [`Self::decode`].
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let bytes = match self {
+            Self::Forward { commands, .. } => commands.iter().map(|one| PLAIN + one.command.len()).sum(),
+            _ => PLAIN,
+        };
+        background::in_place(bytes, || codec::encode_sized(self, bytes))
+    }
+
+    /// Reverses [`Self::encode`].
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
+        background::in_place(bytes.len(), || codec::decode(bytes))
+    }
 }
 
 /// The text of an invitation.
@@ -213,6 +236,22 @@ pub enum PeerResponse {
     },
 }
 
+impl PeerResponse {
+    /// What a peer reads by [`Self::decode`].
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let bytes = match self {
+            Self::Forwarded { outcomes } => outcomes.iter().map(ProposalOutcome::bytes).sum(),
+            _ => PLAIN,
+        };
+        background::in_place(bytes, || codec::encode_sized(self, bytes))
+    }
+
+    /// Reverses [`Self::encode`].
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
+        background::in_place(bytes.len(), || codec::decode(bytes))
+    }
+}
+
 /// What a node knows and has of what is archived.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ArchiveStanding {
@@ -265,6 +304,15 @@ pub enum ProposalOutcome {
         /// What it lacks.
         lack: Lack,
     },
+}
+
+impl ProposalOutcome {
+    /// Roughly the bytes that it takes in an answer.
+    pub fn bytes(&self) -> usize {
+        let Self::Decided(reply) = self else { return PLAIN };
+        let outcome = &reply.outcome;
+        PLAIN * (1 + outcome.parts()) + outcome.value_bytes() + outcome.detail_bytes()
+    }
 }
 
 /// Why a node takes nothing that grows the state.

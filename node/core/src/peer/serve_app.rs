@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quorate_store::codec;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::frame::{Frame, FrameKind, Outgoing};
@@ -48,7 +47,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
 async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result<(), String> {
     let permits = budget.take(frame.body.len()).await;
     let id = frame.id;
-    let request = match codec::decode::<PeerRequest>(&frame.body) {
+    let request = match PeerRequest::decode(&frame.body) {
         Ok(request) => request,
         Err(error) => return refuse(inbound, id, format!("the question was not understood: {error}")).await,
     };
@@ -125,7 +124,7 @@ async fn refuse(inbound: &Inbound, id: u64, reason: String) -> Result<(), String
 }
 
 fn answer_frame(id: u64, response: &PeerResponse) -> Outgoing {
-    let body = codec::encode(response);
+    let body = response.encode();
     if body.len() <= CALL_ANSWER_BYTES_MAX {
         return Outgoing::whole(FrameKind::Answer, id, body);
     }

@@ -7,13 +7,13 @@ use crate::input::json_body;
 
 use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
+use quorate_store::background;
 use utoipa_axum::routes;
 
 use crate::batch::stream;
 use crate::context::Context;
 use crate::described::{Common, Conditional, OpAnswer};
 use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::scan;
 use crate::input::{body, headers};
 use crate::keys::op_body::ParsedOp;
 use crate::keys::prefer::{self, Preferred};
@@ -67,7 +67,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     let kind = headers::json_kind(&context.head, "an operation")?;
     let body = body::collect(&context, body, usize::MAX).await?;
     let text = json_body::object_of(kind, &body)?;
-    let mut parsed = scan::beside(text.len(), || ParsedOp::read(text))?;
+    let mut parsed = background::in_place(text.len(), || ParsedOp::read(text))?;
     context.take_request_id(parsed.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(&context.head, &parsed.key, parsed.prev || parsed.dry_run || parsed.is_of_lock());

@@ -18,6 +18,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use http::{Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{Applied, ErrorCode};
+use quorate_store::background;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -33,7 +34,6 @@ use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
 use crate::gateway::lines::{Lines, Next};
-use crate::gateway::scan;
 use crate::input::body::BodyPatience;
 use crate::input::{headers, json};
 use crate::output::response::Outcome;
@@ -261,7 +261,7 @@ where
         if text.is_empty() {
             return;
         }
-        let line = match scan::beside(text.len(), || Line::read(text)) {
+        let line = match background::in_place(text.len(), || Line::read(text)) {
             Ok(line) => line,
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };

@@ -7,13 +7,13 @@ use crate::input::headers::BodyKind;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, InputFault, Object};
+use quorate_store::background;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
 use crate::context::Context;
 use crate::gateway::failure::Failure;
-use crate::gateway::scan;
 use crate::input::extract::Faults;
 use crate::input::json::{self, JsonFault};
 use crate::input::{body, headers};
@@ -58,7 +58,7 @@ pub struct Empty {}
 
 async fn receive<T: DeserializeOwned>(request: Request, may_be_empty: bool) -> Result<T, Failure> {
     let text = receive_text(request, may_be_empty).await?;
-    scan::beside(text.len(), || frame(&text))
+    background::in_place(text.len(), || frame(&text))
 }
 
 /// Strict JSON, whatever it says.
@@ -165,7 +165,7 @@ fn plain(text: &str) -> String {
 
 /// The checked and trimmed JSON in a body.
 pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
-    match scan::beside(body.len(), || json::check(body)) {
+    match background::in_place(body.len(), || json::check(body)) {
         Ok(()) => Ok(json::trim(body)),
         // `curl -d` sends this type unasked. Where the body begins as JSON there is no doubt what is meant; else the type is wrong.
         Err(_) if kind == BodyKind::Form && !begins_as_json(body) => Err(not_a_form()),

@@ -7,6 +7,7 @@ use crate::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use quorate_api::{Problem, WriteAnswer};
+use quorate_store::background;
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, Key, SessionId, Value, WriteOp};
@@ -17,7 +18,6 @@ use crate::coordination::coordinate;
 use crate::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::failure::Failure;
-use crate::gateway::scan;
 use crate::input::conditions::Precondition;
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::{BodyKind, body_kind};
@@ -148,7 +148,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
     let text = body::collect(&context, body, VALUE_BYTES_MAX).await?;
     let text = json_body::json_of(kind, &text)?;
     let mut faults = Faults::default();
-    let patch = scan::beside(text.len(), || match kind {
+    let patch = background::in_place(text.len(), || match kind {
         BodyKind::JsonPatch => criteria::json_patch(text, "", &mut faults),
         _ => criteria::merge_patch(text, "", &mut faults),
     });

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, FaultsVerb, ParkedWork, Problem};
+use quorate_store::background;
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
 use quorate_store::state::{FaultsRead, KeptFault, Parked};
@@ -20,7 +21,6 @@ use crate::gateway::decide::decide;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
-use crate::gateway::scan;
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
@@ -36,7 +36,7 @@ pub fn routes() -> Routes {
     responses((status = 200, description = "Commands that faulted, and work that is set aside. Each is a bug: report it with what is shown here.", body = FaultsAnswer, example = json!({"commands": 0, "parked": 0, "kept": [], "work": []})), Common))]
 pub async fn get(context: Context) -> Outcome {
     // Thirty commands of a quarter of a megabyte take longer than others may wait.
-    scan::beside(usize::MAX, || {
+    background::in_place(usize::MAX, || {
         let read = context.api.backend.faults().map_err(|fault| Failure::from_fault(&fault))?;
         let FaultsRead { counts, commands, parked } = read;
         let kept = commands.into_iter().map(kept_view).collect();

@@ -7,6 +7,7 @@ use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
     TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
+use quorate_store::background;
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
     Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskId, TaskOp, TaskReply, TaskState,
@@ -21,7 +22,7 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::scan::{self, evaluate, scan};
+use crate::gateway::scan::{evaluate, scan};
 use crate::gateway::text::quoted;
 use crate::gateway::{propose, text};
 use crate::input::cursor::TaskCursor;
@@ -157,7 +158,7 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
 /// Several tasks where there is a field `tasks`, else one.
 fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
     let is_list = json::fields(text).is_ok_and(|fields| fields.iter().any(|(name, _)| name == "tasks"));
-    scan::beside(text.len(), || match is_list {
+    background::in_place(text.len(), || match is_list {
         true => json_body::frame(text).map(ScheduleRequest::Several),
         false => json_body::frame(text).map(Box::new).map(ScheduleRequest::One),
     })

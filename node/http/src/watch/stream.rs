@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
+use quorate_store::background;
 use quorate_store::state::{Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
 use crate::gateway::call::Call;
-use crate::gateway::scan;
 use crate::gateway::watch::{self, Versions};
 use crate::limits;
 use crate::metrics::WatchSource;
@@ -173,7 +173,7 @@ impl WatchBody {
             self.judged += bytes;
             let now = (change.change.clock, change.change.wall);
             let holds = || self.view.holds(&change.key, &entry, change.change.locks, now);
-            if !scan::beside(bytes, holds) {
+            if !background::in_place(bytes, holds) {
                 return Ok(Remembered::NotWanted);
             }
         }

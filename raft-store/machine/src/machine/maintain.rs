@@ -65,13 +65,16 @@ impl<V: View> Applier<'_, V> {
         let mut start = start;
         let mut taken = 0;
         loop {
-            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(DUE_PAGE_ROWS))?;
+            // One more than are taken tells whether there are more.
+            let most = DUE_PAGE_ROWS.min(limit - taken + 1);
+            let page = self.overlay.scan_page(&start, &end, false, self.bounds.page(most))?;
             let Some((last, _)) = page.last() else { return Ok((taken, false)) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, _) in page {
                 if taken == limit || self.has_taken_all() {
                     return Ok((taken, true));
                 }
+                self.take_bytes(limits::EXPIRY_BYTES);
                 self.work_on_row(&row_key, |applier| step(applier, &row_key))?;
                 taken += 1;
             }
@@ -122,7 +125,9 @@ impl<V: View> Applier<'_, V> {
                     return Ok(maintained(groups, true));
                 }
                 self.take_bytes(row.len());
-                rows += self.compact_next(&row_key, &row)?;
+                let dropped = self.compact_next(&row_key, &row)?;
+                self.take_bytes(dropped * limits::LOOK_BYTES);
+                rows += dropped;
                 groups += 1;
                 start = row_key;
                 start.push(0);
