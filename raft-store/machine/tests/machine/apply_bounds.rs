@@ -23,14 +23,33 @@ const MEMORY_MAX: usize = 5 * limits::BATCH_EFFECT_BYTES_MAX;
 /// More than applying one batch ever reads: some of what counts is read again to be written or answered.
 const READ_MAX: usize = 8 * limits::BATCH_EFFECT_BYTES_MAX;
 
-/// Rows of which is counted what is read.
+/// Fewest bytes that count for each time that rows are looked for: where they lie on disk, that takes some microseconds, and what counts
+/// bounds the time of a step.
+const LOOKED_UP_BYTES_MIN: usize = 128;
+
+/// How often rows are looked for beside that, for each command and for the batch.
+const LOOKS_MAX: usize = 16;
+
+/// Rows of which is counted what is read, and how often.
 struct Counting<'v> {
     rows: &'v MemoryView,
     read: Cell<usize>,
+    looks: Cell<usize>,
 }
 
 impl Counting<'_> {
+    fn of(rows: &MemoryView) -> Counting<'_> {
+        Counting { rows, read: Cell::new(0), looks: Cell::new(0) }
+    }
+
+    /// What was taken counts for how often rows were looked for.
+    fn assert_counted(&self, taken: usize, commands: usize) {
+        let (looks, most) = (self.looks.get(), taken / LOOKED_UP_BYTES_MIN + LOOKS_MAX * (1 + commands));
+        assert!(looks <= most, "rows were looked for {looks} times to apply {commands} commands, which took {taken} bytes");
+    }
+
     fn count(&self, rows: Vec<Row>) -> Vec<Row> {
+        self.looks.set(self.looks.get() + 1);
         self.read.set(self.read.get() + rows.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>());
         rows
     }
@@ -39,6 +58,7 @@ impl Counting<'_> {
 impl View for Counting<'_> {
     fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         let row = self.rows.get(row_key)?;
+        self.looks.set(self.looks.get() + 1);
         self.read.set(self.read.get() + row.as_ref().map_or(0, Vec::len));
         Ok(row)
     }
@@ -64,12 +84,13 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
 /// Measures a store that may take at most this memory.
 fn measured_within(memory_max: usize, store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     store.index += 1;
-    let view = Counting { rows: &store.view, read: Cell::new(0) };
-    let ((replies, applied), memory) = most_during(|| {
+    let view = Counting::of(&store.view);
+    let ((replies, taken, applied), memory) = most_during(|| {
         let mut applier = Applier::new(&view, store.vars.clone());
         let replies = applier.apply_batch(store.index, batch).unwrap();
-        (replies, applier.finish())
+        (replies, applier.taken_bytes(), applier.finish())
     });
+    view.assert_counted(taken, batch.commands.len());
     let read = view.read.get();
     assert!(read < READ_MAX, "{read} bytes were read to apply {} commands", batch.commands.len());
     assert!(memory < memory_max, "{memory} bytes were held to apply {} commands", batch.commands.len());
@@ -114,6 +135,40 @@ fn sessions_of_entries_with_long_keys_that_end_at_once_make_no_batch_beyond_the_
     for (_, row) in store.rows(family::AUDIT) {
         assert!(row.len() < limits::BATCH_EFFECT_BYTES_MAX, "an audit row of {} bytes", row.len());
     }
+    store.check();
+}
+
+/// Small entries, of which each step of expiry and of compaction takes many.
+#[test]
+fn what_housekeeping_looks_up_counts() {
+    let mut store = Store::default();
+    for part in 0..4 {
+        let put = |at: u32| {
+            let mut command = put(format!("{part}/{at}").into_bytes(), Vec::new(), None);
+            if let Action::Write(op) = &mut command.action {
+                op.expiry = Expiry::After(1);
+            }
+            command
+        };
+        measured(&mut store, &batch(1, &(0..256).map(put).collect::<Vec<_>>()));
+    }
+    let step = |store: &mut Store, what: Maintenance| {
+        let (replies, _) = measured(store, &batch(2, &[Command::unnamed(Action::Maintain(what))]));
+        match replies[0].outcome {
+            Outcome::Maintained { removed, .. } => removed,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(step(&mut store, Maintenance::ExpireDue { limit: 1_000 }), 1_000);
+    assert_eq!(step(&mut store, Maintenance::ExpireDue { limit: 1_000 }), 24);
+    let mut dropped = 0;
+    loop {
+        match step(&mut store, Maintenance::Compact { revision: u64::MAX, groups_max: 64 }) {
+            0 => break,
+            groups => dropped += groups,
+        }
+    }
+    assert_eq!(dropped, 6);
     store.check();
 }
 
