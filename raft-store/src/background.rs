@@ -15,6 +15,9 @@ use crate::watchdog;
 /// Bytes that are read or written on the thread that serves others, too: about a millisecond, if each of them costs something.
 pub const IN_PLACE_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes that are copied in the time in which one is read as text.
+const COPIES_FOR_ONE: usize = 16;
+
 /// Does work beside a task, which waits for it.
 pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -109,6 +112,11 @@ pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
         // There is no other thread to serve them.
         _ => work(),
     })
+}
+
+/// As [`in_place`], for bytes that are only copied or summed up.
+pub fn copy_in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    in_place(bytes / COPIES_FOR_ONE, work)
 }
 
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.

@@ -6,9 +6,10 @@
 use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use quorate_store::background;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::limits::SHARE_BYTES_MIN;
+use super::limits::{IN_A_ROW_MAX, SHARE_BYTES_MIN};
 
 /// Bytes before the body.
 pub const HEADER_BYTES: usize = 4 + 4 + 1 + 8;
@@ -165,7 +166,7 @@ pub fn decode(buffer: &mut BytesMut, body_max: usize) -> Result<Option<Frame>, F
     }
     let mut bytes = buffer.split_to(total).freeze();
     let found = u32::from_le_bytes(bytes[4..8].try_into().expect("the header was checked"));
-    let computed = crc32fast::hash(&bytes[8..]);
+    let computed = background::copy_in_place(total, || crc32fast::hash(&bytes[8..]));
     if found != computed {
         return Err(FrameError::Checksum { found, computed });
     }
@@ -206,12 +207,14 @@ pub struct FrameReader<R> {
     io: R,
     buffer: BytesMut,
     body_max: usize,
+    /// Bytes that were read without letting others have the thread.
+    in_a_row: usize,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Frames with a longer body than `body_max` end the connection.
     pub fn new(io: R, body_max: usize) -> Self {
-        Self { io, buffer: BytesMut::with_capacity(READ_BUFFER_BYTES), body_max }
+        Self { io, buffer: BytesMut::with_capacity(READ_BUFFER_BYTES), body_max, in_a_row: 0 }
     }
 
     /// Sets another limit, once the handshake has said what the connection is for.
@@ -225,10 +228,16 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             if let Some(frame) = decode(&mut self.buffer, self.body_max)? {
                 return Ok(Some(frame));
             }
+            if self.in_a_row >= IN_A_ROW_MAX {
+                self.in_a_row = 0;
+                tokio::task::yield_now().await;
+            }
             self.make_room()?;
-            if self.io.read_buf(&mut self.buffer).await? == 0 {
+            let read = self.io.read_buf(&mut self.buffer).await?;
+            if read == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(FrameError::CutShort) };
             }
+            self.in_a_row += read;
         }
     }
 
@@ -237,7 +246,9 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             self.buffer = BytesMut::with_capacity(READ_BUFFER_BYTES);
         }
         let missing = frame_bytes(&self.buffer, self.body_max)?.map_or(0, |total| total - self.buffer.len());
-        self.buffer.reserve(missing.clamp(READ_AHEAD_MIN, READ_AHEAD_MAX));
+        let more = missing.clamp(READ_AHEAD_MIN, READ_AHEAD_MAX);
+        // What is there already may have to move.
+        background::copy_in_place(self.buffer.len(), || self.buffer.reserve(more));
         Ok(())
     }
 }
@@ -317,7 +328,7 @@ impl FrameBuilder {
         let shared: usize = self.segments.iter().map(|(copied, shared)| copied.len() + shared.len()).sum();
         let bytes = shared + self.tail.len();
         let length = u32::try_from(bytes - 8).expect("a frame is bounded by limits::request_bytes_max");
-        let checksum = self.checksum();
+        let checksum = background::copy_in_place(bytes, || self.checksum());
         let header = self.segments.first_mut().map_or(&mut self.tail, |(copied, _)| copied);
         header[..4].copy_from_slice(&length.to_le_bytes());
         header[4..8].copy_from_slice(&checksum.to_le_bytes());

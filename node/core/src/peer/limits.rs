@@ -79,6 +79,9 @@ pub const LANES_MAX: usize = 256;
 /// A payload at least this long is handed to the kernel from where it lies; a shorter one is cheaper to copy.
 pub const SHARE_BYTES_MIN: usize = 1_024;
 
+/// Bytes that a connection reads or writes before others have the thread: the other end may be as fast, and a frame large.
+pub const IN_A_ROW_MAX: usize = MIB;
+
 /// A connection that cannot write anything for so long is closed.
 pub const WRITE_STALL: Duration = Duration::from_secs(10);
 

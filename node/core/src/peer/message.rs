@@ -93,12 +93,12 @@ impl PeerRequest {
             Self::Forward { commands, .. } => commands.iter().map(|one| PLAIN + one.command.len()).sum(),
             _ => PLAIN,
         };
-        background::in_place(bytes, || codec::encode_sized(self, bytes))
+        background::copy_in_place(bytes, || codec::encode_sized(self, bytes))
     }
 
     /// Reverses [`Self::encode`].
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
-        background::in_place(bytes.len(), || codec::decode(bytes))
+        background::copy_in_place(bytes.len(), || codec::decode(bytes))
     }
 }
 
@@ -243,12 +243,12 @@ impl PeerResponse {
             Self::Forwarded { outcomes } => outcomes.iter().map(ProposalOutcome::bytes).sum(),
             _ => PLAIN,
         };
-        background::in_place(bytes, || codec::encode_sized(self, bytes))
+        background::copy_in_place(bytes, || codec::encode_sized(self, bytes))
     }
 
     /// Reverses [`Self::encode`].
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
-        background::in_place(bytes.len(), || codec::decode(bytes))
+        background::copy_in_place(bytes.len(), || codec::decode(bytes))
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::counters::ChannelCounters;
 use super::frame::Outgoing;
-use super::limits::{QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, QUEUE_SMALL_FRAME_BYTES, WRITE_STALL};
+use super::limits::{IN_A_ROW_MAX, QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, QUEUE_SMALL_FRAME_BYTES, WRITE_STALL};
 
 const SLICES_MAX: usize = 128;
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -94,18 +94,35 @@ fn gather(first: Queued, queue: &mut mpsc::Receiver<Queued>, counters: &ChannelC
 }
 
 async fn write_all<W: AsyncWrite + Unpin>(io: &mut W, parts: &mut VecDeque<Bytes>) -> io::Result<()> {
+    let mut in_a_row = 0;
     while !parts.is_empty() {
+        if in_a_row >= IN_A_ROW_MAX {
+            in_a_row = 0;
+            tokio::task::yield_now().await;
+        }
         let written = {
-            let slices: Vec<IoSlice> = parts.iter().take(SLICES_MAX).map(|part| IoSlice::new(part)).collect();
+            let slices = slices(parts);
             timeout(WRITE_STALL, io.write_vectored(&slices)).await.map_err(|_| stalled())??
         };
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
+        in_a_row += written;
         advance(parts, written);
     }
     // Nothing to a socket; TLS may have kept some of it back.
     timeout(WRITE_STALL, io.flush()).await.map_err(|_| stalled())?
+}
+
+/// What is written next, no more than others wait for.
+fn slices(parts: &VecDeque<Bytes>) -> Vec<IoSlice<'_>> {
+    let mut room = IN_A_ROW_MAX;
+    let next = parts.iter().take(SLICES_MAX).map_while(|part| {
+        let slice = &part[..part.len().min(room)];
+        room -= slice.len();
+        (!slice.is_empty()).then(|| IoSlice::new(slice))
+    });
+    next.collect()
 }
 
 fn stalled() -> io::Error {
@@ -122,4 +139,73 @@ fn advance(parts: &mut VecDeque<Bytes>, mut written: usize) {
         parts.pop_front();
     }
     assert_eq!(written, 0, "more bytes written than there were");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncRead, ReadBuf};
+
+    use super::super::frame::{FrameKind, FrameReader};
+    use super::*;
+
+    /// Bytes that went over a wire whose other end is as fast as this one.
+    static MOVED: AtomicUsize = AtomicUsize::new(0);
+
+    /// The two ends of such a wire.
+    struct Fast<'b>(&'b [u8]);
+
+    impl AsyncWrite for Fast<'_> {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+            MOVED.fetch_add(data.len(), Relaxed);
+            Poll::Ready(Ok(data.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncRead for Fast<'_> {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            let (read, rest) = self.0.split_at(into.remaining().min(self.0.len()));
+            into.put_slice(read);
+            MOVED.fetch_add(read.len(), Relaxed);
+            self.0 = rest;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// What the work comes to; none of its steps moves much more than others wait for.
+    fn in_steps<T>(work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        loop {
+            let before = MOVED.load(Relaxed);
+            let polled = work.as_mut().poll(&mut context);
+            let moved = MOVED.load(Relaxed) - before;
+            assert!(moved <= 2 * IN_A_ROW_MAX, "{moved} bytes in one step");
+            if let Poll::Ready(done) = polled {
+                return done;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_frame_keeps_no_thread_from_others() {
+        let size = 20 * IN_A_ROW_MAX;
+        let frame = Outgoing::whole(FrameKind::Answer, 7, vec![1; size]);
+        let bytes = frame.clone().into_bytes();
+        in_steps(write_all(&mut Fast(&[]), &mut frame.parts.into())).unwrap();
+        let mut reader = FrameReader::new(Fast(&bytes), size);
+        let read = in_steps(reader.next()).unwrap().expect("a frame");
+        assert_eq!((read.id, read.body.len()), (7, size));
+    }
 }
