@@ -233,7 +233,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 tokio::task::yield_now().await;
             }
             self.make_room()?;
-            let read = self.io.read_buf(&mut self.buffer).await?;
+            // A buffer that grows may have room for far more.
+            let read = self.io.read_buf(&mut (&mut self.buffer).limit(IN_A_ROW_MAX)).await?;
             if read == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(FrameError::CutShort) };
             }

@@ -25,7 +25,7 @@ const READ_MAX: usize = 8 * limits::BATCH_EFFECT_BYTES_MAX;
 
 /// Fewest bytes that count for each time that rows are looked for: where they lie on disk, that takes some microseconds, and what counts
 /// bounds the time of a step.
-const LOOKED_UP_BYTES_MIN: usize = 128;
+const LOOKED_UP_BYTES_MIN: usize = 64;
 
 /// How often rows are looked for beside that, for each command and for the batch.
 const LOOKS_MAX: usize = 16;
