@@ -73,7 +73,8 @@ pub async fn post(context: Context, body: Body) -> Outcome {
         Decided::Rejected(rejection) => return Err(Failure::from_rejection("", &reply, rejection)),
         _ => return Err(propose::confused(&reply)),
     };
-    let rendered = background::in_place(reply.outcome.value_bytes(), || render_txn(&parsed.shape, done, &reply, dry_run));
+    let rendered =
+        background::in_place(reply.outcome.value_bytes(), || render_txn(&parsed.shape, done, &reply, dry_run));
     let json = rendered.ok_or_else(|| propose::confused(&reply))?;
     let mut response = ok(headers::JSON, json);
     response.headers_mut().insert(headers::REVISION, reply.revision.into());

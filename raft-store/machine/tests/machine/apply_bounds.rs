@@ -45,7 +45,10 @@ impl Counting<'_> {
     /// What was taken counts for how often rows were looked for.
     fn assert_counted(&self, taken: usize, commands: usize) {
         let (looks, most) = (self.looks.get(), taken / LOOKED_UP_BYTES_MIN + LOOKS_MAX * (1 + commands));
-        assert!(looks <= most, "rows were looked for {looks} times to apply {commands} commands, which took {taken} bytes");
+        assert!(
+            looks <= most,
+            "rows were looked for {looks} times to apply {commands} commands, which took {taken} bytes"
+        );
     }
 
     fn count(&self, rows: Vec<Row>) -> Vec<Row> {
