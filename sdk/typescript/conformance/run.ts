@@ -49,7 +49,9 @@ async function run(path: string, cluster: SuiteCluster): Promise<boolean> {
     console.log(`ok ${name} ${Math.round(performance.now() - started)}`);
     return true;
   } catch (error) {
-    console.log(`FAILED ${name} ${Math.round(performance.now() - started)}: ${error instanceof Error ? error.message : String(error)}`);
+    console.log(
+      `FAILED ${name} ${Math.round(performance.now() - started)}: ${error instanceof Error ? error.message : String(error)}`,
+    );
     return false;
   } finally {
     await cluster.fault("reset");
