@@ -2,7 +2,7 @@
 //!
 //! Owns the two ends of each. Never decides when something arrives: the network does.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -59,6 +59,14 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let mut inner = self.net.lock();
         let pipe = inner.pipes.get_mut(&self.writes).expect("a socket's pipes stay as long as it does");
         if pipe.reset_for_writer {
@@ -69,9 +77,11 @@ impl AsyncWrite for Socket {
             pipe.writer = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let count = buf.len().min(room);
+        let count = parts.iter().map(|part| part.len()).sum::<usize>().min(room);
         if count > 0 {
-            inner.send(self.writes, buf[..count].to_vec());
+            let mut sent = Vec::with_capacity(count);
+            parts.iter().for_each(|part| sent.extend_from_slice(&part[..part.len().min(count - sent.len())]));
+            inner.send(self.writes, sent);
         }
         Poll::Ready(Ok(count))
     }
