@@ -114,7 +114,7 @@ pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// As [`in_place`], for bytes that are only copied or summed up.
+/// Is [`in_place`] for bytes that are only copied or summed up.
 pub fn copy_in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     in_place(bytes / COPIES_FOR_ONE, work)
 }

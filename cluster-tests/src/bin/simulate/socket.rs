@@ -86,7 +86,7 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(count))
     }
 
-    /// As sockets of a system: a long body need not be copied behind its head.
+    /// Takes parts, like the sockets of a system: a long body need not be copied behind its head.
     fn is_write_vectored(&self) -> bool {
         true
     }
