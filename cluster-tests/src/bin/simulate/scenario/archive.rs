@@ -60,10 +60,10 @@ const WRITE_MAX: Duration = Duration::from_millis(1_500);
 const WRITE_AGAIN: Duration = Duration::from_millis(100);
 /// Bytes of log that wait for the archive where little does.
 const HOLD_LITTLE: u64 = 900 << 10;
-/// Less would prove nothing. Where leaders changed every other second, hardly more is archived before all is well again.
-const PIECES_MIN: usize = 2;
-const BASES_MIN: usize = 1;
-const COMPARED_MIN: u64 = 4;
+/// Fewest pieces, bases and compared points that make a story count.
+const PIECES_MIN: usize = 8;
+const BASES_MIN: usize = 2;
+const COMPARED_MIN: u64 = 6;
 
 /// What nodes do by themselves that may do harm, and by accident.
 const WOUNDS: [(Wound, &str); 11] = [
