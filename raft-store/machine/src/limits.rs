@@ -51,8 +51,8 @@ pub const LOOK_BYTES: usize = 512;
 /// for one lock are granted it in one batch, and not many more.
 pub const GRANT_BYTES: usize = 8 * LOOK_BYTES;
 
-/// What ending an entry or a lock whose time is over takes of the bound of a batch beside its rows: those that it has are looked for
-/// first, and most of them are not in memory any more.
+/// Charge of an expired entry or lock against the bound of a batch, in addition to the rows written. Expiry reads several rows first,
+/// most of them from disk.
 pub const EXPIRY_BYTES: usize = 8 * LOOK_BYTES;
 
 /// Most numbers drawn at once: a mistake does not use up a sequence.

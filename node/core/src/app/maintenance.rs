@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(50);
 const CLOCK_COMMIT: Duration = Duration::from_secs(1);
 /// How often the leader looks for history to drop.
 const COMPACT_EVERY: Duration = Duration::from_secs(5);
-/// Entries expired by one command: bounds the time one apply takes. With 256 of them it was up to 24 ms where their rows lay on disk.
+/// Most entries that one command expires. It bounds the time of one apply: 256 entries with their rows on disk took up to 24 ms.
 const EXPIRE_LIMIT: u32 = 64;
 
 /// Recurring tasks planned by one batch.

@@ -189,7 +189,7 @@ struct Left {
     listened: Listens,
     /// Until when a request that was sent may come to something.
     decided_by: Instant,
-    /// The request id under which the cluster is told; every attempt uses it, so one counts.
+    /// Request id of the command; all attempts share it, so the command takes effect once.
     id: RequestId,
 }
 
@@ -271,7 +271,7 @@ impl QueuePlace {
         let backend = &call.api.backend;
         loop {
             let waits = |ahead| Acquired::by(&reply, QueueState::Waits { place: self.place, ahead });
-            // Also who does not wait is told how many are before them, which this node knows a moment after it was decided.
+            // Every answer has the number of waiters ahead. This node knows it only after it has applied the command.
             let shown_by = end_of_poll.max(Instant::now() + SHOWN_WITHIN).min(call.deadline);
             if !wait::for_applied(backend, reply.index, shown_by).await {
                 return Ok(waits(None));

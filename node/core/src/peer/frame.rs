@@ -248,7 +248,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         let missing = frame_bytes(&self.buffer, self.body_max)?.map_or(0, |total| total - self.buffer.len());
         let more = missing.clamp(READ_AHEAD_MIN, READ_AHEAD_MAX);
-        // What is there already may have to move.
+        // Growth may copy all bytes that are buffered.
         background::copy_in_place(self.buffer.len(), || self.buffer.reserve(more));
         Ok(())
     }

@@ -87,7 +87,7 @@ pub enum PeerRequest {
 }
 
 impl PeerRequest {
-    /// What a peer reads by [`Self::decode`].
+    /// Encodes it for a peer, which calls [`Self::decode`].
     pub(super) fn encode(&self) -> Vec<u8> {
         let bytes = match self {
             Self::Forward { commands, .. } => commands.iter().map(|one| PLAIN + one.command.len()).sum(),
@@ -237,7 +237,7 @@ pub enum PeerResponse {
 }
 
 impl PeerResponse {
-    /// What a peer reads by [`Self::decode`].
+    /// Encodes it for a peer, which calls [`Self::decode`].
     pub(super) fn encode(&self) -> Vec<u8> {
         let bytes = match self {
             Self::Forwarded { outcomes } => outcomes.iter().map(ProposalOutcome::bytes).sum(),

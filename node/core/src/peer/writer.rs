@@ -114,7 +114,7 @@ async fn write_all<W: AsyncWrite + Unpin>(io: &mut W, parts: &mut VecDeque<Bytes
     timeout(WRITE_STALL, io.flush()).await.map_err(|_| stalled())?
 }
 
-/// What is written next, no more than others wait for.
+/// The next slices to write, at most [`IN_A_ROW_MAX`] bytes.
 fn slices(parts: &VecDeque<Bytes>) -> Vec<IoSlice<'_>> {
     let mut room = IN_A_ROW_MAX;
     let next = parts.iter().take(SLICES_MAX).map_while(|part| {
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// What the work comes to; none of its steps moves much more than others wait for.
+    /// Runs the work; fails if one poll moves more than twice [`IN_A_ROW_MAX`].
     fn in_steps<T>(work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let mut context = Context::from_waker(std::task::Waker::noop());

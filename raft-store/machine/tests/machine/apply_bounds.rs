@@ -30,7 +30,7 @@ const LOOKED_UP_BYTES_MIN: usize = 64;
 /// How often rows are looked for beside that, for each command and for the batch.
 const LOOKS_MAX: usize = 16;
 
-/// Rows of which is counted what is read, and how often.
+/// A view that counts the bytes read and the lookups.
 struct Counting<'v> {
     rows: &'v MemoryView,
     read: Cell<usize>,
@@ -42,7 +42,7 @@ impl Counting<'_> {
         Counting { rows, read: Cell::new(0), looks: Cell::new(0) }
     }
 
-    /// What was taken counts for how often rows were looked for.
+    /// Fails if the charged bytes do not cover the lookups.
     fn assert_counted(&self, taken: usize, commands: usize) {
         let (looks, most) = (self.looks.get(), taken / LOOKED_UP_BYTES_MIN + LOOKS_MAX * (1 + commands));
         assert!(
@@ -141,7 +141,7 @@ fn sessions_of_entries_with_long_keys_that_end_at_once_make_no_batch_beyond_the_
     store.check();
 }
 
-/// Small entries, of which each step of expiry and of compaction takes many.
+/// Uses small entries, since a step of expiry or compaction takes many of them.
 #[test]
 fn what_housekeeping_looks_up_counts() {
     let mut store = Store::default();
