@@ -206,9 +206,8 @@ fn read_slot<T: Decode<Written>>(slot: &[u8]) -> Result<(u64, T), SealError> {
     Ok((sequence, codec::decode(body)?))
 }
 
-#[cfg_attr(not(feature = "failpoints"), expect(unused_variables, reason = "the macro is empty without failpoints"))]
 fn pause(failpoint: &'static str) {
-    fail::fail_point!(failpoint);
+    failpoint!(failpoint);
 }
 
 fn temporary_of(path: &Path) -> PathBuf {

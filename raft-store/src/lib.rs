@@ -12,6 +12,9 @@ pub use quorate_machine::{
     versions,
 };
 
+#[macro_use]
+mod failpoints;
+
 pub mod background;
 pub mod backup;
 pub mod clean_stop;

@@ -1,6 +1,6 @@
 //! Every route of the OpenAPI document, asked in every state its target can be in, on real processes that nothing hurts.
 //!
-//! With a node that was built with the feature `mutants` (`QUORATE_NODE`), `QUORATE_MUTANT` puts a bug into all nodes: then this has to fail.
+//! With a node of a development build, `QUORATE_MUTANT` puts a bug into all nodes: then this has to fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Bugs on purpose: each shows that a test which looks for bugs of its kind finds one.
 //!
-//! Owns their names and which one the thread at hand has. What a mutant does stands where it does it. Without the feature
-//! `mutants`, which no build of a node has, there is none and the compiler leaves their branches out.
+//! Owns their names and which one the thread at hand has. What a mutant does stands where it does it. Builds with debug assertions have
+//! them, so that tests need no build of their own; a release build has none, and the compiler leaves their branches out.
 
 /// The name of every mutant, and what it forgets.
 pub const ALL: &[(&str, &str)] = &[
@@ -52,22 +52,22 @@ pub const ALL: &[(&str, &str)] = &[
 ];
 
 /// Whether there is a mutant of this name.
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 fn is_known(name: &str) -> bool {
     ALL.iter().any(|(known, _)| *known == name)
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 thread_local! {
     static PUT_IN: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
 /// The variable that puts a bug into all threads of a process: nodes of tests are processes of their own.
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 pub const VARIABLE: &str = "QUORATE_MUTANT";
 
 /// The bug of the process, if it has one.
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 static OF_PROCESS: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| {
     let name = std::env::var(VARIABLE).ok()?;
     assert!(is_known(&name), "{VARIABLE}: no mutant {name:?}");
@@ -75,21 +75,20 @@ static OF_PROCESS: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::ne
 });
 
 /// Whether this thread applies with that bug.
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 pub fn is(name: &str) -> bool {
-    debug_assert!(is_known(name), "no mutant {name}");
     PUT_IN.get() == Some(name) || OF_PROCESS.as_deref() == Some(name)
 }
 
 /// Whether this thread applies with that bug: never.
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
 pub const fn is(_name: &str) -> bool {
     false
 }
 
 /// Does work, on this thread, with one bug or with none.
-#[cfg(feature = "mutants")]
+#[cfg(debug_assertions)]
 pub fn with<T>(name: Option<&'static str>, work: impl FnOnce() -> T) -> T {
     assert!(name.is_none_or(is_known), "no mutant {name:?}");
     /// Puts back what was there, after a panic too.
@@ -103,9 +102,9 @@ pub fn with<T>(name: Option<&'static str>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Does work, with no bug: the feature `mutants` is not there.
-#[cfg(not(feature = "mutants"))]
+/// Does work, with no bug: a release build has none.
+#[cfg(not(debug_assertions))]
 pub fn with<T>(name: Option<&'static str>, work: impl FnOnce() -> T) -> T {
-    assert!(name.is_none(), "the mutant {name:?} needs the feature `mutants`");
+    assert!(name.is_none(), "the mutant {name:?} needs a build with debug assertions");
     work()
 }

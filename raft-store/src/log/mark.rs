@@ -102,7 +102,7 @@ impl MarkWriter {
             }
         }
         self.write()?;
-        fail::fail_point!("log-after-mark-lowered");
+        failpoint!("log-after-mark-lowered");
         Ok(())
     }
 

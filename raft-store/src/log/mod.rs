@@ -23,7 +23,7 @@
 //!
 //! # Failpoints
 //!
-//! With the feature `failpoints`, in the order in which one append, vote or truncation passes them:
+//! In builds with debug assertions, in the order in which one append, vote or truncation passes them:
 //!
 //! | name | where |
 //! |---|---|

@@ -137,15 +137,15 @@ impl Writer {
     }
 
     fn write(&self) -> io::Result<()> {
-        fail::fail_point!("log-before-write");
+        failpoint!("log-before-write");
         let Position { segment, offset, .. } = &self.position;
         segment.write(*offset, &self.blocks)?;
-        fail::fail_point!("log-before-sync");
+        failpoint!("log-before-sync");
         self.sync()
     }
 
     fn finish(&mut self, ops: &[Op], pending: &Pending) -> io::Result<()> {
-        fail::fail_point!("log-after-sync-before-ack");
+        failpoint!("log-after-sync-before-ack");
         self.shared.counters.on_group(pending.entries, pending.bytes);
         self.publish(ops)?;
         self.advance(pending.bytes);
@@ -153,7 +153,7 @@ impl Writer {
     }
 
     fn sync(&self) -> io::Result<()> {
-        fail::fail_point!("log-sync-error", |_| Err(io::Error::other("failpoint log-sync-error")));
+        failpoint!("log-sync-error", |_| Err(io::Error::other("failpoint log-sync-error")));
         let started = Instant::now();
         self.position.segment.sync()?;
         self.shared.counters.on_fsync(started.elapsed());
@@ -227,7 +227,7 @@ impl Writer {
                     self.shared.mark.vote(*vote)?;
                     self.shared.view.write().vote = Some((*vote).into());
                 }
-                Work::Truncate { .. } => fail::fail_point!("log-after-truncate", |_| Ok(())),
+                Work::Truncate { .. } => failpoint!("log-after-truncate", |_| Ok(())),
                 Work::Purge { upto } => self.shared.purged_durably.store(upto.index + 1, Ordering::Release),
             }
         }

@@ -161,11 +161,11 @@ impl Committer {
         assert!(self.is_unsound, "only what was decided last is written");
         let begin = Instant::now();
         let Decided { applied, before, entries, bytes: _, spent } = decided;
-        fail::fail_point!("state-before-write");
+        failpoint!("state-before-write");
         let db = self.shared.db_owned();
         db.counts.note(&applied.changed, before, self.record.vars.revision);
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
-        fail::fail_point!("state-after-write");
+        failpoint!("state-after-write");
         self.is_unsound = false;
         self.shared.work.apply.observe(spent + begin.elapsed());
         self.shared.work.applied_entries.fetch_add(entries, Relaxed);

@@ -39,7 +39,7 @@ fn complete(shared: &Shared, db: &Db, unfinished: &Path) -> Result<SnapshotHandl
     let files = list(db, unfinished)?;
     let manifest = SnapshotManifest { meta, files };
     manifest.check()?;
-    fail::fail_point!("snapshot-before-keep");
+    failpoint!("snapshot-before-keep");
     let handle = shared.snapshots.keep(unfinished, manifest)?;
     shared.work.snapshots_built.fetch_add(1, Ordering::Relaxed);
     Ok(handle)

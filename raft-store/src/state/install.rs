@@ -52,12 +52,12 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     remember_checksums(&fresh, snapshot);
     files::sync_dir(&dir)?;
     files::sync_dir(shared.state_dir())?;
-    fail::fail_point!("install-before-pointer");
+    failpoint!("install-before-pointer");
     // The snapshot first: openraft purges its log up to the state it finds at start, and needs a snapshot no older than
     // that. A crash between the two steps leaves a snapshot ahead of the state, which openraft then installs.
     keep(shared, snapshot)?;
     shared.home.point_to(&dir)?;
-    fail::fail_point!("install-after-pointer");
+    failpoint!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
     shared.replacements.fetch_add(1, Ordering::Release);

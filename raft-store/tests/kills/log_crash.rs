@@ -122,7 +122,7 @@ fn die() -> ! {
     unreachable!("SIGKILL is not survived")
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 fn die_at_failpoint() {
     use std::sync::atomic::{AtomicU64, Ordering};
     let Ok(wanted) = std::env::var(FAILPOINT) else { return };
@@ -136,7 +136,7 @@ fn die_at_failpoint() {
     fail::cfg_callback(name, callback).unwrap();
 }
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 fn die_at_failpoint() {
     assert!(std::env::var(FAILPOINT).is_err(), "this build has no failpoints");
 }
@@ -228,7 +228,7 @@ async fn nothing_acknowledged_is_lost_by_a_kill_on_entry_of_a_sync() {
     }
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_by_a_kill_at_a_failpoint() {
     const POINTS: [(&str, u64); 8] = [

@@ -230,7 +230,7 @@ fn leftovers_are_removed_and_a_first_start_that_was_cut_short_is_finished() {
     assert_eq!(reader.position().index, 199);
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod failpoints {
     use super::*;
     use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};

@@ -1,8 +1,8 @@
 //! Snapshots: built, sent, received in pieces, installed, kept.
 
+use crate::state_support::snapshots::*;
 use crate::state_support::*;
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,76 +11,15 @@ use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::SnapshotMetaRecord;
 use quorate_store::state::receive::SnapshotReceiver;
-use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
+use quorate_store::state::snapshot::SnapshotManifest;
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::watchdog;
-
-async fn build(state: &mut StateMachine) -> SnapshotHandle {
-    let mut builder = state.try_create_snapshot_builder(true).await.expect("forced");
-    builder.build_snapshot().await.expect("a snapshot").snapshot
-}
-
-async fn install(state: &mut StateMachine, snapshot: SnapshotHandle) -> std::io::Result<()> {
-    let meta: SnapshotMeta = snapshot.manifest().meta.clone().try_into().unwrap();
-    state.install_snapshot(&meta, snapshot).await
-}
-
-/// Sends what the receiver lacks, in chunks of `chunk` bytes; stops after `chunks_max` of them.
-fn send(from: &SnapshotHandle, to: &mut SnapshotReceiver, chunk: usize, chunks_max: usize) -> usize {
-    let mut sent = 0;
-    for (file, have) in to.have().into_iter().enumerate() {
-        let mut offset = have;
-        while offset < from.manifest().files[file].bytes && sent < chunks_max {
-            let bytes = from.read_chunk(file, offset, chunk).unwrap();
-            to.write(file, offset, &bytes).unwrap();
-            offset += bytes.len() as u64;
-            sent += 1;
-        }
-    }
-    sent
-}
-
-fn receive(from: &SnapshotHandle, to: &StateReader) -> SnapshotHandle {
-    let mut receiver = SnapshotReceiver::begin(to.state_dir(), from.manifest().clone()).unwrap();
-    send(from, &mut receiver, 1 << 20, usize::MAX);
-    receiver.finish().unwrap()
-}
 
 /// All rows that reads can see, at the current and a past revision.
 fn contents(reader: &StateReader) -> String {
     let mut past = query("", None);
     past.revision = Some(reader.position().oldest_revision);
     format!("{:?} {:?}", reader.list(&query("", None)).unwrap(), reader.list(&past).unwrap())
-}
-
-/// Who drops a snapshot does not wait until its files are gone.
-fn wait_until_so_many_are_left(snapshots: &Path, count: usize) {
-    for _ in 0..1_000 {
-        if names_in(snapshots).len() == count {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("other than {count} snapshots are left: {:?}", names_in(snapshots));
-}
-
-fn names_in(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// Databases that were replaced go away once nobody reads from them. A process that ends while one is being closed may be
-/// ended by RocksDB.
-fn wait_until_replaced_are_closed(reader: &StateReader) {
-    while names_in(reader.state_dir()).into_iter().filter(|name| name.starts_with("db-")).count() > 1 {
-        std::thread::yield_now();
-    }
-}
-
-async fn workload(state: &mut StateMachine, from: u64, to: u64) {
-    apply(state, (from..=to).map(workload_entry).collect()).await;
 }
 
 #[test]
@@ -414,56 +353,4 @@ fn a_damaged_snapshot_is_dropped_at_open_and_the_state_is_not() {
     assert_eq!(reader.applied(), applied);
     assert!(runtime().block_on(state.get_current_snapshot()).unwrap().is_none());
     assert!(names_in(&snapshots).is_empty());
-}
-
-#[cfg(feature = "failpoints")]
-mod failpoints {
-    use super::*;
-    use std::sync::Barrier;
-
-    /// A node is told to install a snapshot while it builds one of the state before, which it has a snapshot of
-    /// already and is sending to somebody.
-    #[test]
-    fn a_build_that_an_installation_overtakes_ends_well_and_hides_nothing() {
-        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (mut leader, _) = open(one.path());
-        let (mut follower, reader) = open(two.path());
-        let runtime = runtime();
-        let newer = runtime.block_on(async {
-            workload(&mut leader, 0, 99).await;
-            workload(&mut follower, 0, 99).await;
-            workload(&mut leader, 100, 120).await;
-            build(&mut leader).await
-        });
-        let received = receive(&newer, &reader);
-        let sent = runtime.block_on(build(&mut follower));
-        let mut builder = runtime.block_on(follower.try_create_snapshot_builder(true)).unwrap();
-        let (built, go_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
-        let hold = {
-            let (built, go_on) = (Arc::clone(&built), Arc::clone(&go_on));
-            move || {
-                built.wait();
-                go_on.wait();
-            }
-        };
-        fail::cfg_callback("snapshot-before-keep", hold).unwrap();
-        let build = watchdog::spawn_on(runtime.handle(), async move { builder.build_snapshot().await });
-        built.wait();
-        runtime.block_on(install(&mut follower, received)).unwrap();
-        go_on.wait();
-        let built = runtime.block_on(build).unwrap().expect("the build of what is old by now");
-        fail::remove("snapshot-before-keep");
-        assert_eq!(built.meta.last_log_id.unwrap().index, 99);
-        let current = runtime.block_on(follower.get_current_snapshot()).unwrap().unwrap();
-        assert_eq!(current.meta.last_log_id.unwrap().index, 120);
-        for snapshot in [&sent, &built.snapshot, &current.snapshot] {
-            for (number, file) in snapshot.manifest().files.iter().enumerate() {
-                let bytes = snapshot.read_chunk(number, 0, usize::MAX).unwrap();
-                assert_eq!(bytes.len() as u64, file.bytes, "{} of {:?}", file.name, snapshot.manifest().meta);
-            }
-        }
-        drop((sent, built));
-        wait_until_so_many_are_left(&reader.state_dir().join("snap"), 1);
-        wait_until_replaced_are_closed(&reader);
-    }
 }

@@ -1,7 +1,5 @@
 //! Each bug on purpose is found within a minute, so a bug of its kind would be.
-//!
-//! `cargo test -p quorate-crossing --features mutants`
-#![cfg(feature = "mutants")]
+#![cfg(debug_assertions)]
 
 use quorate_crossing::hunt;
 use quorate_machine::mutants;

@@ -1,7 +1,5 @@
 //! Each bug on purpose that is meant for the model breaks its rule, so the check would find a bug of its kind.
-//!
-//! `cargo test -p quorate-model --features mutants`
-#![cfg(feature = "mutants")]
+#![cfg(debug_assertions)]
 
 use quorate_model::Bounds;
 use quorate_model::world::Rule;

@@ -1,4 +1,6 @@
-//! What the tests of the state store share: opening, entries, a seeded workload.
+//! What the tests of the state store share: opening, entries, a seeded workload, snapshots.
+
+pub mod snapshots;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,20 +1,15 @@
-//! A disk that fails: the first error ends the log, for everyone and for good. Needs the feature `failpoints`.
-#![cfg(feature = "failpoints")]
-
-// The failure hits every log of the process, so this is a program of its own.
-#[allow(dead_code, reason = "the other programs use the rest")]
-#[path = "store/log_common/mod.rs"]
-mod log_common;
+//! A disk that fails: the first error ends the log, for everyone and for good.
 
 use std::sync::Arc;
 
-use log_common::*;
+use crate::log_common::*;
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use parking_lot::Mutex;
 use quorate_store::log::LogStore;
 
 #[tokio::test]
 async fn the_first_failed_sync_ends_the_log_and_is_told_once() {
+    let scenario = fail::FailScenario::setup();
     let dir = tempfile::tempdir().unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = {
@@ -38,4 +33,5 @@ async fn the_first_failed_sync_ends_the_log_and_is_told_once() {
     let mut store = open(dir.path());
     let found = content(&mut store).await;
     assert!(found.starts_with(&ids(1, 0..10)) && found.len() <= 12, "{found:?}");
+    scenario.teardown();
 }
