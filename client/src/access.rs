@@ -48,15 +48,6 @@ pub struct Access<'a> {
 
 impl Client {
     /// Users, roles and tokens.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let token = client.access().create_token("app").await?.token;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn access(&self) -> Access<'_> {
         Access { client: self }
     }
@@ -64,18 +55,6 @@ impl Client {
 
 impl<'a> Access<'a> {
     /// Who changed a key, who tried to, and when: a page of it, from a revision on, or behind the page that ended with a cursor.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let trail = client.access().audit("orders/o42", None, None).await?;
-    /// for line in trail.lines {
-    ///     println!("{} {} {} by {:?}", line.time, line.op, line.effect, line.principal);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn audit(
         &self,
         key: impl Into<Name>,
@@ -95,35 +74,12 @@ impl<'a> Access<'a> {
     }
 
     /// Whom the cluster takes this client for, and everything that one may do.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let me = client.access().who_am_i().await?;
-    /// println!("{:?} may {:?}", me.user, me.grants);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn who_am_i(&self) -> Result<SelfAnswer, Error> {
         self.read("/v1/access/self".to_owned()).await
     }
 
     /// Whether a user may do something with a name: the caller, or with `user` another one, about whom only those may ask who may
     /// administer everything. Fails with `not_found` where there is no such user.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Permission;
-    ///
-    /// if !client.access().may(Some("app"), Permission::Write, "orders/o42").await?.allowed {
-    ///     println!("app cannot change the order");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn may(
         &self,
         user: Option<&str>,
@@ -134,18 +90,6 @@ impl<'a> Access<'a> {
     }
 
     /// [`Self::may`] for all names that begin with `prefix`; for everything where that is empty.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Permission;
-    ///
-    /// let everything = client.access().may_on_prefix(None, Permission::Read, "").await?;
-    /// println!("{:?} may read everything: {}", everything.user, everything.allowed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn may_on_prefix(
         &self,
         user: Option<&str>,
@@ -172,16 +116,6 @@ impl<'a> Access<'a> {
     }
 
     /// Makes a user, or gives one other roles, which must all exist. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let ann = client.access().set_user("ann", ["clerk", "reader"]).await?;
-    /// println!("{} has {}", ann.user, ann.roles.join(" and "));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_user<I>(&self, name: &str, roles: I) -> Pending<'a, UserAnswer>
     where
         I: IntoIterator,
@@ -192,171 +126,54 @@ impl<'a> Access<'a> {
     }
 
     /// Removes a user, and its tokens with it. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let removed = client.access().remove_user("ann").await?;
-    /// println!("{} tokens went with it", removed.tokens);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_user(&self, name: &str) -> Pending<'a, UserRemoved> {
         Pending::bare(self.client, Method::DELETE, user_path(name))
     }
 
     /// A user; `None` if there is none of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if client.access().user("ann").await?.is_none() {
-    ///     client.access().set_user("ann", ["clerk"]).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn user(&self, name: &str) -> Result<Option<UserAnswer>, Error> {
         self.find(user_path(name)?).await
     }
 
     /// All users, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for user in client.access().users().page().await?.users {
-    ///     println!("{}: {}", user.user, user.roles.join(", "));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn users(&self) -> Pages<'a, UserList> {
         Pages::of(self.client, "/v1/access/users")
     }
 
     /// Makes a role, or gives one other grants: they hold at once for all who have it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Grant, Permission};
-    ///
-    /// // Reads everything, changes nothing.
-    /// let all = Grant { permission: Permission::Read, prefix: "".into() };
-    /// client.access().set_role("reader", [all]).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_role(&self, name: &str, grants: impl IntoIterator<Item = Grant>) -> Pending<'a, RoleAnswer> {
         let request = RoleRequest { grants: grants.into_iter().collect(), request_id: None };
         Pending::with(self.client, Method::PUT, role_path(name), &request)
     }
 
     /// Removes a role. Fails with `not_found`, and with `in_use` while a user has it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match client.access().remove_role("clerk").await {
-    ///     Err(error) if error.code() == Some(ErrorCode::InUse) => println!("somebody has it: {error}"),
-    ///     other => drop(other?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_role(&self, name: &str) -> Pending<'a, RoleRemoved> {
         Pending::bare(self.client, Method::DELETE, role_path(name))
     }
 
     /// A role; `None` if there is none of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(role) = client.access().role("clerk").await? {
-    ///     println!("{:?}", role.grants);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn role(&self, name: &str) -> Result<Option<RoleAnswer>, Error> {
         self.find(role_path(name)?).await
     }
 
     /// All roles, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for role in client.access().roles().page().await?.roles {
-    ///     println!("{}: {} grants", role.role, role.grants.len());
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn roles(&self) -> Pages<'a, RoleList> {
         Pages::of(self.client, "/v1/access/roles")
     }
 
     /// Gives a user a token. Fails with `not_found`, and with `request_id_reused` where an earlier try was carried out whose answer
     /// got lost: the secret is lost with it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let token = client.access().create_token("app").note("deployed by ann").await?;
-    /// // The secret is shown this once.
-    /// println!("QUORATE_TOKEN={}", token.token.0);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn create_token(&self, user: impl Into<String>) -> CreateToken<'a> {
         let request = TokenRequest { user: user.into(), ..TokenRequest::default() };
         CreateToken { client: self.client, request, id: None }
     }
 
     /// Removes a token by its public id. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // All tokens of a user that are good for nothing any more.
-    /// for token in client.access().tokens().page().await?.tokens {
-    ///     if token.user == "app" && token.expired {
-    ///         client.access().remove_token(&token.id).await?;
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_token(&self, id: &str) -> Pending<'a, TokenRemoved> {
         Pending::bare(self.client, Method::DELETE, name_path("/v1/access/tokens/", id, "the id of a token"))
     }
 
     /// All tokens, by id, without their secrets.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for token in client.access().tokens().page().await?.tokens {
-    ///     println!("{} of {}: {}", token.id, token.user, token.note);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn tokens(&self) -> Pages<'a, TokenList> {
         Pages::of(self.client, "/v1/access/tokens")
     }
@@ -384,18 +201,6 @@ fn role_path(name: &str) -> Result<String, Error> {
 }
 
 /// A token to be made, from [`Access::create_token`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// let token = client.access().create_token("app").expires_in(Duration::from_secs(3600)).note("for one job").await?;
-/// println!("{} until {:?}", token.id, token.expires);
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct CreateToken<'a> {
@@ -406,51 +211,18 @@ pub struct CreateToken<'a> {
 
 impl CreateToken<'_> {
     /// After so long it is good for nothing any more; without this, it never ends by itself.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let token = client.access().create_token("app").expires_in(Duration::from_secs(3_600)).await?;
-    /// println!("good until {:?}", token.expires);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn expires_in(mut self, life: Duration) -> Self {
         self.request.expires_in_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
     /// What it is for, for people.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.access().create_token("app").note("for the nightly backup").await?;
-    /// let tokens = client.access().tokens().page().await?.tokens;
-    /// println!("{:?}", tokens.iter().map(|token| &token.note).collect::<Vec<_>>());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.request.note = Some(note.into());
         self
     }
 
     /// An id of one's own instead of a random one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let token = client.access().create_token("app").request_id("token-of-app".parse()?).await?;
-    /// println!("{}", token.id);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.id = Some(id);
         self

@@ -31,17 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A backup that is to be taken, by [`Backup::save`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// // There is no quorum, but this node has its data still.
-/// let saved = client.backup("/backups/last.backup").local().save().await?;
-/// println!("{} rows", saved.rows);
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until saved"]
 pub struct Backup<'a> {
     client: &'a Client,
@@ -51,16 +40,6 @@ pub struct Backup<'a> {
 }
 
 /// A backup that is whole and durable.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let saved = client.backup("/backups/monday.backup").save().await?;
-/// println!("{}: {} rows as of revision {}", saved.path.display(), saved.rows, saved.revision);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SavedBackup {
@@ -94,50 +73,18 @@ impl Client {
 
 impl<'a> Backup<'a> {
     /// Of whatever the asked node has, without asking the others: also where there is no quorum.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.backup("/backups/node-2.backup").local().save().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn local(mut self) -> Self {
         self.local = true;
         self
     }
 
     /// Tells how many bytes are written, now and then.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.backup("/backups/monday.backup").on_progress(|bytes| eprint!("\r{} MiB", bytes >> 20)).save().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn on_progress(mut self, told: impl FnMut(u64) + Send + 'a) -> Self {
         self.progress = Some(Box::new(told));
         self
     }
 
     /// Takes it. Is not tried again once it has begun; what was written of it is removed then.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Error;
-    ///
-    /// match client.backup("/backups/monday.backup").save().await {
-    ///     Err(Error::File { path, source, .. }) => println!("{}: {source}", path.display()),
-    ///     other => println!("{} bytes", other?.bytes),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn save(mut self) -> Result<SavedBackup, Error> {
         if self.path.exists() {
             return Err(Error::Invalid(format!("{} is there already; a backup replaces nothing", self.path.display())));

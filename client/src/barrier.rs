@@ -49,18 +49,6 @@ pub struct Barrier<'a> {
 
 impl Session {
     /// The barrier of this name, which so many sessions open: all of them say the same number.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let session = client.session().await?;
-    /// let barrier = session.barrier("both", 2);
-    /// barrier.enter().await?;
-    /// barrier.leave().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn barrier(&self, name: impl Into<String>, parties: u32) -> Barrier<'_> {
         Barrier { session: self, name: name.into(), parties, wait: None }
     }
@@ -68,16 +56,6 @@ impl Session {
 
 impl Client {
     /// The barrier of this name as it is. One that nobody is in is empty.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let barrier = client.barrier("both").await?;
-    /// println!("{:?}: {} of {:?} are in", barrier.state, barrier.entered, barrier.parties);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn barrier(&self, name: &str) -> Result<BarrierAnswer, Error> {
         let call = Call::new(Method::GET, path(name, "")?, Intent::Read, self.read_preference())?;
         self.fetch(call).await
@@ -97,22 +75,6 @@ enum Verb {
 
 impl Barrier<'_> {
     /// How long to wait for the others, at most; without it, as long as the session lives.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::api::BarrierState;
-    ///
-    /// let entered = session.barrier("loaded", 3).wait(Duration::from_secs(10)).enter().await?;
-    /// if entered.state == BarrierState::Waiting {
-    ///     println!("only {} came", entered.entered);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -121,21 +83,6 @@ impl Barrier<'_> {
     /// Enters, and waits until it is open. When the time is over before, it is left again first, and then the answer says `waiting`; if it
     /// cannot be left, the call fails with [`Error::NotLeft`]. Drop the future, and it is left in the background. Fails with `locked` while
     /// those who opened it have not all left.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match session.barrier("loaded", 3).enter().await {
-    ///     // Those of the round before have not all left.
-    ///     Err(error) if error.code() == Some(ErrorCode::Locked) => println!("{error}"),
-    ///     other => println!("open since revision {:?}", other?.opened_revision),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn enter(&self) -> Result<BarrierAnswer, Error> {
         let give_up = self.call(Verb::Leave, Duration::ZERO, RequestId::random())?;
         let mut leaving = Leaving::begin(self.session, path(&self.name, "")?, give_up).await;
@@ -163,18 +110,6 @@ impl Barrier<'_> {
 
     /// Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer
     /// says what it is doing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let barrier = session.barrier("loaded", 3);
-    /// barrier.enter().await?;
-    /// println!("all are there");
-    /// barrier.leave().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn leave(&self) -> Result<BarrierAnswer, Error> {
         self.session.or_lost(self.rounds(Verb::Leave, None)).await
     }

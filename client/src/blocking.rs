@@ -44,37 +44,12 @@ pub use crate::client::Client;
 use crate::task_run::{TaskError, TaskRun};
 
 /// What can be awaited, run to its end on this thread.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::blocking::Run;
-/// use quorate_client::{Client, RetryPolicy};
-///
-/// // Nobody listens there; what is awaited elsewhere is run here.
-/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
-/// assert!(client.get("greeting").run().is_err());
-/// // Anything that can be awaited will do.
-/// assert_eq!(async { 4 + 3 }.run(), 7);
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 pub trait Run: IntoFuture + Sized {
     /// Runs it, and blocks this thread until it is done.
     ///
     /// # Panics
     ///
     /// On a thread that serves a runtime, where it is to be awaited; and where the system gives this process no further thread.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    /// use quorate_client::blocking::Run;
-    ///
-    /// let client = Client::from_env()?;
-    /// client.put_json("stock/apples", &5).run()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     fn run(self) -> Self::Output {
         // The builder of a future may ask for the runtime that it is built on, too.
         runtime().block_on(async { self.await })
@@ -84,31 +59,8 @@ pub trait Run: IntoFuture + Sized {
 impl<F: IntoFuture> Run for F {}
 
 /// What comes bit by bit, as an iterator.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::blocking::RunIter;
-///
-/// // As with the pages of a list, each item is taken as it comes.
-/// let numbers = futures::stream::iter([1, 2, 3]);
-/// assert_eq!(numbers.run_iter().sum::<i32>(), 6);
-/// ```
 pub trait RunIter: Stream + Sized {
     /// The items one after the other; each `next` blocks this thread until there is one, and panics where [`Run::run`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    /// use quorate_client::blocking::RunIter;
-    ///
-    /// let client = Client::from_env()?;
-    /// for page in client.list("orders/").pages().run_iter() {
-    ///     println!("{} more", page?.entries.len());
-    /// }
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     fn run_iter(self) -> Iter<Self> {
         Iter { stream: Box::pin(self) }
     }
@@ -117,16 +69,6 @@ pub trait RunIter: Stream + Sized {
 impl<S: Stream> RunIter for S {}
 
 /// The items of a stream, from [`RunIter::run_iter`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::blocking::{Iter, RunIter};
-///
-/// let mut letters: Iter<_> = futures::stream::iter(["a", "b"]).run_iter();
-/// assert_eq!(letters.next(), Some("a"));
-/// assert_eq!(letters.collect::<Vec<_>>(), ["b"]);
-/// ```
 #[must_use = "does nothing until its items are taken"]
 #[derive(Debug)]
 pub struct Iter<S> {
@@ -142,22 +84,6 @@ impl<S: Stream> Iterator for Iter<S> {
 }
 
 /// A handler for [`crate::TaskWorker::run`] that blocks: each task has a thread to itself.
-///
-/// # Examples
-///
-/// ```no_run
-/// use quorate_client::blocking::{Client, Run, handler};
-///
-/// # fn example(client: Client) -> Result<(), quorate_client::Error> {
-/// let worker = client.tasks("parcels").worker().concurrency(4);
-/// worker.run(handler(|run| {
-///     println!("sending {}", run.task().json::<String>()?);
-///     Ok(())
-/// }))
-/// .run()?;
-/// # Ok(())
-/// # }
-/// ```
 pub fn handler<W>(work: W) -> impl Fn(TaskRun) -> BoxFuture<'static, Result<(), TaskError>> + Send + Sync + 'static
 where
     W: Fn(TaskRun) -> Result<(), TaskError> + Send + Sync + 'static,

@@ -51,18 +51,6 @@ pub struct Bulk<'a> {
 impl Client {
     /// Many operations in one request, at most 10,000: each is applied or refused on its own, in order. An insert that finds
     /// its key is skipped, and so is an operation whose condition does not hold.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::Op;
-    /// # use quorate_client::Value;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let done = client.bulk().push(Op::remove("a")).push(Op::put("b", Value::json("1")?)).await?;
-    /// println!("{} applied, {} failed", done.applied, done.failed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn bulk(&self) -> Bulk<'_> {
         Bulk {
             client: self,
@@ -79,19 +67,6 @@ impl Client {
 
 impl<'a> Bulk<'a> {
     /// One more operation: any but [`Op::get`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::{Client, Op};
-    ///
-    /// let client = Client::from_env()?;
-    /// let bulk = client.bulk().push(Op::remove("a")).push(Op::touch("b", Duration::from_secs(60)));
-    /// assert_eq!(bulk.len(), 2);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn push(mut self, op: Op) -> Self {
         let text = match op.kind() {
             OpKind::Get => Err(Error::Invalid("a bulk only writes".into())),
@@ -102,17 +77,6 @@ impl<'a> Bulk<'a> {
     }
 
     /// Takes an operation as JSON text, as `POST /v1/ops` does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::from_env()?;
-    /// let bulk = client.bulk().push_json(r#"{"op":"remove","key":"a"}"#);
-    /// assert_eq!(bulk.len(), 1);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn push_json(mut self, op: &str) -> Self {
         // Text that is not whole would become part of what is around it.
         let checked = serde_json::from_str::<api::Op>(op);
@@ -122,134 +86,39 @@ impl<'a> Bulk<'a> {
     }
 
     /// One more operation for each of these.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Client, Op};
-    ///
-    /// let client = Client::from_env()?;
-    /// let bulk = client.bulk().extend(["a", "b", "c"].map(Op::remove));
-    /// assert_eq!(bulk.len(), 3);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn extend(self, ops: impl IntoIterator<Item = Op>) -> Self {
         ops.into_iter().fold(self, Self::push)
     }
 
     /// How many operations there are.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// // A bulk takes 10,000 operations; more go in several.
-    /// let mut bulk = client.bulk();
-    /// for n in 0..25_000 {
-    ///     bulk = bulk.push(Op::remove(format!("old/{n}")));
-    ///     if bulk.len() == 10_000 {
-    ///         bulk.await?;
-    ///         bulk = client.bulk();
-    ///     }
-    /// }
-    /// bulk.await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are none, which is refused.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let bulk = client.bulk().extend(std::env::args().skip(1).map(Op::remove));
-    /// if !bulk.is_empty() {
-    ///     println!("{} removed", bulk.await?.applied);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Answer with the items that failed only, and the counts.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let done = client.bulk().extend(["a", "b"].map(Op::remove)).failures_only().await?;
-    /// assert_eq!(done.results.len() as u64, done.failed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn failures_only(mut self) -> Self {
         self.failures_only = true;
         self
     }
 
     /// Say what would happen, write nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let would = client.bulk().push(Op::remove("a")).dry_run().await?;
-    /// println!("{} would be removed", would.applied);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
     }
 
     /// An id of one's own instead of a random one: to repeat a bulk whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, RequestId};
-    ///
-    /// let id: RequestId = "import-2026-11-21".parse()?;
-    /// // Run again after a crash, it goes on where it stopped.
-    /// let done = client.bulk().extend(["a", "b"].map(Op::remove)).request_id(id).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Op;
-    ///
-    /// client.bulk().extend(["a", "b"].map(Op::remove)).timeout(Duration::from_secs(60)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

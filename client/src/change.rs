@@ -17,23 +17,6 @@ use crate::error::Error;
 use crate::request::{Call, Intent, RequestId, json_body};
 
 /// A change to be awaited, and then answered by an `A`. Carries a request id from the beginning, so its retries are safe.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// use quorate_client::RequestId;
-///
-/// let latch = client.latch("copied");
-/// // A change that is repeated under its id after a crash is made once.
-/// let id: RequestId = "part-7-copied".parse()?;
-/// let counted = latch.count_down(1).request_id(id).timeout(Duration::from_secs(30)).await?;
-/// println!("{} left", counted.left);
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug)]
 pub struct Pending<'a, A> {
@@ -62,19 +45,6 @@ impl<'a, A> Pending<'a, A> {
     }
 
     /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::RequestId;
-    ///
-    /// let id: RequestId = "part-7-copied".parse()?;
-    /// client.latch("copied").count_down(1).request_id(id.clone()).await?;
-    /// assert!(client.latch("copied").count_down(1).request_id(id).await?.replayed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         if let Ok(call) = &mut self.call {
             call.intent = Intent::Write(id);
@@ -83,17 +53,6 @@ impl<'a, A> Pending<'a, A> {
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.election("scheduler").resign(43).timeout(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         if let Ok(call) = &mut self.call {
             call.timeout = Some(timeout);

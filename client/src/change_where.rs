@@ -59,38 +59,11 @@ pub struct ChangeWhere<'a> {
 impl Client {
     /// Changes parts of every document whose key begins with `prefix`, as [`Client::patch`] does. Without filters, of all of
     /// them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::api::Operator;
-    /// # use quorate_client::Value;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let raise = Value::json_text(r#"[{"op":"inc","path":"n","value":1}]"#);
-    /// let done = client.patch_where("people/", raise).filter("n", Operator::Gte, 2).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch_where(&self, prefix: impl Into<Name>, patch: Value) -> ChangeWhere<'_> {
         ChangeWhere { patch: Some(patch), ..self.delete_where(prefix) }
     }
 
     /// Deletes every entry whose key begins with `prefix`. Without filters, all of them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use futures::TryStreamExt;
-    /// use quorate_client::api::Operator;
-    ///
-    /// // All orders that were closed; each part looks at a bounded number of entries.
-    /// let closed = client.delete_where("orders/").filter("status", Operator::Eq, "closed");
-    /// let parts: Vec<_> = closed.parts().try_collect().await?;
-    /// println!("{} removed", parts.iter().map(|part| part.applied).sum::<u64>());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn delete_where(&self, prefix: impl Into<Name>) -> ChangeWhere<'_> {
         ChangeWhere {
             client: self,
@@ -106,231 +79,76 @@ impl Client {
 
 impl<'a> ChangeWhere<'a> {
     /// Only where this field compares so, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    /// use serde_json::json;
-    ///
-    /// client.delete_where("orders/").filter("status", Operator::In, json!(["void", "closed"])).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn filter(self, field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
         self.matching(Criterion::new(field, op, value))
     }
 
     /// Only where this holds, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    ///
-    /// let old = Criterion::new("status", Operator::Eq, "closed");
-    /// let empty = Criterion::exists("lines", false);
-    /// client.delete_where("orders/").matching(Criterion::any([old, empty])).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching(mut self, criterion: Criterion) -> Self {
         self.criteria.add(&criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.delete_where("prices/").matching_json(r#"{"field":"price","op":"lt","value":1.50}"#).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
     }
 
     /// What must hold of an entry that matched; where it does not, the entry is skipped, counted and shown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    ///
-    /// // Those that are not paid are skipped, and shown.
-    /// let paid = Criterion::new("status", Operator::Eq, "paid");
-    /// for skipped in client.delete_where("orders/").only_if(paid).await?.results {
-    ///     println!("{} stays: {:?}", skipped.key, skipped.detail);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if(mut self, criterion: Criterion) -> Self {
         self.condition.add(&criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.delete_where("orders/").only_if_json(r#"{"field":"total","op":"eq","value":0.00}"#).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.condition.add_json(criterion);
         self
     }
 
     /// Time to live from the moment the change applies, in whole milliseconds; zero for ever. For [`Client::patch_where`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Value;
-    ///
-    /// // They are not removed now, but in a day.
-    /// let closed = Value::json_text(r#"{"status":"closed"}"#);
-    /// client.patch_where("orders/2025/", closed).ttl(Duration::from_secs(86_400)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.request.ttl_ms = Some(milliseconds(ttl));
         self
     }
 
     /// Most entries that one part changes, up to 1000, which it is without this.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let part = client.delete_where("orders/").limit(100).await?;
-    /// assert!(part.matched <= 100);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.request.limit = Some(limit);
         self
     }
 
     /// Goes on where the part that ended with this cursor stopped.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let first = client.delete_where("orders/").limit(100).await?;
-    /// if let Some(cursor) = first.cursor {
-    ///     client.delete_where("orders/").limit(100).after(cursor).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn after(mut self, cursor: impl Into<String>) -> Self {
         self.request.cursor = Some(cursor.into());
         self
     }
 
     /// Only while this token holds its lock or leads its election; else nothing is changed, and it fails with `guard_failed`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let lock = session.lock("cleaning").acquire().await?;
-    /// session.client().delete_where("orders/").guarded_by(&lock).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
         self.request.guard = Some(guard.into());
         self
     }
 
     /// Say what would happen, write nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    ///
-    /// let would = client.delete_where("orders/").filter("status", Operator::Eq, "closed").dry_run().await?;
-    /// println!("{} of {} would go", would.applied, would.examined);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self) -> Self {
         self.request.dry_run = true;
         self
     }
 
     /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use futures::TryStreamExt;
-    /// use quorate_client::{RequestId, Value};
-    ///
-    /// let id: RequestId = "raise-2026-12".parse()?;
-    /// let raise = Value::json_text(r#"[{"op":"inc","path":"wage","value":50}]"#);
-    /// // Nobody is raised twice, however often this is run.
-    /// let parts: Vec<_> = client.patch_where("people/", raise).request_id(id).parts().try_collect().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// The id under which it is repeated, all parts of it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::from_env()?;
-    /// let change = client.delete_where("orders/");
-    /// // To be kept before it begins, so that the whole can be repeated.
-    /// println!("under {}", change.id());
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn id(&self) -> &RequestId {
         &self.request_id
     }
 
     /// Deadline of each part instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.delete_where("orders/").timeout(Duration::from_secs(30)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -339,24 +157,6 @@ impl<'a> ChangeWhere<'a> {
     /// All parts, made one by one as the stream is read. The first has the id of this change, the others that and their
     /// number; so the whole can be repeated, under [`ChangeWhere::id`]: an error names only the id of its part. Ends after the
     /// first error.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::pin::pin;
-    ///
-    /// use futures::TryStreamExt;
-    ///
-    /// let mut removed = 0;
-    /// let mut parts = pin!(client.delete_where("logs/").parts());
-    /// while let Some(part) = parts.try_next().await? {
-    ///     removed += part.applied;
-    ///     println!("{removed} so far");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn parts(self) -> impl Stream<Item = Result<WhereAnswer, Error>> + use<'a> {
         stream::try_unfold(Some((self, 0u64)), |at| async move {
             let Some((mut change, number)) = at else { return Ok(None) };

@@ -58,18 +58,6 @@ pub struct Claim<'a> {
 impl Client {
     /// Finds entries whose keys begin with `prefix` and that nobody has locked, and locks them: one, for 15 s, if nothing else
     /// is said. No two claims get the same entry while its lock holds.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// for claimed in client.claim("letters/").limit(2).lock_time(Duration::from_secs(20)).await? {
-    ///     claimed.complete().await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn claim(&self, prefix: impl Into<Name>) -> Claim<'_> {
         Claim {
             client: self,
@@ -84,49 +72,17 @@ impl Client {
 
 impl Claim<'_> {
     /// Only where this field compares so, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    ///
-    /// client.claim("letters/").filter("zone", Operator::Eq, "a").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn filter(self, field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
         self.matching(Criterion::new(field, op, value))
     }
 
     /// Only where this holds, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Criterion;
-    ///
-    /// let unsent = !Criterion::exists("sent_at", true);
-    /// client.claim("letters/").matching(unsent).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching(mut self, criterion: Criterion) -> Self {
         self.criteria.add(&criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.claim("letters/").matching_json(r#"{"field":"weight","op":"lte","value":0.50}"#).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
@@ -134,137 +90,48 @@ impl Claim<'_> {
 
     /// First those that come first by this field, after those named before; `-` before the path for the greatest first.
     /// Without it, by key.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // The greatest priority first, and of those the oldest.
-    /// client.claim("letters/").order_by("-priority").order_by("written_at").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn order_by(mut self, field: impl Into<String>) -> Self {
         self.request.order_by.get_or_insert_default().push(field.into());
         self
     }
 
     /// Most entries to claim, up to 100.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for letter in client.claim("letters/").limit(10).await? {
-    ///     letter.complete().await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.request.limit = Some(limit);
         self
     }
 
     /// How long the locks hold, at most 30 s (15 s for zero or more); `lock_ms` of each entry is the time that was given.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let claims = client.claim("letters/").lock_time(Duration::from_secs(30)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lock_time(mut self, time: Duration) -> Self {
         self.request.lock_ms = Some(milliseconds(time));
         self
     }
 
     /// Changes each entry in the same step, as [`Client::patch`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// let tried = Value::json_text(r#"[{"op":"inc","path":"tries","value":1}]"#);
-    /// let claims = client.claim("letters/").patch(tried).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch(mut self, patch: Value) -> Self {
         self.patch = Some(patch);
         self
     }
 
     /// Only while this token holds its lock or leads its election; else nothing is claimed, and it fails with `guard_failed`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let leadership = session.elect("postman").campaign().await?;
-    /// let claims = session.client().claim("letters/").guarded_by(&leadership).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
         self.request.guard = Some(guard.into());
         self
     }
 
     /// Say what would be claimed, lock and change nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let would = client.claim("letters/").limit(100).dry_run().await?;
-    /// println!("{} are waiting", would.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self) -> Self {
         self.request.dry_run = true;
         self
     }
 
     /// An id of one's own instead of a random one: to repeat a claim whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::RequestId;
-    ///
-    /// let id = RequestId::random();
-    /// let first = client.claim("letters/").request_id(id.clone()).await?;
-    /// // The same letter again, and not another one.
-    /// let again = client.claim("letters/").request_id(id).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let claims = client.claim("letters/").timeout(Duration::from_secs(2)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -296,19 +163,6 @@ impl<'a> IntoFuture for Claim<'a> {
 }
 
 /// What was claimed, in order; none where there was nothing.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let claims = client.claim("letters/").limit(10).await?;
-/// println!("{} of the {} that were looked at", claims.len(), claims.answer.examined);
-/// for letter in claims {
-///     letter.complete().await?;
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Claims {
@@ -319,48 +173,16 @@ pub struct Claims {
 
 impl Claims {
     /// How many there are.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} letters", client.claim("letters/").limit(10).await?.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn len(&self) -> usize {
         self.answer.entries.len()
     }
 
     /// Whether there are none.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if client.claim("letters/").await?.is_empty() {
-    ///     println!("nothing to do");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.answer.entries.is_empty()
     }
 
     /// The first of them, where there is one: for a claim of one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// match client.claim("letters/").await?.first() {
-    ///     Some(letter) => println!("{}", letter.key()),
-    ///     None => println!("nothing to do"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn first(self) -> Option<Claimed> {
         self.into_iter().next()
     }
@@ -408,32 +230,11 @@ pub struct Claimed {
 
 impl Claimed {
     /// Which entry.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let keys: Vec<_> = client.claim("letters/").await?.into_iter().map(|letter| letter.key().to_owned()).collect();
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn key(&self) -> &Name {
         &self.entry.key
     }
 
     /// Its value as `T`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(letter) = client.claim("letters/").await?.first() {
-    ///     let content: serde_json::Value = letter.json()?;
-    ///     println!("to {}", content["to"]);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         Ok(self.entry.json()?)
     }
@@ -448,91 +249,26 @@ impl Claimed {
     }
 
     /// Removes it: it is done with.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(letter) = client.claim("letters/").await?.first() {
-    ///     println!("sending {}", letter.key());
-    ///     // It is sent and gone. Refused, had somebody else got it meanwhile.
-    ///     letter.complete().await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn complete(&self) -> Write<'_> {
         self.keyed(|cas| Op::remove(self.key()).cas(cas))
     }
 
     /// Gives it back as it is, for others to claim.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(letter) = client.claim("letters/").await?.first() {
-    ///     // No stamp left: somebody else may try.
-    ///     letter.release().await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn release(&self) -> Write<'_> {
         self.keyed(|cas| Op::unlock_entry(self.key(), cas))
     }
 
     /// Lets the lock hold for `time` from now.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// if let Some(letter) = client.claim("letters/").lock_time(Duration::from_secs(5)).await?.first() {
-    ///     // It is a long one.
-    ///     letter.extend(Duration::from_secs(30)).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn extend(&self, time: Duration) -> Write<'_> {
         self.keyed(|cas| Op::extend_entry_lock(self.key(), cas, time))
     }
 
     /// Overwrites it, which ends the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// if let Some(letter) = client.claim("letters/").await?.first() {
-    ///     letter.replace(Value::json_text(r#"{"sent":true}"#)).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn replace(&self, value: Value) -> Write<'_> {
         self.keyed(|cas| Op::put(self.key(), value).cas(cas))
     }
 
     /// Changes parts of it, which ends the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// if let Some(letter) = client.claim("letters/").await?.first() {
-    ///     letter.patch(Value::json_text(r#"{"sent":true}"#)).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch(&self, patch: Value) -> Write<'_> {
         self.keyed(|cas| Op::patch(self.key(), patch).cas(cas))
     }

@@ -31,27 +31,8 @@ use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transpor
 use crate::way::Way;
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{Client, DEFAULT_ENDPOINTS};
-///
-/// let client = Client::builder().build()?;
-/// assert_eq!(client.endpoints().collect::<Vec<_>>().join(","), DEFAULT_ENDPOINTS);
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
 /// The environment variable that names the endpoints.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::ENDPOINTS_ENV;
-///
-/// // In the message of a program that was not told where the cluster is.
-/// assert_eq!(format!("set {ENDPOINTS_ENV}"), "set QUORATE_ENDPOINTS");
-/// ```
 pub const ENDPOINTS_ENV: &str = "QUORATE_ENDPOINTS";
 
 /// Deadline of a call that sets none.
@@ -138,17 +119,6 @@ impl ClientBuilder {
     /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `unix:/path` is the socket of a node on
     /// this machine (its `--client-socket`), which is plain in any case. `https://` may stand before each of the others, or
     /// `http://`; without either it is TLS where a CA is named, else plain.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// // Over TLS: every endpoint says so, or a CA is named.
-    /// let builder = Client::builder().endpoints("https://q1.example.org:7100,https://q2.example.org:7100");
-    /// let client = builder.ca_file("/etc/quorate/ca.crt").build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn endpoints(mut self, endpoints: impl Into<String>) -> Self {
         self.endpoints = endpoints.into();
         self
@@ -157,100 +127,36 @@ impl ClientBuilder {
     /// PEM file with the CAs whose certificates of nodes are believed; there are no others. A certificate has to be for the host
     /// of the endpoint. When the file changes it is read again, within a second, and new connections go by what it says then; the same
     /// holds for [`Self::identity_files`] and [`Self::token_file`]. What cannot be read changes nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::builder().endpoints("q1.example.org:7100").ca_file("/etc/quorate/ca.crt").build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.tls.ca = Some(Pem::File(path.into()));
         self
     }
 
     /// [`Self::ca_file`] as PEM text.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// // Where the CA comes from the environment, and not from a disk.
-    /// let ca = std::env::var("CLUSTER_CA").expect("it is set");
-    /// let client = Client::builder().endpoints("q1.example.org:7100").ca_pem(ca).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn ca_pem(mut self, text: impl AsRef<[u8]>) -> Self {
         self.tls.ca = Some(Pem::Given(text.as_ref().into()));
         self
     }
 
     /// PEM files with the certificate that nodes are shown, and its private key: the client is then who the certificate says.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::builder()
-    ///     .endpoints("q1.example.org:7100")
-    ///     .ca_file("/etc/quorate/ca.crt")
-    ///     .identity_files("/etc/quorate/app.crt", "/etc/quorate/app.key")
-    ///     .build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.identity = Some((Pem::File(cert.into()), Pem::File(key.into())));
         self
     }
 
     /// [`Self::identity_files`] as PEM text.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// let (cert, key) = (std::fs::read("app.crt")?, std::fs::read("app.key")?);
-    /// let client = Client::builder().endpoints("q1.example.org:7100").ca_file("ca.crt").identity_pem(cert, key).build()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn identity_pem(mut self, cert: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         self.tls.identity = Some((Pem::Given(cert.as_ref().into()), Pem::Given(key.as_ref().into())));
         self
     }
 
     /// The token that says who asks, where nodes want to know. Over a plain connection everybody on the way can read it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::builder().endpoints("10.0.0.1:7100").token("qt_0123456789abcdef_example").build()?;
-    /// // It is not shown, neither here nor in an error.
-    /// assert!(!format!("{client:?}").contains("qt_"));
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = TokenSource::Given(token.into());
         self
     }
 
     /// File with that token, in one line. Read again when it changes.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// // Whoever exchanges the token writes the file anew; this client follows.
-    /// let client = Client::builder().endpoints("10.0.0.1:7100").token_file("/run/secrets/quorate").build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.token = TokenSource::File(path.into());
         self
@@ -258,83 +164,30 @@ impl ClientBuilder {
 
     /// Deadline of each call, retries included. Default 10 s. A write is tried for 5 minutes at most, whatever this says: nodes
     /// remember its request id for 15.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Client;
-    ///
-    /// // A request of a user waits for 2 s at most.
-    /// let client = Client::builder().timeout(Duration::from_secs(2)).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
     }
 
     /// How long one node may take before another is asked, within the deadline. Default 3 s.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Client;
-    ///
-    /// // A node that hangs costs half a second, and then another is asked.
-    /// let client = Client::builder().attempt_timeout(Duration::from_millis(500)).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.settings.attempt_timeout = timeout;
         self
     }
 
     /// When to try again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Client, RetryPolicy};
-    ///
-    /// // For a test that wants to see the first failure.
-    /// let client = Client::builder().retry(RetryPolicy::never()).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.settings.retry = retry;
         self
     }
 
     /// Where reads go.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Client, Reads};
-    ///
-    /// let client = Client::builder().reads(Reads::Leader).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn reads(mut self, reads: Reads) -> Self {
         self.settings.reads = reads;
         self
     }
 
     /// How operations go to the nodes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Client, Protocol};
-    ///
-    /// // For a program that makes one call and ends.
-    /// let client = Client::builder().protocol(Protocol::Http1).build()?;
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self
@@ -344,34 +197,12 @@ impl ClientBuilder {
     /// the nodes that it was given. Default true. The endpoints stay in any case. A member is used once it has answered at the address
     /// that it advertises and has said that it is this member of this cluster; so an address that only the cluster's own network knows
     /// does no harm. A token is never sent in clear to an address that was not given.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// // Through a load balancer: only its address can be reached from here.
-    /// let client = Client::builder().endpoints("quorate.example.org:7100").discover_members(false).build()?;
-    /// assert_eq!(client.known_endpoints(), ["quorate.example.org:7100"]);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn discover_members(mut self, discovers: bool) -> Self {
         self.discovers = discovers;
         self
     }
 
     /// Checks the endpoints, and reads the files of TLS and of the token. Connects to nothing yet.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Client, Error};
-    ///
-    /// match Client::builder().endpoints("q1.example.org:7100").ca_file("/no/such/ca.crt").build() {
-    ///     Err(Error::Invalid(detail)) => assert!(detail.contains("/no/such/ca.crt")),
-    ///     other => panic!("a file that is missing was read: {other:?}"),
-    /// }
-    /// ```
     pub fn build(self) -> Result<Client, Error> {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
         let transport = Transport::new(&addresses, self.protocol, Credentials::read(&self.tls, &self.token)?)?;
@@ -419,33 +250,12 @@ fn parse_endpoint(item: &str, prefers_tls: bool) -> Endpoint {
 
 impl Client {
     /// A client with default settings.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::new("127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103")?;
-    /// assert_eq!(client.endpoints().next(), Some("127.0.0.1:7101"));
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn new(endpoints: impl Into<String>) -> Result<Self, Error> {
         Self::builder().endpoints(endpoints).build()
     }
 
     /// A client of the nodes in `QUORATE_ENDPOINTS`, else of the local cluster; over TLS where `QUORATE_CA` names a CA, with the
     /// certificate in `QUORATE_CERT` and its key in `QUORATE_KEY` where they are there.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::Client;
-    ///
-    /// // QUORATE_ENDPOINTS=10.0.0.1:7100,10.0.0.2:7100
-    /// let client = Client::from_env()?;
-    /// println!("asks {}", client.endpoints().collect::<Vec<_>>().join(" and "));
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn from_env() -> Result<Self, Error> {
         let endpoints = std::env::var(ENDPOINTS_ENV).unwrap_or_else(|_| DEFAULT_ENDPOINTS.to_owned());
         let mut builder = Self::builder().endpoints(endpoints);
@@ -476,17 +286,6 @@ impl Client {
     }
 
     /// Settings to change before building. Without endpoints: the local cluster.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # use quorate_client::Client;
-    /// # fn example() -> Result<(), quorate_client::Error> {
-    /// let client = Client::builder().endpoints("10.0.0.1:7100,10.0.0.2:7100").timeout(Duration::from_secs(5)).build()?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn builder() -> ClientBuilder {
         let settings = Settings {
             timeout: TIMEOUT_DEFAULT,
@@ -500,32 +299,11 @@ impl Client {
     }
 
     /// The nodes, `host:port`, in the order given; without members that were discovered.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Client;
-    ///
-    /// let client = Client::new("10.0.0.1:7100,10.0.0.2:7100")?;
-    /// assert_eq!(client.endpoints().collect::<Vec<_>>(), ["10.0.0.1:7100", "10.0.0.2:7100"]);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &str> {
         self.inner.given.iter().map(String::as_str)
     }
 
     /// All nodes that calls may go to, `host:port`: those given, and members that were discovered.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.status().await?;
-    /// // For the log: whom this client asks by now, members that nobody named included.
-    /// println!("{}", client.known_endpoints().join(" "));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn known_endpoints(&self) -> Vec<String> {
         (0..self.inner.transport.len()).map(|node| self.inner.transport.address(node).to_string()).collect()
     }

@@ -16,20 +16,6 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 const READY_PAUSE: Duration = Duration::from_millis(50);
 
 /// One endpoint and what the node behind it says of the cluster.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// for node in client.status_of_all().await? {
-///     match &node.status {
-///         Ok(status) => println!("{}: node {} is {:?}", node.address, status.node_id, status.role),
-///         Err(error) => println!("{}: {error}", node.address),
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NodeStatus {
@@ -41,32 +27,11 @@ pub struct NodeStatus {
 
 impl Client {
     /// The cluster as one node sees it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let status = client.status().await?;
-    /// println!("node {} follows {:?} in term {}", status.node_id, status.leader_id, status.term);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn status(&self) -> Result<StatusAnswer, Error> {
         self.fetch(status_call()?).await
     }
 
     /// The cluster as each endpoint sees it, in the order given.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for node in client.status_of_all().await? {
-    ///     println!("{} {}", node.address, if node.is_ready() { "ready" } else { "not ready" });
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn status_of_all(&self) -> Result<Vec<NodeStatus>, Error> {
         let call = status_call()?;
         let addresses: Vec<String> = self.endpoints().map(str::to_owned).collect();
@@ -89,17 +54,6 @@ impl Client {
     }
 
     /// Hands leadership to node `to`, or to the best follower. Is not repeated once it may have happened.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Before the leader is stopped for maintenance.
-    /// let now = client.transfer_leader(None).await?;
-    /// println!("node {} leads", now.leader_id);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<LeaderAnswer, Error> {
         self.fetch(Call::post_to("/v1/cluster/leader".into(), &LeaderRequest { to }, Intent::Once)?).await
     }
@@ -160,16 +114,6 @@ impl Client {
 
 impl NodeStatus {
     /// Whether the node answered and says that it is ready.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let nodes = client.status_of_all().await?;
-    /// println!("{} of {} are ready", nodes.iter().filter(|node| node.is_ready()).count(), nodes.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_ready(&self) -> bool {
         self.status.as_ref().is_ok_and(|status| status.ready)
     }

@@ -44,32 +44,11 @@ pub struct Collection<'a> {
 
 impl Client {
     /// The collection of this name, whether it is declared or not: what is below `name/`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let rules: quorate_client::api::CollectionRules = serde_json::from_str(r#"{"indexes": [{"fields": ["email"], "unique": true}]}"#)?;
-    /// client.collection("members").put(rules).if_absent().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn collection(&self, name: impl Into<String>) -> Collection<'_> {
         Collection { client: self, name: name.into() }
     }
 
     /// All collections that are declared. Page after page, so what is declared meanwhile may be there or not.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for collection in client.collections().await?.collections {
-    ///     println!("{} has {} indexes", collection.name, collection.indexes.len());
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn collections(&self) -> Result<CollectionList, Error> {
         let mut all: Option<CollectionList> = None;
         loop {
@@ -92,20 +71,6 @@ impl Client {
 
 impl<'a> Collection<'a> {
     /// Its rules and indexes; `None` if it is not declared.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::IndexState;
-    ///
-    /// if let Some(members) = client.collection("members").get().await? {
-    ///     let is_ready = members.indexes.iter().all(|index| index.state == IndexState::Ready);
-    ///     println!("finds use the indexes: {is_ready}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<Option<CollectionAnswer>, Error> {
         let call = Call::new(Method::GET, self.path()?, Intent::Read, self.client.read_preference())?;
         match self.client.fetch(call).await {
@@ -116,36 +81,11 @@ impl<'a> Collection<'a> {
     }
 
     /// Declares it, or sets all its rules anew. Indexes are built in the background, see [`Collection::get`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::CollectionRules;
-    ///
-    /// // One more rule; the others stay, unless somebody else has set them meanwhile.
-    /// if let Some(members) = client.collection("members").get().await? {
-    ///     let rules = CollectionRules { precondition_required: true, ..members.rules };
-    ///     client.collection("members").put(rules).cas(members.cas).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn put(&self, rules: CollectionRules) -> CollectionWrite<'a, CollectionAnswer> {
         CollectionWrite::new(self.clone(), Some(rules))
     }
 
     /// Takes its rules away; its documents stay.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.collection("members").delete().await?;
-    /// assert!(client.list("members/").count().await?.count > 0, "documents stay");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn delete(&self) -> CollectionWrite<'a, CollectionRemoved> {
         CollectionWrite::new(self.clone(), None)
     }
@@ -156,21 +96,6 @@ impl<'a> Collection<'a> {
 }
 
 /// A change of rules to be awaited, and then answered by an `A`. Carries a request id from the beginning, so its retries are safe.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::api::{CollectionRules, ErrorCode};
-///
-/// let rules = CollectionRules { ttl_ms: Some(3_600_000), ..Default::default() };
-/// match client.collection("logins").put(rules).if_absent().await {
-///     Err(error) if error.code() == Some(ErrorCode::AlreadyExists) => println!("it has rules"),
-///     other => println!("version {}", other?.version),
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct CollectionWrite<'a, A> {
@@ -195,70 +120,24 @@ impl<'a, A> CollectionWrite<'a, A> {
     }
 
     /// Only while its rules have this token.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(members) = client.collection("members").get().await? {
-    ///     client.collection("members").delete().cas(members.cas).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn cas(mut self, cas: Cas) -> Self {
         self.condition = Some(Condition::Cas(cas));
         self
     }
 
     /// Only if it is not declared. For [`Collection::put`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::CollectionRules;
-    ///
-    /// client.collection("members").put(CollectionRules::default()).if_absent().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn if_absent(mut self) -> Self {
         self.condition = Some(Condition::Absent);
         self
     }
 
     /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::CollectionRules;
-    /// use quorate_client::RequestId;
-    ///
-    /// let id: RequestId = "migration-12".parse()?;
-    /// client.collection("members").put(CollectionRules::default()).request_id(id).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.collection("members").delete().timeout(Duration::from_secs(5)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -21,25 +21,6 @@ use crate::session::{Loss, Session};
 use crate::value::Value;
 
 /// An election to stand in, from [`Session::elect`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// use quorate_client::Value;
-///
-/// let leadership = session
-///     .elect("scheduler")
-///     .value(Value::json("10.0.0.9:8080")?)
-///     .wait(Duration::from_secs(60))
-///     .campaign()
-///     .await?;
-/// println!("we lead in term {}", leadership.term()?);
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "stands for nothing until it campaigns"]
 #[derive(Debug, Clone)]
 pub struct Campaign<'a> {
@@ -53,22 +34,6 @@ pub struct Campaign<'a> {
 impl Session {
     /// The election of this name, for this session to stand in: as long as it takes, if nothing else is said. Who has stood
     /// longest leads next.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::Value;
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let session = client.session().ttl(Duration::from_secs(5)).await?;
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// tokio::select! {
-    ///     loss = leadership.lost() => println!("somebody else may lead: {loss}"),
-    ///     written = client.put("schedule/last", Value::json("1")?).guarded_by(&leadership) => drop(written?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn elect(&self, name: impl Into<String>) -> Campaign<'_> {
         Campaign { session: self, name: name.into(), value: None, delay: None, wait: None }
     }
@@ -76,59 +41,18 @@ impl Session {
 
 impl Campaign<'_> {
     /// What we say of ourselves once we lead, such as an address: JSON.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    /// use serde_json::json;
-    ///
-    /// let address = Value::json(&json!({"address": "10.0.0.9:8080"}))?;
-    /// session.elect("scheduler").value(address).campaign().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn value(mut self, value: Value) -> Self {
         self.value = Some(value);
         self
     }
 
     /// How long nobody leads after our session was not renewed in time, at most a minute.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // What we began may go on for 5 s after we are gone.
-    /// session.elect("scheduler").delay(Duration::from_secs(5)).campaign().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = Some(delay);
         self
     }
 
     /// How long to stand, at most; then it fails with `locked`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match session.elect("scheduler").wait(Duration::from_secs(1)).campaign().await {
-    ///     Err(error) if error.code() == Some(ErrorCode::Locked) => println!("somebody else leads"),
-    ///     other => println!("we lead in term {}", other?.term()?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -191,121 +115,37 @@ pub struct Leadership {
 
 impl Leadership {
     /// The name of the election.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// assert_eq!(leadership.name(), "scheduler");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn name(&self) -> &str {
         self.held.queue().name()
     }
 
     /// The session that leads.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// assert_eq!(leadership.session().id(), session.id());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(&self) -> &Session {
         self.held.session()
     }
 
     /// The term: a fencing token, greater than that of every leader before. Fails with [`Error::Session`] unless we certainly
     /// lead at this moment.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// // For a store that keeps the greatest term it saw, and refuses smaller ones.
-    /// println!("X-Term: {}", leadership.term()?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn term(&self) -> Result<u64, Error> {
         self.held.token()
     }
 
     /// For writes that are applied only while we lead, which the cluster decides when it applies them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), Box<dyn std::error::Error>> {
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// // For another process, which writes as long as we lead.
-    /// println!("{}", serde_json::to_string(&leadership.guard())?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guard(&self) -> Guard {
         Guard::election(self.name(), self.held.unchecked_token())
     }
 
     /// Says something else of ourselves. Fails with `not_lock_holder` if we do not lead any more.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// let leadership = session.elect("scheduler").value(Value::json("starting")?).campaign().await?;
-    /// leadership.proclaim(Value::json("10.0.0.9:8080")?).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn proclaim(&self, value: Value) -> Pending<'_, ProclaimAnswer> {
         self.session().client().election(self.name()).proclaim(self.held.unchecked_token(), value)
     }
 
     /// Waits until it is lost with its session.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// tokio::select! {
-    ///     loss = leadership.lost() => println!("somebody else may lead: {loss}"),
-    ///     () = tokio::time::sleep(Duration::from_secs(60)) => println!("a minute of work"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn lost(&self) -> Loss {
         self.held.lost().await
     }
 
     /// Gives it up; the next candidate leads at once. Fails with `not_lock_holder` if it was lost before.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// match leadership.resign().await {
-    ///     Err(error) if error.code() == Some(ErrorCode::NotLockHolder) => println!("it was lost before"),
-    ///     other => other?,
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn resign(self) -> Result<(), Error> {
         self.held.give_up().await
     }
@@ -339,33 +179,11 @@ pub struct Election<'a> {
 
 impl Client {
     /// The election of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// if let Some(leader) = client.election("scheduler").leader().await? {
-    ///     println!("{} leads in term {}", leader.owner, leader.term);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn election(&self, name: impl Into<String>) -> Election<'_> {
         Election { client: self, queue: Queue::Election(name.into()) }
     }
 
     /// All elections in which somebody leads or stands, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for election in client.elections().page().await?.elections {
-    ///     println!("{}: {} stand", election.election, election.candidate_count);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn elections(&self) -> Pages<'_, ElectionList> {
         Pages::of(self, "/v1/elections")
     }
@@ -373,36 +191,12 @@ impl Client {
 
 impl<'a> Election<'a> {
     /// Who leads, and who stands.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let election = client.election("scheduler").get().await?;
-    /// for candidate in election.candidates {
-    ///     println!("{} waits since {} ms", candidate.owner, candidate.age_ms);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<ElectionAnswer, Error> {
         let call = Call::new(Method::GET, self.queue.path("")?, Intent::Read, self.client.read_preference())?;
         self.client.fetch(call).await
     }
 
     /// Who leads, if anybody does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let leader = client.election("scheduler").leader().await?;
-    /// // What it said of itself.
-    /// let address = leader.and_then(|leader| leader.value).map(|value| value.0.get().to_owned());
-    /// println!("{address:?}");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn leader(&self) -> Result<Option<LeaderView>, Error> {
         Ok(self.get().await?.leader)
     }
@@ -416,18 +210,6 @@ impl<'a> Election<'a> {
     }
 
     /// Lets the leader of this term say something else of itself. Fails with `not_lock_holder`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// // A process that was told the term by the one that leads.
-    /// client.election("scheduler").proclaim(43, Value::json("10.0.0.9:8080")?).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn proclaim(&self, term: u64, value: Value) -> Pending<'a, ProclaimAnswer> {
         match patch_text(&value) {
             Ok(value) => {
@@ -439,33 +221,11 @@ impl<'a> Election<'a> {
     }
 
     /// Takes leadership from the leader of this term, who is not asked and not told. Fails with `not_lock_holder`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // A leader that hangs: by hand, so that another one takes over.
-    /// if let Some(leader) = client.election("scheduler").leader().await? {
-    ///     client.election("scheduler").resign(leader.term).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn resign(&self, term: u64) -> Pending<'a, ResignAnswer> {
         self.queue.release(self.client, term)
     }
 
     /// Gives up whatever this session has there.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let gone = client.election("scheduler").resign_session("17").await?;
-    /// println!("led or stood: {}", gone.resigned);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn resign_session(&self, session: &str) -> Pending<'a, ResignAnswer> {
         self.queue.leave(self.client, session)
     }

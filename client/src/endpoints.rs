@@ -52,17 +52,6 @@ pub(crate) fn socket_of(address: &str) -> Option<&Path> {
 }
 
 /// Where linearizable reads go.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{Client, Reads};
-///
-/// assert_eq!(Reads::default(), Reads::Spread);
-/// // Few clients that want each read as soon as possible.
-/// let client = Client::builder().reads(Reads::Leader).build()?;
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Reads {

@@ -172,20 +172,6 @@ impl Error {
     }
 
     /// Whether the call that failed took effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::api::Applied;
-    /// use quorate_client::blocking::Run;
-    /// use quorate_client::{Client, RetryPolicy};
-    ///
-    /// // Nobody listens there, so nothing can have been written.
-    /// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
-    /// let error = client.put_json("greeting", "hello").run().expect_err("nobody answers");
-    /// assert_eq!(error.applied(), Applied::No);
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn applied(&self) -> Applied {
         if let Self::NotLeft { .. } = self {
             return Applied::Unknown;
@@ -198,19 +184,6 @@ impl Error {
     }
 
     /// Whether the same call, under the same request id, may succeed later.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::api::{Applied, ErrorCode, Problem};
-    /// use quorate_client::Error;
-    ///
-    /// let busy = Problem::new(ErrorCode::NoLeader, Applied::No, "no leader is known");
-    /// assert!(Error::Rejected(Box::new(busy)).is_retryable());
-    ///
-    /// let taken = Problem::new(ErrorCode::AlreadyExists, Applied::No, "`names/ann` already exists");
-    /// assert!(!Error::Rejected(Box::new(taken)).is_retryable());
-    /// ```
     pub fn is_retryable(&self) -> bool {
         match self {
             // An update takes another look at the entry.
@@ -225,22 +198,6 @@ impl Error {
     }
 
     /// The problem document, where the cluster sent one. For [`Self::Unavailable`] and [`Self::Unknown`] the last one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// // What was wrong with a request, item by item.
-    /// if let Err(error) = client.patch("orders/o1", Value::json_text(r#"[{"op":"add"}]"#)).await {
-    ///     for fault in error.problem().map_or(&[][..], |problem| &problem.errors) {
-    ///         println!("{}: {}", fault.pointer, fault.detail);
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn problem(&self) -> Option<&Problem> {
         match self.origin() {
             Origin::Problem(problem) => Some(problem),
@@ -254,21 +211,6 @@ impl Error {
     /// The code of the problem document, where there is one; else the code that a node would have given: `locked` for [`Self::Locked`],
     /// `session_expired` for a [`Self::Session`] that is lost, `timeout` for [`Self::Behind`], and for [`Self::Unavailable`] and
     /// [`Self::Unknown`] where no node said why.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match client.remove("orders/o1").await {
-    ///     // It is gone, which is all that was wanted.
-    ///     Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
-    ///     other => drop(other?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Locked { .. } => Some(ErrorCode::Locked),
@@ -283,19 +225,6 @@ impl Error {
     }
 
     /// The id under which `GET /v1/requests/{id}` tells the outcome of the write.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::blocking::Run;
-    /// use quorate_client::{Client, RequestId, RetryPolicy};
-    ///
-    /// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
-    /// let id: RequestId = "o62-create".parse()?;
-    /// let error = client.insert_json("orders/o62", "new").request_id(id).run().expect_err("nobody answers");
-    /// assert_eq!(error.request_id(), Some("o62-create"));
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn request_id(&self) -> Option<&str> {
         match self.origin() {
             Origin::Problem(problem) => Some(&problem.request_id),
@@ -357,20 +286,6 @@ impl std::error::Error for GaveUp {
 }
 
 /// One attempt that brought no final answer.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::blocking::Run;
-/// use quorate_client::{Client, Error, Failure, RetryPolicy};
-///
-/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
-/// let Err(Error::Unavailable(gave_up)) = client.get("greeting").run() else { panic!("somebody answered") };
-/// let Failure { address, kind, .. } = &gave_up.last;
-/// println!("{address}: {kind:?}");
-/// assert!(!gave_up.last.leaves_fate_open());
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Failure {
@@ -392,19 +307,6 @@ impl Failure {
     }
 
     /// Whether a write could have been applied, or could still be, by this attempt.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Failure;
-    ///
-    /// fn advice(last: &Failure) -> &'static str {
-    ///     match last.leaves_fate_open() {
-    ///         true => "ask for the outcome before you write again",
-    ///         false => "write again",
-    ///     }
-    /// }
-    /// ```
     pub fn leaves_fate_open(&self) -> bool {
         match &self.kind {
             FailureKind::Connect(_) | FailureKind::Tls(_) | FailureKind::NotSent(_) => false,
@@ -450,22 +352,6 @@ impl FailureKind {
 }
 
 /// The ways an attempt can fail.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::blocking::Run;
-/// use quorate_client::{Client, Error, FailureKind, RetryPolicy};
-///
-/// let client = Client::builder().endpoints("127.0.0.1:1").retry(RetryPolicy::never()).build()?;
-/// let Err(Error::Unavailable(gave_up)) = client.get("greeting").run() else { panic!("somebody answered") };
-/// match &gave_up.last.kind {
-///     FailureKind::Connect(error) => println!("is it started? {error}"),
-///     FailureKind::Tls(reason) => panic!("do the certificates fit? {reason}"),
-///     other => panic!("{other:?}"),
-/// }
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FailureKind {

@@ -41,16 +41,6 @@ pub struct Find<'a> {
 
 impl Client {
     /// Finds entries whose keys begin with `prefix`, any key for an empty one. Without filters it finds all of them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::api::Operator;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let urgent = client.find("orders/").filter("priority", Operator::Gte, 5).order_by("-priority").page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn find(&self, prefix: impl Into<Name>) -> Find<'_> {
         let request = FindRequest { prefix: Some(prefix.into()), ..FindRequest::default() };
         Find { client: self, request, criteria: Criteria::default() }
@@ -59,203 +49,70 @@ impl Client {
 
 impl<'a> Find<'a> {
     /// Only where this field compares so, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    ///
-    /// let recent = client.find("orders/").filter("$version", Operator::Gt, 1).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn filter(self, field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
         self.matching(Criterion::new(field, op, value))
     }
 
     /// Only where this holds, on top of all other filters.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    ///
-    /// let unpaid = !Criterion::new("status", Operator::Eq, "paid");
-    /// let found = client.find("orders/").matching(unpaid).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching(mut self, criterion: Criterion) -> Self {
         self.criteria.add(&criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let found = client.find("prices/").matching_json(r#"{"field":"price","op":"eq","value":1.50}"#).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
     }
 
     /// Ordered by this field, after those named before; `-` before the path for the greatest first. Without it, by key.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // The dearest first, and of those the oldest.
-    /// let found = client.find("orders/").order_by("-total").order_by("created_at").page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn order_by(mut self, field: impl Into<String>) -> Self {
         self.request.order_by.get_or_insert_default().push(field.into());
         self
     }
 
     /// Most entries of a page, up to 1000.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let dearest = client.find("orders/").order_by("-total").limit(1).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.request.limit = Some(limit);
         self
     }
 
     /// Shows only these fields of each document.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let found = client.find("orders/").fields(["status", "customer.name"]).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn fields<T: Into<String>>(mut self, fields: impl IntoIterator<Item = T>) -> Self {
         self.request.fields.get_or_insert_default().extend(fields.into_iter().map(Into::into));
         self
     }
 
     /// Without values.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    ///
-    /// let keys = client.find("orders/").filter("status", Operator::Eq, "void").keys_only().page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn keys_only(mut self) -> Self {
         self.request.keys_only = Some(true);
         self
     }
 
     /// As it was at this revision.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let now = client.find("orders/").page().await?;
-    /// // Another question about the same moment.
-    /// let then = client.find("stock/").revision(now.revision).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(mut self, revision: u64) -> Self {
         self.request.revision = Some(revision);
         self
     }
 
     /// Whatever the asked node has: fast, maybe stale.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let maybe_old = client.find("orders/").local().page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn local(mut self) -> Self {
         self.request.consistency = Some(ReadConsistency::Local);
         self
     }
 
     /// The first page.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for entry in client.find("orders/").page().await?.entries {
-    ///     println!("{}", entry.key);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page(&self) -> Result<FindAnswer, Error> {
         self.fetch(None).await
     }
 
     /// The page after the one that ended with this cursor, of the same moment.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let find = client.find("orders/").limit(50);
-    /// let first = find.page().await?;
-    /// // For a link "next": the cursor goes out and comes back.
-    /// if let Some(cursor) = first.cursor {
-    ///     let second = find.page_after(&cursor).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<FindAnswer, Error> {
         self.fetch(Some(cursor.to_owned())).await
     }
 
     /// All pages, fetched one by one as the stream is read. All show the same moment; a page may be empty. Ends after the
     /// first error.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::pin::pin;
-    ///
-    /// use futures::TryStreamExt;
-    /// use quorate_client::api::Operator;
-    ///
-    /// let mut pages = pin!(client.find("orders/").filter("status", Operator::Eq, "new").pages());
-    /// while let Some(page) = pages.try_next().await? {
-    ///     println!("{} more", page.entries.len());
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn pages(self) -> impl Stream<Item = Result<FindAnswer, Error>> + use<'a> {
         enum At {
             Page(Option<String>),
@@ -271,18 +128,6 @@ impl<'a> Find<'a> {
 
     /// How many there are, without fetching any: asks again until everything was counted. The answer is that of the last
     /// part, with the sums of all.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::Operator;
-    ///
-    /// let new = client.find("orders/").filter("status", Operator::Eq, "new").count().await?;
-    /// println!("{} are new as of revision {}", new.count, new.revision);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn count(&self) -> Result<CountAnswer, Error> {
         let FindRequest { prefix, revision, consistency, .. } = self.request.clone();
         let criteria = self.criteria.checked()?.map(<[_]>::to_vec);

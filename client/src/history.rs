@@ -44,23 +44,6 @@ pub struct History<'a> {
 }
 
 /// What an entry was from one change to the next.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Version;
-///
-/// for Version { change, entry, .. } in client.history("orders/o42").last(2).await? {
-///     let by = change.principal.unwrap_or_default();
-///     match entry {
-///         Some(entry) => println!("{by} made it {:?}", entry.json::<serde_json::Value>()?),
-///         None => println!("{by} removed it"),
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Version {
@@ -71,16 +54,6 @@ pub struct Version {
 }
 
 /// A page of a history.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let page = client.history("orders/o42").page().await?;
-/// println!("{} versions since revision {}", page.versions.len(), page.oldest_revision);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct HistoryPage {
@@ -97,17 +70,6 @@ pub struct HistoryPage {
 impl Client {
     /// The versions of an entry, the oldest first, as far back as history was not compacted. A read of one that is compacted meanwhile
     /// fails with `compacted`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for version in client.history("orders/o42").last(10).await? {
-    ///     println!("{} at revision {}", version.change.op, version.change.revision);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn history(&self, key: impl Into<Name>) -> History<'_> {
         History { client: self, key: key.into(), from: None }
     }
@@ -115,66 +77,22 @@ impl Client {
 
 impl<'a> History<'a> {
     /// Only versions of this revision and later ones.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let known = client.get("orders/o42").await?.map_or(0, |entry| entry.mod_revision);
-    /// // Later:
-    /// let since = client.history("orders/o42").from(known + 1).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn from(mut self, revision: u64) -> Self {
         self.from = Some(revision);
         self
     }
 
     /// The first page.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let first = client.history("orders/o42").page().await?.versions.into_iter().next();
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page(&self) -> Result<HistoryPage, Error> {
         self.fetch(None).await
     }
 
     /// The page after the one that ended with this cursor.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let history = client.history("orders/o42");
-    /// if let Some(cursor) = history.page().await?.cursor {
-    ///     let second = history.page_after(&cursor).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<HistoryPage, Error> {
         self.fetch(Some(cursor)).await
     }
 
     /// All pages, fetched one by one as the stream is read. Ends after the first error.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use futures::TryStreamExt;
-    ///
-    /// let pages: Vec<_> = client.history("orders/o42").pages().try_collect().await?;
-    /// println!("{} versions", pages.iter().map(|page| page.versions.len()).sum::<usize>());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn pages(self) -> impl Stream<Item = Result<HistoryPage, Error>> + use<'a> {
         enum At {
             Page(Option<String>),
@@ -189,15 +107,6 @@ impl<'a> History<'a> {
     }
 
     /// The last so many versions, the oldest of them first. No other version is read.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let before = client.history("orders/o42").last(2).await?.into_iter().next();
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn last(&self, versions: usize) -> Result<Vec<Version>, Error> {
         let mut last = VecDeque::new();
         let mut cursor = None;

@@ -20,50 +20,17 @@ const ROUTE: &str = "/v1/cluster/invitations";
 impl<'a> Members<'a> {
     /// Invites a node: whichever is started with the token of the answer in its file `--join-token-file` is taken in, once and within
     /// ten minutes unless something else is asked for.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let invitation = client.members().invite().node(4).await?;
-    /// // The secret is shown this once.
-    /// std::fs::write("join.token", &invitation.token.0).expect("a writable directory");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn invite(&self) -> Invite<'a> {
         Invite { client: self.client(), request: InvitationRequest::default(), id: None }
     }
 
     /// All invitations, without their secrets.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for invitation in client.members().invitations().await?.invitations {
-    ///     println!("{} for node {:?}: {} ms left", invitation.id, invitation.node_id, invitation.left_ms);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn invitations(&self) -> Result<InvitationList, Error> {
         let client = self.client();
         client.fetch(Call::new(Method::GET, ROUTE.into(), Intent::Read, client.read_preference())?).await
     }
 
     /// Revokes an invitation by its public id. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for invitation in client.members().invitations().await?.invitations {
-    ///     client.members().revoke_invitation(&invitation.id).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revoke_invitation(&self, id: &str) -> Pending<'a, InvitationRevoked> {
         let path = name_path("/v1/cluster/invitations/", id, "the id of an invitation");
         Pending::bare(self.client(), Method::DELETE, path)
@@ -71,18 +38,6 @@ impl<'a> Members<'a> {
 }
 
 /// An invitation to be made, from [`Members::invite`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// let invitation = client.members().invite().node(4).standby(true).valid_for(Duration::from_secs(3_600)).await?;
-/// println!("{} for {} ms", invitation.id, invitation.for_ms);
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct Invite<'a> {
@@ -93,67 +48,24 @@ pub struct Invite<'a> {
 
 impl Invite<'_> {
     /// Only for a node of this id; without it for whoever comes first. A node that was removed is taken in again only so.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Node 3 has lost its disk.
-    /// client.members().remove(3).await?;
-    /// let invitation = client.members().invite().node(3).await?;
-    /// assert_eq!(invitation.node_id, Some(3));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn node(mut self, id: u64) -> Self {
         self.request.node_id = Some(id);
         self
     }
 
     /// Only for a node that stays without a vote.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// assert!(client.members().invite().standby(true).await?.standby);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn standby(mut self, standby: bool) -> Self {
         self.request.standby = standby;
         self
     }
 
     /// For so long it may be used, of cluster time.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let invitation = client.members().invite().valid_for(Duration::from_secs(60)).await?;
-    /// assert_eq!(invitation.for_ms, 60_000);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn valid_for(mut self, life: Duration) -> Self {
         self.request.for_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
     /// An id of one's own instead of a random one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let invitation = client.members().invite().request_id("invite-4".parse()?).await?;
-    /// println!("{}", invitation.id);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.id = Some(id);
         self

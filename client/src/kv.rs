@@ -23,23 +23,6 @@ use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
 use crate::value::Value;
 
 /// An entry whose value was decoded.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Document;
-///
-/// #[derive(serde::Deserialize)]
-/// struct Order {
-///     status: String,
-/// }
-/// if let Some(Document { content, entry, .. }) = client.get_json::<Order>("orders/o1").await? {
-///     println!("{}: {} in version {}", entry.key, content.status, entry.version);
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Document<T> {
@@ -50,21 +33,6 @@ pub struct Document<T> {
 }
 
 /// What came of waiting for a change.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::Change;
-///
-/// fn tell(change: Change) -> String {
-///     match change {
-///         Change::None => "as it was".into(),
-///         Change::Entry(entry) => format!("{} in version {}", entry.key, entry.version),
-///         Change::Gone => "removed".into(),
-///     }
-/// }
-/// assert_eq!(tell(Change::Gone), "removed");
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// The entry is as it was known.
@@ -92,20 +60,6 @@ impl Client {
     }
 
     /// Reads an entry and decodes its value.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// #[derive(serde::Deserialize)]
-    /// struct Order { status: String }
-    ///
-    /// if let Some(order) = client.get_json::<Order>("orders/o1").await? {
-    ///     println!("{} since revision {}", order.content.status, order.entry.mod_revision);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get_json<T: DeserializeOwned>(&self, key: impl Into<Name>) -> Result<Option<Document<T>>, Error> {
         match self.get(key).await? {
             Some(entry) => Ok(Some(Document { content: entry.json()?, entry })),
@@ -114,17 +68,6 @@ impl Client {
     }
 
     /// Whether there is an entry, without its value being sent.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if !client.exists("jobs/import").await? {
-    ///     println!("nothing to import");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn exists(&self, key: impl Into<Name>) -> Result<bool, Error> {
         let call = Call::new(Method::HEAD, key_path(&key.into())?, Intent::Read, self.read_preference())?;
         Ok(self.send(&call).await?.status != StatusCode::NOT_FOUND)
@@ -132,25 +75,6 @@ impl Client {
 
     /// Waits at most `wait` (up to a minute) for the entry to differ from what is known of it: its cas, or `None` for `no
     /// such entry`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Change;
-    ///
-    /// // Follow one key without a watch: ask again with the token that is known.
-    /// let known = client.get("settings/limit").await?.and_then(|entry| entry.cas);
-    /// match client.wait_for_change("settings/limit", known, Duration::from_secs(30)).await? {
-    ///     Change::None => println!("as it was"),
-    ///     Change::Entry(entry) => println!("now {}", entry.json::<u64>()?),
-    ///     Change::Gone => println!("removed"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn wait_for_change(
         &self,
         key: impl Into<Name>,
@@ -189,37 +113,11 @@ impl Client {
     }
 
     /// Creates; fails with `already_exists`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::Value;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// client.insert("leader", Value::json("me")?).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn insert(&self, key: impl Into<Name>, value: Value) -> Write<'_> {
         Write::new(self, Op::insert(key, value))
     }
 
     /// Overwrites; fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    /// use quorate_client::Value;
-    ///
-    /// // Not for an order that somebody has removed meanwhile.
-    /// match client.replace("orders/o1", Value::json("paid")?).await {
-    ///     Err(error) if error.code() == Some(ErrorCode::NotFound) => println!("there is no such order"),
-    ///     other => println!("version {:?}", other?.version),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn replace(&self, key: impl Into<Name>, value: Value) -> Write<'_> {
         Write::new(self, Op::replace(key, value))
     }
@@ -249,20 +147,6 @@ impl Client {
 
     /// Changes parts of a document; fails with `not_found`. The patch is a merge patch (RFC 7396, an object), a JSON Patch
     /// (RFC 6902) or a list of update operators such as `{"op": "inc", "path": "stock", "value": -1}`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::api::Criterion;
-    /// # use quorate_client::api::Operator;
-    /// # use quorate_client::Value;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// // A merge patch, taken only while the order is new.
-    /// let paid = Value::json_text(r#"{"status":"paid"}"#);
-    /// client.patch("orders/o1", paid).only_if(Criterion::new("status", Operator::Eq, "new")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch(&self, key: impl Into<Name>, patch: Value) -> Write<'_> {
         Write::new(self, Op::patch(key, patch))
     }
@@ -309,18 +193,6 @@ impl Client {
     }
 
     /// [`Client::cas`] with anything that has a JSON form.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let read = client.get("orders/o1").await?.expect("there is one");
-    /// if let Some(cas) = read.cas {
-    ///     client.cas_json("orders/o1", cas, &["new", "value"]).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn cas_json<T: Serialize + ?Sized>(&self, key: impl Into<Name>, cas: Cas, value: &T) -> Write<'_> {
         self.put_json(key, value).cas(cas)
     }
@@ -345,15 +217,6 @@ impl Client {
     }
 
     /// Deletes; fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// client.remove("orders/o1").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove(&self, key: impl Into<Name>) -> Write<'_> {
         Write::new(self, Op::remove(key))
     }
@@ -362,75 +225,22 @@ impl Client {
     /// only writes with the `cas` of the answer are applied, and the first of them ends the lock. `lock_ms` of the answer is the time
     /// that was given. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody else holds it, at once or after
     /// [`Write::wait`], and with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let locked = client.lock_entry("orders/o1", Duration::from_secs(20)).wait(Duration::from_secs(5)).await?;
-    /// let key = locked.cas.expect("the key of the lock");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lock_entry(&self, key: impl Into<Name>, time: Duration) -> Write<'_> {
         Write::new(self, Op::lock_entry(key, time))
     }
 
     /// Lets the lock of an entry hold for `time` from now; `cas` is what [`Client::lock_entry`] answered. Fails with `locked` if that is not the
     /// key, and with `not_lock_holder` if the lock has ended.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Value;
-    ///
-    /// let key = client.lock_entry("orders/o1", Duration::from_secs(10)).await?.cas.expect("the key of the lock");
-    /// // It takes longer than was thought. The key stays the same.
-    /// client.extend_entry_lock("orders/o1", key, Duration::from_secs(20)).await?;
-    /// client.cas("orders/o1", key, Value::json("paid")?).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn extend_entry_lock(&self, key: impl Into<Name>, cas: Cas, time: Duration) -> Write<'_> {
         Write::new(self, Op::extend_entry_lock(key, cas, time))
     }
 
     /// Ends such a lock without writing; fails as [`Client::extend_entry_lock`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let key = client.lock_entry("orders/o1", Duration::from_secs(10)).await?.cas.expect("the key of the lock");
-    /// // The order stays as it is; the next in the queue has the lock at once.
-    /// client.unlock_entry("orders/o1", key).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn unlock_entry(&self, key: impl Into<Name>, cas: Cas) -> Write<'_> {
         Write::new(self, Op::unlock_entry(key, cas))
     }
 
     /// Reads an entry and sets its time to live in one step; zero for ever. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // A login lives for another half an hour whenever it is used.
-    /// let login = client.get_and_touch("logins/l1", Duration::from_secs(1800)).await?;
-    /// println!("{} for {:?} ms", login.key, login.ttl_ms);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn get_and_touch(&self, key: impl Into<Name>, ttl: Duration) -> Write<'_, EntryView> {
         Write::new(self, Op::get_and_touch(key, ttl))
     }
@@ -459,20 +269,6 @@ impl Client {
     }
 
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let touched = client.touch("logins/l1", Duration::from_secs(3600)).await?;
-    /// assert!(touched.ttl_ms.is_some());
-    /// // Zero: it lives until somebody removes it.
-    /// client.touch("logins/l1", Duration::ZERO).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn touch(&self, key: impl Into<Name>, ttl: Duration) -> Write<'_> {
         Write::new(self, Op::touch(key, ttl))
     }
@@ -489,20 +285,6 @@ enum Freshness {
 }
 
 /// A read to be awaited.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// let now = client.get("orders/o1").timeout(Duration::from_secs(1)).await?.expect("there is one");
-/// // As it was when it was created, and from the nearest node whatever that has.
-/// let first = client.get("orders/o1").revision(now.create_revision).await?;
-/// let maybe_old = client.get("orders/o1").local().await?;
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug)]
 pub struct Get<'a> {
@@ -515,69 +297,24 @@ pub struct Get<'a> {
 
 impl Get<'_> {
     /// The entry as it was at this revision.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let written = client.put_json("orders/o1", "new").await?;
-    /// client.put_json("orders/o1", "paid").await?;
-    /// let before = client.get("orders/o1").revision(written.revision).await?.expect("it was there");
-    /// assert_eq!(before.json::<String>()?, "new");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = Some(revision);
         self
     }
 
     /// Whatever the asked node has: fast, maybe stale.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // For a page that may be a moment old; works without a leader, too.
-    /// let price = client.get("prices/plums").local().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn local(mut self) -> Self {
         self.freshness = Freshness::Local;
         self
     }
 
     /// At least as fresh as this revision, from the asked node.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let written = client.put_json("orders/o1", "new").await?;
-    /// // Sees our own write, at any node, without asking the leader.
-    /// let order = client.get("orders/o1").min_revision(written.revision).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn min_revision(mut self, revision: u64) -> Self {
         self.freshness = Freshness::AtLeast(revision);
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Rather no greeting than a slow one.
-    /// let greeting = client.get("greeting").timeout(Duration::from_millis(200)).await.unwrap_or(None);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -674,17 +411,6 @@ impl<'a, A> Write<'a, A> {
     }
 
     /// Only while the entry has this token.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let order = client.get("orders/o1").await?.expect("there is one");
-    /// // Remove it only if it is still the one that was looked at.
-    /// client.remove("orders/o1").cas(order.cas.expect("nobody has locked it")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn cas(mut self, cas: Cas) -> Self {
         self.op = self.op.cas(cas);
         self
@@ -693,53 +419,18 @@ impl<'a, A> Write<'a, A> {
     /// While somebody else holds the lock, waits so long for it, up to a minute, first come first served; then fails with `locked`. For
     /// [`Client::lock_entry`] and [`Client::get_and_lock_entry`]. Drop the future, and nobody waits any more. The wait comes on top of the
     /// deadline.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match client.lock_entry("orders/o1", Duration::from_secs(10)).wait(Duration::from_secs(2)).await {
-    ///     Err(error) if error.code() == Some(ErrorCode::Locked) => println!("somebody has it for longer than 2 s"),
-    ///     other => println!("ours for {:?} ms", other?.lock_ms),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.op = self.op.wait(wait);
         self
     }
 
     /// Only if there is no entry. For [`Client::put`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // As an insert, and it says so.
-    /// client.put_json("settings/limit", &10).if_absent().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn if_absent(mut self) -> Self {
         self.op = self.op.if_absent();
         self
     }
 
     /// Only if there is an entry.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.put_json("orders/o1", "paid").if_present().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn if_present(mut self) -> Self {
         self.op = self.op.if_present();
         self
@@ -747,91 +438,30 @@ impl<'a, A> Write<'a, A> {
 
     /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
     /// hold and carries the entry as it is. Not for an insert, which has its own condition.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, ErrorCode, Operator};
-    /// use quorate_client::Error;
-    /// use serde_json::json;
-    ///
-    /// let enough = Criterion::new("left", Operator::Gt, 0);
-    /// let sell = json!([{"op": "inc", "path": "left", "value": -1}]);
-    /// match client.patch_json("stock/plums", &sell).only_if(enough).await {
-    ///     Err(Error::Rejected(problem)) if problem.code == ErrorCode::ConditionNotMet => println!("sold out"),
-    ///     other => drop(other?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if(mut self, criterion: Criterion) -> Self {
         self.op = self.op.only_if(criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Where conditions come as JSON, and 1.50 has to stay 1.50.
-    /// client.remove("prices/plums").only_if_json(r#"{"field":"price","op":"lt","value":1.50}"#).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.op = self.op.only_if_json(criterion);
         self
     }
 
     /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Gone in a minute, if nobody writes it again.
-    /// client.put_json("codes/4711", "ann").ttl(Duration::from_secs(60)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.op = self.op.ttl(ttl);
         self
     }
 
     /// The entry expires when it would have without this write: of puts, replacements and patches.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Another value, and gone when the one before would have been.
-    /// client.put_json("codes/4711", "ben").keep_ttl().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn keep_ttl(mut self) -> Self {
         self.op = self.op.keep_ttl();
         self
     }
 
     /// The entry goes with this session from now on: it is removed when that ends. A [`crate::Session`] or its id.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let session = client.session().await?;
-    /// // Whoever lists `services/` sees us as long as we live.
-    /// client.put_json("services/web-3", "10.0.0.9:8080").session(&session).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.op = self.op.session(session);
         self
@@ -839,52 +469,18 @@ impl<'a, A> Write<'a, A> {
 
     /// Only while this token holds its lock or leads its election; fails with `guard_failed`. Take a [`crate::LockGuard`], a
     /// [`crate::Leadership`], or a [`Guard`] made of the token that another process was given.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let session = client.session().await?;
-    /// let lock = session.lock("books").acquire().await?;
-    /// // Refused, should the lock be lost before this is applied.
-    /// client.put_json("books/total", &4).guarded_by(&lock).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
         self.op = self.op.guarded_by(guard);
         self
     }
 
     /// Answer with the entry as it was before.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let removed = client.remove("orders/o1").prev().await?;
-    /// if let Some(order) = removed.prev {
-    ///     println!("{} had {} versions", order.key, order.version);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn prev(mut self) -> Self {
         self.op = self.op.prev();
         self
     }
 
     /// Say what would happen, write nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let would = client.remove("orders/o1").dry_run().await?;
-    /// assert!(would.dry_run && client.exists("orders/o1").await?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
         self
@@ -912,17 +508,6 @@ impl<'a, A> Write<'a, A> {
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.put_json("greeting", "hello").timeout(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -42,19 +42,6 @@ pub struct Latch<'a> {
 
 impl Client {
     /// The latch of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let latch = client.latch("copied");
-    /// latch.create(3).await?;
-    /// latch.count_down(1).await?;
-    /// println!("open: {}", latch.wait(Duration::from_secs(5)).await?.open);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn latch(&self, name: impl Into<String>) -> Latch<'_> {
         Latch { client: self, name: name.into() }
     }
@@ -62,84 +49,28 @@ impl Client {
 
 impl<'a> Latch<'a> {
     /// Makes it: it opens after so many counts. The same again changes nothing; another count fails with `different_settings`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match client.latch("copied").create(3).await {
-    ///     Err(error) if error.code() == Some(ErrorCode::DifferentSettings) => println!("it counts something else"),
-    ///     other => println!("{} left", other?.left),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn create(&self, count: u64) -> Pending<'a, LatchAnswer> {
         let request = LatchRequest { count: Some(count), request_id: None };
         Pending::with(self.client, Method::PUT, self.path(""), &request)
     }
 
     /// Counts it down; more than is left is as good as what is left. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let latch = client.latch("copied").count_down(2).await?;
-    /// println!("{} of {} left", latch.left, latch.count);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn count_down(&self, by: u64) -> Pending<'a, LatchAnswer> {
         let request = CountDownRequest { by: Some(by), request_id: None };
         Pending::with(self.client, Method::POST, self.path("/count_down"), &request)
     }
 
     /// Removes it. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.latch("copied").remove().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove(&self) -> Pending<'a, LatchRemoved> {
         Pending::bare(self.client, Method::DELETE, self.path(""))
     }
 
     /// What it is now. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let latch = client.latch("copied").get().await?;
-    /// println!("open since {:?}", latch.opened_revision);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<LatchAnswer, Error> {
         self.look(Duration::ZERO).await
     }
 
     /// Waits until it is open, at most for `wait`; tells what it is then. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// while !client.latch("copied").wait(Duration::from_secs(30)).await?.open {
-    ///     println!("still waiting");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn wait(&self, wait: Duration) -> Result<LatchAnswer, Error> {
         let started = Instant::now();
         loop {

@@ -10,19 +10,6 @@ use crate::error::Error;
 use crate::request::{Call, Intent, push_name, push_query};
 
 /// A listing to be fetched, by [`List::page`] or [`List::pages`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// // The ten last of a day, as keys alone.
-/// let last = client.list("logs/2026-11-21/").reverse().limit(10).keys_only().page().await?;
-/// for entry in last.entries {
-///     println!("{}", entry.key);
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until fetched"]
 #[derive(Debug, Clone)]
 pub struct List<'a> {
@@ -38,18 +25,6 @@ pub struct List<'a> {
 
 impl Client {
     /// Lists the entries whose keys begin with `prefix`; all of them for an empty one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let page = client.list("orders/").limit(100).page().await?;
-    /// for entry in page.entries {
-    ///     println!("{}", entry.key);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn list(&self, prefix: impl Into<Name>) -> List<'_> {
         let prefix = prefix.into();
         List {
@@ -67,31 +42,12 @@ impl Client {
 
 impl<'a> List<'a> {
     /// Most entries of a page, up to 1000.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let first = client.list("orders/").limit(10).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
     }
 
     /// As it was at this revision.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let now = client.list("orders/").page().await?;
-    /// let stock = client.list("stock/").revision(now.revision).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = Some(revision);
         self
@@ -99,94 +55,35 @@ impl<'a> List<'a> {
 
     /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix list, each its own part. A page looks at
     /// as many entries as without, and shows those of the part. Which part a key is in never changes, and is the same for watches.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // The second of three workers.
-    /// let mine = client.list("orders/").part(1, 3).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn part(mut self, index: u32, of: u32) -> Self {
         self.part = Some((index, of));
         self
     }
 
     /// Without values.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let keys: Vec<_> = client.list("orders/").keys_only().page().await?.entries.into_iter().map(|entry| entry.key).collect();
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
         self
     }
 
     /// From the end backwards.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let newest = client.list("logs/").reverse().limit(1).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
     /// Whatever the asked node has: fast, maybe stale.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let maybe_old = client.list("orders/").local().page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn local(mut self) -> Self {
         self.local = true;
         self
     }
 
     /// The first page.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} of them", client.list("orders/").page().await?.entries.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page(&self) -> Result<ListAnswer, Error> {
         self.client.fetch(self.call(self.range())?).await
     }
 
     /// The page after the one that ended with this cursor. Of the same revision.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let list = client.list("orders/").limit(50);
-    /// let first = list.page().await?;
-    /// if let Some(cursor) = first.cursor {
-    ///     let second = list.page_after(&cursor).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<ListAnswer, Error> {
         let mut target = String::from("/v1/kv");
         push_query(&mut target, "cursor", cursor);
@@ -231,15 +128,6 @@ impl<'a> List<'a> {
     }
 
     /// How many entries there are, without fetching any.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} orders", client.list("orders/").count().await?.count);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn count(&self) -> Result<ListAnswer, Error> {
         let mut target = self.range();
         push_query(&mut target, "count_only", true);

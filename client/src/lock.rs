@@ -46,20 +46,6 @@ impl Session {
     /// The lock of this name, to be acquired for this session: exclusively, and waiting as long as it takes, if nothing else is
     /// said. Locks are granted in the order in which they were asked for. A session has a lock once: what is to exclude one
     /// another takes a session each.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::Value;
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let session = client.session().await?;
-    /// let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
-    /// client.put("books/total", Value::json("4")?).guarded_by(&lock).await?;
-    /// lock.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lock(&self, name: impl Into<String>) -> Lock<'_> {
         let request = AcquireRequest { session: self.id().to_owned(), ..AcquireRequest::default() };
         Lock { session: self, name: name.into(), request, wait: None }
@@ -68,33 +54,12 @@ impl Session {
 
 impl Lock<'_> {
     /// Beside any number of others that share; exclusive holders exclude all of them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// // Any number of readers at once, and no writer beside them.
-    /// let reading = session.lock("books").shared().acquire().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn shared(mut self) -> Self {
         self.request.mode = Some(LockMode::Shared);
         self
     }
 
     /// A semaphore: so many may hold it at once. All have to say the same number.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// // Three calls at once, over all processes.
-    /// let slot = session.lock("api-calls").slots(3).acquire().await?;
-    /// slot.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn slots(mut self, slots: u32) -> Self {
         self.request.slots = Some(slots);
         self
@@ -102,76 +67,24 @@ impl Lock<'_> {
 
     /// How long nobody gets it after our session was not renewed in time, at most a minute: for work that is still under way
     /// and takes no guard. A lock that is released, and a session that is ended, cost nobody this time.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // A print job goes on for a while after we are gone, and takes no guard.
-    /// let printer = session.lock("printer").delay(Duration::from_secs(10)).acquire().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn delay(mut self, delay: Duration) -> Self {
         self.request.delay_ms = Some(milliseconds(delay));
         self
     }
 
     /// How long to wait for it, at most; then it fails with `locked`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
     /// Fails with `locked` where somebody else holds it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// match session.lock("backup").no_wait().acquire().await {
-    ///     Err(error) if error.code() == Some(ErrorCode::Locked) => println!("a backup is being taken"),
-    ///     other => other?.release().await?,
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn no_wait(self) -> Self {
         self.wait(Duration::ZERO)
     }
 
     /// Waits until it is ours. Drop the future, and the place in the queue is given up. Fails with [`Error::Session`] when the
     /// session is lost meanwhile, and with [`Error::Invalid`] at once where this session has the lock or waits for it already. A node that is lost is left for another, where the place is the same.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Not longer than the user waits. The place in the queue is given up with the future.
-    /// match tokio::time::timeout(Duration::from_secs(2), session.lock("books").acquire()).await {
-    ///     Ok(lock) => println!("ours, with the token {}", lock?.token()?),
-    ///     Err(_) => println!("too late"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn acquire(self) -> Result<LockGuard, Error> {
         let held = queue_place::take(self.session, Queue::Lock(self.name), PlaceRequest::Lock(self.request), self.wait)
             .await?;
@@ -204,105 +117,31 @@ pub struct LockGuard {
 
 impl LockGuard {
     /// The name of the lock.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let lock = session.lock("books").acquire().await?;
-    /// assert_eq!(lock.name(), "books");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn name(&self) -> &str {
         self.held.queue().name()
     }
 
     /// The session that holds it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let lock = session.lock("books").acquire().await?;
-    /// assert_eq!(lock.session().id(), session.id());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(&self) -> &Session {
         self.held.session()
     }
 
     /// The fencing token. Fails with [`Error::Session`] unless the lock is certainly held at this moment.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let lock = session.lock("printer").acquire().await?;
-    /// // To whoever keeps the greatest token it saw, and refuses smaller ones.
-    /// println!("X-Fencing-Token: {}", lock.token()?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn token(&self) -> Result<u64, Error> {
         self.held.token()
     }
 
     /// For writes that are applied only while the lock is held, which the cluster decides when it applies them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let lock = session.lock("books").acquire().await?;
-    /// let client = session.client().clone();
-    /// // For a task of its own, which the lock outlives.
-    /// let guard = lock.guard();
-    /// tokio::spawn(async move { client.put_json("books/total", &4).guarded_by(guard).await });
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guard(&self) -> Guard {
         Guard::lock(self.name(), self.held.unchecked_token())
     }
 
     /// Waits until it is lost with its session.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let lock = session.lock("books").acquire().await?;
-    /// tokio::select! {
-    ///     loss = lock.lost() => println!("stop: {loss}"),
-    ///     () = tokio::time::sleep(Duration::from_secs(60)) => lock.release().await?,
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn lost(&self) -> Loss {
         self.held.lost().await
     }
 
     /// Gives it up; the next in the queue has it at once. Fails with `not_lock_holder` if it was lost before.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// let lock = session.lock("books").acquire().await?;
-    /// match lock.release().await {
-    ///     Err(error) if error.code() == Some(ErrorCode::NotLockHolder) => println!("it was lost before"),
-    ///     other => other?,
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn release(self) -> Result<(), Error> {
         self.held.give_up().await
     }
@@ -338,34 +177,11 @@ pub struct NamedLock<'a> {
 
 impl Client {
     /// The lock of this name, whoever holds it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let lock = client.lock("books").get().await?;
-    /// for holder in &lock.holders {
-    ///     println!("{} has held it for {} ms", holder.owner, holder.age_ms);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lock(&self, name: impl Into<String>) -> NamedLock<'_> {
         NamedLock { client: self, queue: Queue::Lock(name.into()) }
     }
 
     /// All locks that somebody holds or waits for, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for lock in client.locks().limit(100).page().await?.locks {
-    ///     println!("{}: {} hold it, {} wait", lock.lock, lock.holder_count, lock.waiter_count);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn locks(&self) -> Pages<'_, LockList> {
         Pages::of(self, "/v1/locks")
     }
@@ -373,37 +189,12 @@ impl Client {
 
 impl<'a> NamedLock<'a> {
     /// Who holds it, and who waits for it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let lock = client.lock("books").get().await?;
-    /// println!("{} of {} slots are taken", lock.holder_count, lock.slots);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<LockAnswer, Error> {
         let call = Call::new(Method::GET, self.queue.path("")?, Intent::Read, self.client.read_preference())?;
         self.client.fetch(call).await
     }
 
     /// Whether this token holds it: fails with `guard_failed` if not.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// // A service that was sent a token with a request.
-    /// match client.lock("printer").check(43).await {
-    ///     Err(error) if error.code() == Some(ErrorCode::GuardFailed) => println!("no more"),
-    ///     other => println!("held by session {}", other?.session),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn check(&self, token: u64) -> Result<CheckAnswer, Error> {
         let mut target = self.queue.path("/check")?;
         push_query(&mut target, "token", token);
@@ -413,30 +204,11 @@ impl<'a> NamedLock<'a> {
 
     /// Takes it from the holder of this token. The holder is not asked and not told: its guarded writes are refused from now
     /// on. Fails with `not_lock_holder`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.lock("books").release(43).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn release(&self, token: u64) -> Pending<'a, ReleaseAnswer> {
         self.queue.release(self.client, token)
     }
 
     /// Gives up whatever this session has there, a place in the queue too.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let released = client.lock("books").release_session("17").await?;
-    /// println!("it had something there: {}", released.released);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn release_session(&self, session: &str) -> Pending<'a, ReleaseAnswer> {
         self.queue.leave(self.client, session)
     }

@@ -20,16 +20,6 @@ const ROUTE: &str = "/v1/cluster/members";
 
 impl Client {
     /// The members of the cluster.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let members = client.members().list().await?;
-    /// println!("node {} leads; {}", members.leader_id, members.prospect);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn members(&self) -> Members<'_> {
         Members { client: self }
     }
@@ -62,110 +52,37 @@ impl<'a> Members<'a> {
     }
 
     /// All of them, as the leader knows them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let members = client.members().list().await?;
-    /// let behind = members.members.iter().filter_map(|member| member.lag).max();
-    /// println!("node {} leads; the last is {behind:?} entries behind", members.leader_id);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn list(&self) -> Result<MembersAnswer, Error> {
         self.client.fetch(Call::new(Method::GET, ROUTE.into(), Intent::Read, Preference::Leader)?).await
     }
 
     /// Takes in a node that was started and waits, as a learner. With `promote` it votes once it caught up, which is waited
     /// for.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // It votes once it has caught up, which takes a while.
-    /// client.members().add(4, "10.0.0.4:7200", true).timeout(Duration::from_secs(600)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn add(&self, id: u64, peer_addr: impl Into<String>, promote: bool) -> ChangeMembers<'a> {
         self.change(Change::Add(AddMemberRequest { id, peer_addr: peer_addr.into(), promote }))
     }
 
     /// Gives a learner that has caught up a vote.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.members().promote(4).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn promote(&self, id: u64) -> ChangeMembers<'a> {
         self.change(Change::Promote(id))
     }
 
     /// Takes the vote of a member, which stays a learner.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let changed = client.members().demote(3).await?;
-    /// assert!(changed.learners.contains(&3));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn demote(&self, id: u64) -> ChangeMembers<'a> {
         self.change(Change::Demote(id))
     }
 
     /// Lets a member go.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let would = client.members().remove(3).dry_run(true).await?;
-    /// println!("{}", would.explanation.join(" "));
-    /// client.members().remove(3).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove(&self, id: u64) -> ChangeMembers<'a> {
         self.change(Change::Remove(id))
     }
 
     /// Lets the learner `new` vote in place of `old`, which goes, in one step.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Node 3 is lost. Node 4, a learner, votes in its place.
-    /// client.members().replace(3, 4).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn replace(&self, old: u64, new: u64) -> ChangeMembers<'a> {
         self.change(Change::Replace(old, new))
     }
 
     /// Rebuilds the state of a member in quarantine from the leader's.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let answer = client.members().repair(2).await?;
-    /// println!("{}", if answer.repaired { "rebuilt from the leader" } else { "it trusts its state" });
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn repair(&self, id: u64) -> Result<RepairAnswer, Error> {
         let call = Call::new(Method::POST, format!("{ROUTE}/{id}/repair"), Intent::Read, Preference::Leader)?;
         self.client.fetch(call).await
@@ -186,16 +103,6 @@ enum Change {
 }
 
 /// A change of the members, made when awaited.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let would = client.members().remove(3).dry_run(true).await?;
-/// println!("{:?} would vote. {}", would.voters, would.explanation.join(" "));
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct ChangeMembers<'a> {
@@ -208,49 +115,18 @@ pub struct ChangeMembers<'a> {
 
 impl ChangeMembers<'_> {
     /// Only asks what it would come to.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let would = client.members().promote(4).dry_run(true).await?;
-    /// assert!(would.dry_run && !would.changed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
     /// Makes it also where it is unwise. Where it would cost quorum it is refused all the same.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Refused without it: the cluster survives no loss after this.
-    /// client.members().remove(3).force(true).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.members().promote(4).timeout(Duration::from_secs(60)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -30,21 +30,6 @@ const AGAIN_MIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// A mirror to be started, from [`Client::mirror`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use serde_json::json;
-///
-/// let hosts = client.mirror("hosts/").index_by("zone").index_by("/labels/role").start().await?;
-/// assert_eq!(*hosts.prefix(), "hosts/");
-/// for host in hosts.find_by("zone", &json!("a")) {
-///     println!("{}", host.key);
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until started"]
 #[derive(Debug, Clone)]
 pub struct MirrorSetup {
@@ -154,17 +139,6 @@ pub enum MirrorChange {
 
 impl Client {
     /// Keeps all entries whose keys begin with `prefix` in memory, all there are for an empty one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let prices = client.mirror("prices/").start().await?;
-    /// // Reads ask no node from now on.
-    /// println!("{} prices as of revision {}", prices.len(), prices.revision());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn mirror(&self, prefix: impl Into<Name>) -> MirrorSetup {
         MirrorSetup {
             client: self.clone(),
@@ -179,18 +153,6 @@ impl Client {
 impl MirrorSetup {
     /// Finds entries by this field too, with [`Mirror::find_by`]: a dotted path or a JSON pointer into the document. Several fields
     /// have an index each.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use serde_json::json;
-    ///
-    /// let users = client.mirror("users/").index_by("email").start().await?;
-    /// let ann = users.find_by("email", &json!("ann@example.org"));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn index_by(mut self, field: impl Into<String>) -> Self {
         self.fields.push(field.into());
         self
@@ -198,17 +160,6 @@ impl MirrorSetup {
 
     /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix keep, each its own part. Which part a key
     /// is in never changes, and is the same for watches and lists.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // The second of three workers.
-    /// let mine = client.mirror("orders/").part(1, 3).start().await?;
-    /// println!("{} orders are mine", mine.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn part(mut self, index: u32, of: u32) -> Self {
         self.part = Some((index, of));
         self
@@ -216,34 +167,12 @@ impl MirrorSetup {
 
     /// How often a node says how far it is while nothing happens below the prefix: 0.5 to 60 s, default 0.5 s. [`Mirror::sync`] may
     /// take as long.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Thousands of processes that change little: fewer signs of life, and an older state at worst.
-    /// let settings = client.mirror("settings/").heartbeat(Duration::from_secs(30)).start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = heartbeat;
         self
     }
 
     /// Fills it, and follows from then on. Returns once all is there.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let settings = client.mirror("settings/").start().await?;
-    /// println!("{} settings as of revision {}", settings.len(), settings.revision());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn start(self) -> Result<Mirror, Error> {
         let mut watch = self.watch().start().await?;
         let entries = fill(&mut watch).await?;
@@ -361,83 +290,28 @@ impl fmt::Debug for Mirror {
 
 impl Mirror {
     /// The prefix.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// assert_eq!(*client.mirror("hosts/").start().await?.prefix(), "hosts/");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn prefix(&self) -> &Name {
         &self.shared.prefix
     }
 
     /// An entry.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror) {
-    /// if let Some(host) = hosts.get("hosts/web-1") {
-    ///     println!("{} in version {}", host.key, host.version);
-    /// }
-    /// # }
-    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<Arc<EntryView>> {
         self.shared.entries.read().get(key.as_ref()).cloned()
     }
 
     /// An entry with its value decoded.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(settings: quorate_client::Mirror) -> Result<(), quorate_client::Error> {
-    /// let limit = settings.get_json::<u64>("settings/limit")?.map_or(10, |setting| setting.content);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn get_json<T: DeserializeOwned>(&self, key: impl AsRef<[u8]>) -> Result<Option<Document<T>>, Error> {
         let Some(entry) = self.get(key) else { return Ok(None) };
         Ok(Some(Document { content: entry.json()?, entry: EntryView::clone(&entry) }))
     }
 
     /// The entries whose keys begin with `prefix`, by key, all of one moment.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror) {
-    /// // A part of what is mirrored, all of one moment.
-    /// for host in hosts.list("hosts/web-") {
-    ///     println!("{}", host.key);
-    /// }
-    /// # }
-    /// ```
     pub fn list(&self, prefix: impl AsRef<[u8]>) -> Vec<Arc<EntryView>> {
         self.shared.entries.read().list(prefix.as_ref())
     }
 
     /// The entries whose field has this value, by key: numbers are compared by value, and an array has each of its elements. Fails with
     /// [`Error::Invalid`] where [`MirrorSetup::index_by`] did not name the field.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror, field: &str) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Error;
-    /// use serde_json::json;
-    ///
-    /// // A field that a user names need not be indexed.
-    /// match hosts.try_find_by(field, &json!("a")) {
-    ///     Err(Error::Invalid(why)) => println!("{why}"),
-    ///     found => println!("{} of them", found?.len()),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn try_find_by(&self, field: &str, value: &serde_json::Value) -> Result<Vec<Arc<EntryView>>, Error> {
         let found = self.shared.entries.read().find(field, value);
         found.ok_or_else(|| Error::Invalid(format!("the mirror of `{}` has no index by `{field}`", self.prefix())))
@@ -448,112 +322,37 @@ impl Mirror {
     /// # Panics
     ///
     /// Where [`MirrorSetup::index_by`] did not name the field.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror) {
-    /// use serde_json::json;
-    ///
-    /// let in_zone = hosts.find_by("zone", &json!("a"));
-    /// println!("{} of {} hosts", in_zone.len(), hosts.len());
-    /// # }
-    /// ```
     pub fn find_by(&self, field: &str, value: &serde_json::Value) -> Vec<Arc<EntryView>> {
         self.try_find_by(field, value).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// How many entries there are.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} hosts", client.mirror("hosts/").start().await?.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn len(&self) -> usize {
         self.shared.entries.read().len()
     }
 
     /// Whether there are none.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if client.mirror("hosts/").start().await?.is_empty() {
-    ///     println!("nobody is there");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The revision up to which it shows every change.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let hosts = client.mirror("hosts/").start().await?;
-    /// // The same moment elsewhere.
-    /// let jobs = client.list("jobs/").revision(hosts.revision()).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(&self) -> u64 {
         *self.shared.revision.borrow()
     }
 
     /// How long ago the cluster last said that this is how things are: mostly less than the heartbeat.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror) {
-    /// if hosts.staleness().as_secs() > 5 {
-    ///     println!("as of {:?} ago", hosts.staleness());
-    /// }
-    /// # }
-    /// ```
     pub fn staleness(&self) -> Duration {
         self.shared.health.lock().heard.elapsed()
     }
 
     /// Why it does not follow at the moment; `None` while it does. It keeps trying in any case, and answers from what it has.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(hosts: quorate_client::Mirror) {
-    /// // For a health check.
-    /// match hosts.trouble() {
-    ///     Some(error) => println!("follows no more: {error}"),
-    ///     None => println!("follows"),
-    /// }
-    /// # }
-    /// ```
     pub fn trouble(&self) -> Option<Arc<Error>> {
         self.shared.health.lock().trouble.clone()
     }
 
     /// Asks the cluster which revision it is at, and waits until the mirror is there: what is read after this is as fresh as a
     /// linearizable read. Returns the revision. Fails with [`Error::Behind`] where that takes longer than the deadline of the client.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let hosts = client.mirror("hosts/").start().await?;
-    /// let revision = hosts.sync().await?;
-    /// println!("shows everything up to revision {revision}");
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn sync(&self) -> Result<u64, Error> {
         let asked = self.shared.client.list(self.prefix()).keys_only().limit(1).page().await?;
         self.wait_for(asked.revision).await
@@ -561,18 +360,6 @@ impl Mirror {
 
     /// Waits until the mirror shows this revision, such as that of a write of one's own; returns the one that it shows. Fails as
     /// [`Self::sync`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let hosts = client.mirror("hosts/").start().await?;
-    /// let written = client.put_json("hosts/web-3", "10.0.0.3").await?;
-    /// hosts.wait_for(written.revision).await?;
-    /// assert!(hosts.get("hosts/web-3").is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn wait_for(&self, revision: u64) -> Result<u64, Error> {
         let mut reached = self.shared.revision.subscribe();
         let waited =
@@ -588,40 +375,12 @@ impl Mirror {
     }
 
     /// What happens to it from now on.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let hosts = client.mirror("hosts/").start().await?;
-    /// // First, so that nothing is missed between the two.
-    /// let mut changes = hosts.changes();
-    /// println!("{} hosts", hosts.len());
-    /// println!("{:?}", changes.next().await);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn changes(&self) -> MirrorChanges {
         MirrorChanges { changes: self.shared.changes.subscribe(), mirror: self.clone() }
     }
 }
 
 /// The changes of a mirror, from [`Mirror::changes`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let settings = client.mirror("settings/").start().await?;
-/// let mut changes = settings.changes();
-/// loop {
-///     // Whatever it was: what is there now counts.
-///     changes.next().await;
-///     println!("{} settings now", settings.len());
-/// }
-/// # Ok(())
-/// # }
-/// ```
 pub struct MirrorChanges {
     changes: broadcast::Receiver<MirrorChange>,
     mirror: Mirror,
@@ -636,20 +395,6 @@ impl fmt::Debug for MirrorChanges {
 impl MirrorChanges {
     /// The next change, which the mirror shows by then. May be dropped and called again. Who is more than some hundred changes behind
     /// is told [`MirrorChange::Resynced`] instead of them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::MirrorChange;
-    ///
-    /// let mut changes = client.mirror("settings/").start().await?.changes();
-    /// if let MirrorChange::Entry { key, revision, .. } = changes.next().await {
-    ///     println!("{key} changed at revision {revision}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn next(&mut self) -> MirrorChange {
         match self.changes.recv().await {
             Ok(change) => change,
@@ -659,19 +404,6 @@ impl MirrorChanges {
     }
 
     /// All of them as a stream.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use futures::StreamExt;
-    ///
-    /// let changes = client.mirror("settings/").start().await?.changes();
-    /// // Ten of them.
-    /// let first: Vec<_> = changes.into_stream().take(10).collect().await;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_stream(self) -> impl futures::Stream<Item = MirrorChange> {
         futures::stream::unfold(self, |mut changes| async move { Some((changes.next().await, changes)) })
     }

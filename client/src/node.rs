@@ -17,32 +17,11 @@ const LOG: &str = "/v1/node/log";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One node, from [`Client::node`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// let node = client.node("10.0.0.2:7100")?;
-/// println!("{:?} logs {}", node.status().await?.node_id, node.log().await?.filter);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct NodeClient(Client);
 
 impl Client {
     /// The node at this address, with the settings of this client.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for member in client.overview().await? {
-    ///     println!("{}: {:?}", member.address, client.node(&member.address)?.log().await?);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn node(&self, address: &str) -> Result<NodeClient, Error> {
         self.of_node_at(address).map(NodeClient)
     }
@@ -50,47 +29,17 @@ impl Client {
 
 impl NodeClient {
     /// How it sees itself and the cluster.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{:?}", client.node("10.0.0.2:7100")?.status().await?.warnings);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn status(&self) -> Result<StatusAnswer, Error> {
         self.0.fetch_from(0, &status_call()?, PATIENCE).await
     }
 
     /// What it logs.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{}", client.node("10.0.0.2:7100")?.log().await?.filter);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn log(&self) -> Result<NodeLogAnswer, Error> {
         self.read(LOG.to_owned()).await
     }
 
     /// Has it log something else: a level, or levels of modules, like `quorate_node=debug,info`; `None` for what is configured. After
     /// `time` it is as configured again; without a time it stays so until the node starts again.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let node = client.node("10.0.0.2:7100")?;
-    /// node.set_log(Some("quorate_node=debug,info"), Some(Duration::from_secs(600))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn set_log(&self, filter: Option<&str>, time: Option<Duration>) -> Result<NodeLogAnswer, Error> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let request = NodeLogRequest { filter: filter.map(str::to_owned), for_ms: time.map(millis) };
@@ -101,17 +50,6 @@ impl NodeClient {
     }
 
     /// The last lines of its log, oldest first; names and values of entries are left out of them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for line in client.node("10.0.0.2:7100")?.log_lines(100).await?.lines {
-    ///     println!("{line}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn log_lines(&self, count: usize) -> Result<NodeLogLinesAnswer, Error> {
         let mut target = format!("{LOG}/lines");
         push_query(&mut target, "limit", count);
@@ -119,32 +57,11 @@ impl NodeClient {
     }
 
     /// How it is configured, without secrets.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for (name, value) in client.node("10.0.0.2:7100")?.config().await?.settings {
-    ///     println!("{name} = {value}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn config(&self) -> Result<NodeConfigAnswer, Error> {
         self.read("/v1/node/config".to_owned()).await
     }
 
     /// Its metrics, as OpenMetrics text.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let text = client.node("10.0.0.2:7100")?.metrics().await?;
-    /// println!("{} lines", text.lines().count());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn metrics(&self) -> Result<String, Error> {
         let call = Call::new(Method::GET, "/metrics".to_owned(), Intent::Read, Preference::Any)?;
         self.0.text_from(0, &call, PATIENCE).await

@@ -26,23 +26,6 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 const SILENT_HEARTBEATS_MAX: u32 = 3;
 
 /// What an observer sees.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Leads;
-///
-/// let mut observation = client.election("scheduler").observe().await?;
-/// loop {
-///     match observation.next().await? {
-///         Leads::Leader(leader) => println!("{} leads in term {}", leader.owner, leader.term),
-///         Leads::Nobody(_) => println!("nobody leads"),
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Leads {
     /// Somebody leads, or says something else of itself.
@@ -53,16 +36,6 @@ pub enum Leads {
 
 impl Leads {
     /// The revision of the change.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let seen = client.election("scheduler").observe().await?.next().await?;
-    /// println!("so since revision {}", seen.revision());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(&self) -> u64 {
         match self {
             Self::Leader(event) => event.revision,
@@ -71,22 +44,6 @@ impl Leads {
     }
 
     /// Who leads, if anybody does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut observation = client.election("scheduler").observe().await?;
-    /// // Until somebody leads.
-    /// let leader = loop {
-    ///     if let Some(leader) = observation.next().await?.leader() {
-    ///         break leader;
-    ///     }
-    /// };
-    /// println!("{}", leader.owner);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn leader(self) -> Option<LeaderEvent> {
         match self {
             Self::Leader(event) => Some(*event),
@@ -129,16 +86,6 @@ impl std::fmt::Debug for Observation {
 
 impl Election<'_> {
     /// Observes it: first who leads now, then each change.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut observation = client.election("scheduler").observe().await?;
-    /// println!("{:?}", observation.next().await?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn observe(&self) -> Result<Observation, Error> {
         let (client, mut target) = (self.client().clone(), self.path("/observe")?);
         push_query(&mut target, "heartbeat_ms", HEARTBEAT.as_millis());
@@ -153,22 +100,6 @@ impl Observation {
     /// Who leads: at first as it is, then after each change. Breaks are gone over. Fails with `compacted` where changes were
     /// missed that can no longer be read, which takes an absence of many minutes; called again it then begins anew, with who
     /// leads by then. May be dropped and called again without losing a change.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let mut observation = client.election("scheduler").observe().await?;
-    /// match tokio::time::timeout(Duration::from_secs(60), observation.next()).await {
-    ///     Ok(seen) => println!("{:?}", seen?),
-    ///     // Nothing is lost: the next call goes on.
-    ///     Err(_) => println!("for a minute nothing changed"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn next(&mut self) -> Result<Leads, Error> {
         loop {
             if let Some(leads) = self.ready.pop_front() {
@@ -187,23 +118,6 @@ impl Observation {
     }
 
     /// All of it as a stream, which ends after the first error.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::pin::pin;
-    ///
-    /// use futures::TryStreamExt;
-    ///
-    /// let observation = client.election("scheduler").observe().await?;
-    /// let mut seen = pin!(observation.into_stream());
-    /// while let Some(leads) = seen.try_next().await? {
-    ///     println!("{:?}", leads.leader().map(|leader| leader.owner));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_stream(self) -> impl Stream<Item = Result<Leads, Error>> {
         stream::try_unfold(self, |mut observation| async move { Ok(Some((observation.next().await?, observation))) })
     }

@@ -83,225 +83,66 @@ impl Op {
     }
 
     /// Reads an entry. For transactions only.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// // What the checks saw, in the same answer.
-    /// let done = client.txn().when("a").exists().then(Op::get("a")).then(Op::get("b")).await?;
-    /// println!("{:?}", done.results);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn get(key: impl Into<Name>) -> Self {
         Self::new(OpKind::Get, key)
     }
 
     /// Creates or overwrites. With [`Op::cas`], [`Op::if_absent`] or [`Op::if_present`] only then.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.bulk().push(Op::put("greeting", Value::json("hello")?)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn put(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Upsert, key, value)
     }
 
     /// Creates; a bulk skips it where there is an entry, a transaction is refused.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// let done = client.bulk().push(Op::insert("greeting", Value::json("hello")?)).await?;
-    /// println!("there was one: {}", done.skipped == 1);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn insert(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Insert, key, value)
     }
 
     /// Overwrites; fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.bulk().push(Op::replace("greeting", Value::json("hello")?)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn replace(key: impl Into<Name>, value: Value) -> Self {
         Self::with(OpKind::Replace, key, value)
     }
 
     /// Changes parts of a document, as [`crate::Client::patch`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// let sell = Value::json_text(r#"[{"op":"inc","path":"left","value":-1}]"#);
-    /// client.bulk().push(Op::patch("stock/plums", sell)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch(key: impl Into<Name>, patch: Value) -> Self {
         Self::with(OpKind::Update, key, patch)
     }
 
     /// [`Op::put`] of anything that has a JSON form.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    /// use serde_json::json;
-    ///
-    /// client.bulk().push(Op::put_json("orders/o1", &json!({"status": "new"}))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn put_json<T: Serialize + ?Sized>(key: impl Into<Name>, value: &T) -> Self {
         Self::with_json(OpKind::Upsert, key, value)
     }
 
     /// [`Op::insert`] of anything that has a JSON form.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    /// use serde_json::json;
-    ///
-    /// let people = ["ann", "ben"].map(|name| Op::insert_json(format!("people/{name}"), &json!({"name": name})));
-    /// client.bulk().extend(people).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn insert_json<T: Serialize + ?Sized>(key: impl Into<Name>, value: &T) -> Self {
         Self::with_json(OpKind::Insert, key, value)
     }
 
     /// [`Op::patch`] with anything that has a JSON form.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    /// use serde_json::json;
-    ///
-    /// client.bulk().push(Op::patch_json("orders/o1", &json!({"status": "paid", "note": null}))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patch_json<T: Serialize + ?Sized>(key: impl Into<Name>, patch: &T) -> Self {
         Self::with_json(OpKind::Update, key, patch)
     }
 
     /// Deletes; fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// client.bulk().extend(["a", "b"].map(Op::remove)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove(key: impl Into<Name>) -> Self {
         Self::new(OpKind::Remove, key)
     }
 
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Op;
-    ///
-    /// client.bulk().push(Op::touch("logins/l1", Duration::from_secs(3600))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn touch(key: impl Into<Name>, ttl: Duration) -> Self {
         Self::new(OpKind::Touch, key).ttl(ttl)
     }
 
     /// Locks an entry for `time`, as [`crate::Client::lock_entry`] does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Op;
-    ///
-    /// let lock = Op::lock_entry("orders/o1", Duration::from_secs(20));
-    /// let key = client.txn().when("orders/o1").exists().then(lock).await?.results;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lock_entry(key: impl Into<Name>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Lock, key) }
     }
 
     /// Lets a lock hold for `time` from now; `cas` is its key.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client, key: quorate_client::Cas) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Op;
-    ///
-    /// client.bulk().push(Op::extend_entry_lock("orders/o1", key, Duration::from_secs(20))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn extend_entry_lock(key: impl Into<Name>, cas: Cas, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::Extend, key) }.cas(cas)
     }
 
     /// Ends a lock; `cas` is its key.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client, keys: Vec<(String, quorate_client::Cas)>) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// // All that were locked, at once.
-    /// client.bulk().extend(keys.into_iter().map(|(name, cas)| Op::unlock_entry(name, cas))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn unlock_entry(key: impl Into<Name>, cas: Cas) -> Self {
         Self::new(OpKind::Unlock, key).cas(cas)
     }
@@ -333,19 +174,6 @@ impl Op {
     }
 
     /// Only while the entry has this token.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client, order: quorate_client::api::EntryView) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// if let Some(cas) = order.cas {
-    ///     client.bulk().push(Op::remove(order.key).cas(cas)).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn cas(mut self, cas: Cas) -> Self {
         if self.is_put() {
             self.kind = OpKind::Replace;
@@ -355,17 +183,6 @@ impl Op {
     }
 
     /// Only if there is no entry. For [`Op::put`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.bulk().push(Op::put("greeting", Value::json("hello")?).if_absent()).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn if_absent(mut self) -> Self {
         if self.is_put() {
             self.kind = OpKind::Insert;
@@ -377,17 +194,6 @@ impl Op {
     }
 
     /// Only if there is an entry.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.bulk().push(Op::put("greeting", Value::json("hello")?).if_present()).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn if_present(mut self) -> Self {
         // The others need an entry anyway.
         if self.is_put() {
@@ -398,56 +204,18 @@ impl Op {
     }
 
     /// Only while this holds of the entry; several must all hold. Not for an insert, which has its own condition.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    /// use quorate_client::Op;
-    ///
-    /// let is_void = Criterion::new("status", Operator::Eq, "void");
-    /// let done = client.bulk().extend(["a", "b"].map(|key| Op::remove(key).only_if(is_void.clone()))).await?;
-    /// println!("{} were not void", done.skipped);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if(mut self, criterion: Criterion) -> Self {
         self.criteria.add(&criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// client.bulk().push(Op::remove("prices/plums").only_if_json(r#"{"field":"price","op":"eq","value":1.50}"#)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
     }
 
     /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.bulk().push(Op::put("codes/4711", Value::json("ann")?).ttl(Duration::from_secs(60))).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(Ttl::For(ttl));
         self
@@ -455,35 +223,12 @@ impl Op {
 
     /// The entry expires when it would have without this write: of puts, replacements and patches. What changes an entry that it has read
     /// keeps the time that it has, and gives it no more.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// client.txn().then(Op::put("codes/4711", Value::json("ben")?).keep_ttl()).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn keep_ttl(mut self) -> Self {
         self.ttl = Some(Ttl::Keep);
         self
     }
 
     /// The entry goes with this session from now on: it is removed when that ends. A [`crate::Session`] or its id.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// let address = Op::put("services/web-3", Value::json("10.0.0.9:8080")?).session(session);
-    /// session.client().bulk().push(address).push(Op::put("services/count", Value::json(&3)?)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
@@ -491,37 +236,12 @@ impl Op {
 
     /// Only while this token holds its lock or leads its election; fails with `guard_failed`. Take a [`crate::LockGuard`], a
     /// [`crate::Leadership`], or a [`Guard`] made of the token that another process was given.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Value};
-    ///
-    /// let lock = session.lock("books").acquire().await?;
-    /// let total = Op::put("books/total", Value::json(&4)?).guarded_by(&lock);
-    /// session.client().txn().then(total).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
         self.guard = Some(guard.into());
         self
     }
 
     /// Answer with the entry as it was before.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let done = client.bulk().push(Op::remove("orders/o1").prev()).await?;
-    /// println!("{:?}", done.results[0].prev);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn prev(mut self) -> Self {
         self.prev = true;
         self

@@ -19,19 +19,6 @@ use crate::scrape::Scrape;
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One endpoint and the numbers of the node behind it.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// for node in client.metrics_of_all().await? {
-///     if let Ok(scrape) = &node.scrape {
-///         println!("{} has {} metrics", node.address, scrape.families().len());
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NodeMetrics {
@@ -42,20 +29,6 @@ pub struct NodeMetrics {
 }
 
 /// A member and what it says of itself.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// for member in client.overview().await? {
-///     match &member.status {
-///         Ok(status) => println!("{:?} at {}: log index {}", member.node_id, member.address, status.applied_index),
-///         Err(error) => println!("{:?} at {}: {error}", member.node_id, member.address),
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MemberStatus {
@@ -78,18 +51,6 @@ impl From<NodeStatus> for MemberStatus {
 impl Client {
     /// Every member as it sees the cluster, in order of ids. Members that no endpoint leads to are asked at the address that
     /// they advertise; one that does not answer is there with the reason, and so is an endpoint that nobody knows.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Members that nobody named are there, too, and so are those that do not answer.
-    /// let members = client.overview().await?;
-    /// let silent = members.iter().filter(|member| member.status.is_err()).count();
-    /// println!("{silent} of {} do not answer", members.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn overview(&self) -> Result<Vec<MemberStatus>, Error> {
         let asked = self.status_of_all().await?;
         let known = asked.iter().filter_map(|node| node.status.as_ref().ok()).max_by_key(|status| status.applied_index);
@@ -135,18 +96,6 @@ impl Client {
     }
 
     /// The numbers of each endpoint, in the order given.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for node in client.metrics_of_all().await? {
-    ///     let resident = node.scrape.ok().and_then(|scrape| scrape.value("process_resident_memory_bytes"));
-    ///     println!("{} {resident:?}", node.address);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn metrics_of_all(&self) -> Result<Vec<NodeMetrics>, Error> {
         let call = Call::new(Method::GET, "/metrics".into(), Intent::Read, Preference::Any)?;
         let addresses: Vec<String> = self.endpoints().map(str::to_owned).collect();

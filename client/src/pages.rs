@@ -42,47 +42,17 @@ impl<'a, A: DeserializeOwned> Pages<'a, A> {
     }
 
     /// Most items of a page.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let oldest = client.sessions().limit(1).page().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = Some(limit);
         self
     }
 
     /// The first page.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} sessions or more", client.sessions().page().await?.sessions.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page(&self) -> Result<A, Error> {
         self.fetch(None).await
     }
 
     /// The page after the one that ended with this cursor.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let users = client.access().users().limit(50);
-    /// if let Some(cursor) = users.page().await?.cursor {
-    ///     println!("{:?}", users.page_after(&cursor).await?.users);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn page_after(&self, cursor: &str) -> Result<A, Error> {
         self.fetch(Some(cursor)).await
     }

@@ -39,15 +39,6 @@ pub struct Quotas<'a> {
 
 impl Client {
     /// Quotas.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{:?}", client.quotas().default_quota().await?.bounds);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn quotas(&self) -> Quotas<'_> {
         Quotas { client: self }
     }
@@ -55,110 +46,36 @@ impl Client {
 
 impl<'a> Quotas<'a> {
     /// Sets the quota of a principal: its sessions and locks. What it has beyond it already stays.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::QuotaRequest;
-    ///
-    /// let bounds = QuotaRequest { sessions: Some(100), ..QuotaRequest::default() };
-    /// client.quotas().set_principal("app", bounds).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_principal(&self, name: &str, bounds: QuotaRequest) -> Pending<'a, QuotaAnswer> {
         Pending::with(self.client, Method::PUT, principal_path(name), &bounds)
     }
 
     /// Removes the quota of a principal: it has that of every principal from then on. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.quotas().remove_principal("app").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_principal(&self, name: &str) -> Pending<'a, QuotaRemoved> {
         Pending::bare(self.client, Method::DELETE, principal_path(name))
     }
 
     /// The quota of a principal, its own or that of every principal, with what it uses.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let quota = client.quotas().principal("app").await?;
-    /// println!("{:?} of {:?} sessions", quota.used.and_then(|used| used.sessions), quota.bounds.sessions);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn principal(&self, name: &str) -> Result<QuotaAnswer, Error> {
         self.read(principal_path(name)?).await
     }
 
     /// Principals that have a quota of their own or use something, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// for quota in client.quotas().principals().page().await?.quotas {
-    ///     println!("{:?} uses {:?}", quota.principal, quota.used);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn principals(&self) -> Pages<'a, QuotaList> {
         Pages::of(self.client, "/v1/quotas/principals")
     }
 
     /// Sets the quota of all names with a prefix: their entries, bytes and tasks. What is there beyond it already stays.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::QuotaRequest;
-    ///
-    /// let bounds = QuotaRequest { tasks: Some(1_000), ..QuotaRequest::default() };
-    /// client.quotas().set_prefix("mail", bounds).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_prefix(&self, prefix: impl Into<Name>, bounds: QuotaRequest) -> Pending<'a, QuotaAnswer> {
         Pending::with(self.client, Method::PUT, prefix_path(&prefix.into()), &bounds)
     }
 
     /// Removes the quota of a prefix. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.quotas().remove_prefix("tenants/acme/").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_prefix(&self, prefix: impl Into<Name>) -> Pending<'a, QuotaRemoved> {
         Pending::bare(self.client, Method::DELETE, prefix_path(&prefix.into()))
     }
 
     /// The quota of a prefix, with what there is below it; `None` if it has none.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// if let Some(quota) = client.quotas().prefix("tenants/acme/").await? {
-    ///     println!("{:?}", quota.used);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn prefix(&self, prefix: impl Into<Name>) -> Result<Option<QuotaAnswer>, Error> {
         match self.read(prefix_path(&prefix.into())?).await {
             Ok(found) => Ok(Some(found)),
@@ -168,60 +85,21 @@ impl<'a> Quotas<'a> {
     }
 
     /// The prefixes that have a quota, in order.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} or more", client.quotas().prefixes().page().await?.quotas.len());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn prefixes(&self) -> Pages<'a, QuotaList> {
         Pages::of(self.client, "/v1/quotas/prefixes")
     }
 
     /// Sets the quota of every principal that has none of its own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::QuotaRequest;
-    ///
-    /// let bounds = QuotaRequest { sessions: Some(1_000), ..QuotaRequest::default() };
-    /// client.quotas().set_default(bounds).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn set_default(&self, bounds: QuotaRequest) -> Pending<'a, QuotaAnswer> {
         Pending::with(self.client, Method::PUT, Ok(DEFAULT.to_owned()), &bounds)
     }
 
     /// Removes what was set for every principal: what holds without an operator holds again. Fails with `not_found`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.quotas().remove_default().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn remove_default(&self) -> Pending<'a, QuotaRemoved> {
         Pending::bare(self.client, Method::DELETE, Ok(DEFAULT.to_owned()))
     }
 
     /// The quota of every principal that has none of its own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{:?}", client.quotas().default_quota().await?.bounds.sessions);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn default_quota(&self) -> Result<QuotaAnswer, Error> {
         self.read(DEFAULT.to_owned()).await
     }

@@ -5,17 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Why an attempt failed, in words. The error that said so, where there is one, is the source of the [`crate::Failure`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::Reason;
-///
-/// let reason = Reason::from("the node closed the connection");
-/// assert_eq!(reason.as_str(), "the node closed the connection");
-/// // Where one is made by hand, for a test of what is shown to people.
-/// assert_eq!(format!("lost: {reason}"), "lost: the node closed the connection");
-/// ```
 #[derive(Debug, Clone)]
 pub struct Reason {
     words: Arc<str>,
@@ -41,15 +30,6 @@ impl Reason {
     }
 
     /// The words.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Reason;
-    ///
-    /// let reason = Reason::from("the certificate has expired");
-    /// assert!(reason.as_str().contains("expired"));
-    /// ```
     pub fn as_str(&self) -> &str {
         &self.words
     }

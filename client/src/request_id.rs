@@ -35,20 +35,6 @@ pub struct RequestId(HeaderValue);
 impl RequestId {
     /// Unix milliseconds (48 bits) and 72 random bits in 20 characters. The time in front puts the rows of one moment next
     /// to each other in the nodes' request tables, which makes writing them cheaper; nothing depends on it being right.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::RequestId;
-    ///
-    /// // Kept before the write is sent, it tells the outcome after a crash.
-    /// let id = RequestId::random();
-    /// std::fs::write("last-write", id.as_str()).expect("there is room");
-    /// client.put_json("orders/o42", "new").request_id(id).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn random() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut bytes: [u8; 15] = rand::random();
@@ -63,16 +49,6 @@ impl RequestId {
     }
 
     /// The id as text.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::RequestId;
-    ///
-    /// let id: RequestId = "o62-create".parse()?;
-    /// assert_eq!(format!("curl localhost:7101/v1/requests/{}", id.as_str()), "curl localhost:7101/v1/requests/o62-create");
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn as_str(&self) -> &str {
         self.0.to_str().expect("an id is made of printable ASCII only")
     }

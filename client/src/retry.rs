@@ -42,46 +42,17 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// No second attempt.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::RetryPolicy;
-    ///
-    /// assert_eq!(RetryPolicy::never().attempts_max, 1);
-    /// ```
     pub fn never() -> Self {
         Self::default().attempts_max(1)
     }
 
     /// The pauses: after all nodes failed once, and the longest.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::RetryPolicy;
-    ///
-    /// // A program that may wait spares a cluster that is in trouble.
-    /// let policy = RetryPolicy::default().backoff(Duration::from_millis(100), Duration::from_secs(2));
-    /// assert_eq!(policy.backoff_max, Duration::from_secs(2));
-    /// ```
     pub fn backoff(mut self, min: Duration, max: Duration) -> Self {
         (self.backoff_min, self.backoff_max) = (min, max);
         self
     }
 
     /// Most attempts of one call; 1 for no retries.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::RetryPolicy;
-    ///
-    /// // Each of three nodes twice.
-    /// assert_eq!(RetryPolicy::default().attempts_max(6).attempts_max, 6);
-    /// ```
     pub fn attempts_max(mut self, attempts: u32) -> Self {
         self.attempts_max = attempts;
         self

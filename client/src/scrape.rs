@@ -5,17 +5,6 @@
 use std::collections::BTreeMap;
 
 /// What kind of number a metric is.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{MetricKind, Scrape};
-///
-/// let scrape = Scrape::parse("# TYPE q_requests counter\nq_requests_total 7\n# TYPE q_free_bytes gauge\nq_free_bytes 12.5\n")?;
-/// let kinds: Vec<_> = scrape.families().iter().map(|family| family.kind).collect();
-/// assert_eq!(kinds, [MetricKind::Counter, MetricKind::Gauge]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
     /// Goes up and down.
@@ -27,17 +16,6 @@ pub enum MetricKind {
 }
 
 /// What is said of a metric.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{MetricFamily, Scrape};
-///
-/// let scrape = Scrape::parse("# HELP q_free_bytes Free bytes.\n# TYPE q_free_bytes gauge\nq_free_bytes 12.5\n")?;
-/// let family: &MetricFamily = &scrape.families()[0];
-/// assert_eq!((family.name.as_str(), family.help.as_deref()), ("q_free_bytes", Some("Free bytes.")));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetricFamily {
@@ -81,30 +59,10 @@ pub struct Scrape {
 }
 
 /// The labels of a sample: name and value.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::Labels;
-///
-/// let labels = Labels::from([("code".to_owned(), "5xx".to_owned())]);
-/// let is_failure = |labels: &Labels| labels.get("code").is_some_and(|code| code == "5xx");
-/// assert!(is_failure(&labels));
-/// ```
 pub type Labels = BTreeMap<String, String>;
 
 impl Scrape {
     /// Reads the text. An error names the line that is none.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// assert!(Scrape::parse("q_free_bytes 12.5\n").is_ok());
-    /// let error = Scrape::parse("q_free_bytes 12.5\nq_free_bytes\n").expect_err("a sample has a number");
-    /// println!("{error}");
-    /// ```
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut scrape = Self::default();
         for line in text.lines().filter(|line| !line.is_empty()) {
@@ -155,93 +113,32 @@ impl Scrape {
     }
 
     /// What is described, in order.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let scrape = Scrape::parse("# TYPE q_a gauge\nq_a 1\n# TYPE q_b gauge\nq_b 2\n")?;
-    /// assert_eq!(scrape.families().iter().map(|family| family.name.as_str()).collect::<Vec<_>>(), ["q_a", "q_b"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn families(&self) -> &[MetricFamily] {
         &self.families
     }
 
     /// The names of all samples.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let scrape = Scrape::parse("# TYPE q_requests counter\nq_requests_total 7\n")?;
-    /// assert!(scrape.sample_names().eq(["q_requests_total"]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn sample_names(&self) -> impl Iterator<Item = &str> {
         self.samples.keys().map(String::as_str)
     }
 
     /// The labels that the samples of a name have.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let scrape = Scrape::parse("q_requests_total{code=\"2xx\",route=\"/v1/kv\"} 7\n")?;
-    /// assert!(scrape.label_names("q_requests_total").eq(["code", "route"]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn label_names(&self, name: &str) -> impl Iterator<Item = &str> {
         self.samples.get(name).into_iter().flatten().flat_map(|sample| sample.labels.keys().map(String::as_str))
     }
 
     /// The one number of a name, if there is one; of several with labels the sum.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let scrape = Scrape::parse("q_requests_total{code=\"2xx\"} 7\nq_requests_total{code=\"5xx\"} 1\n")?;
-    /// assert_eq!((scrape.value("q_requests_total"), scrape.value("q_other")), (Some(8.0), None));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn value(&self, name: &str) -> Option<f64> {
         self.samples.get(name).map(|samples| samples.iter().map(|sample| sample.value).sum())
     }
 
     /// The sum of the samples for which something holds of their labels.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let scrape = Scrape::parse("q_requests_total{code=\"2xx\"} 7\nq_requests_total{code=\"5xx\"} 1\n")?;
-    /// assert_eq!(scrape.sum_where("q_requests_total", |labels| labels["code"] != "2xx"), 1.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn sum_where(&self, name: &str, holds: impl Fn(&Labels) -> bool) -> f64 {
         let samples = self.samples.get(name).into_iter().flatten();
         samples.filter(|sample| holds(&sample.labels)).map(|sample| sample.value).sum()
     }
 
     /// A histogram: the sum of those for which something holds of their labels.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let text = "q_took_seconds_bucket{le=\"0.1\"} 2\nq_took_seconds_bucket{le=\"0.5\"} 4\nq_took_seconds_bucket{le=\"+Inf\"} 4\n";
-    /// let took = Scrape::parse(text)?.histogram_where("q_took_seconds", |_| true);
-    /// assert_eq!((took.count(), took.quantile(0.5)), (4.0, Some(0.1)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn histogram_where(&self, name: &str, holds: impl Fn(&Labels) -> bool) -> Spread {
         let mut spread = Spread::default();
         for sample in self.samples.get(&format!("{name}_bucket")).into_iter().flatten() {
@@ -280,21 +177,6 @@ fn read_labels(text: &str) -> Option<(Labels, &str)> {
 }
 
 /// How often something had which size.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::Scrape;
-///
-/// // What came between two looks at a node.
-/// let look = |fast: u32, all: u32| {
-///     let text = format!("q_took_seconds_bucket{{le=\"0.1\"}} {fast}\nq_took_seconds_bucket{{le=\"+Inf\"}} {all}\n");
-///     Scrape::parse(&text).map(|scrape| scrape.histogram_where("q_took_seconds", |_| true))
-/// };
-/// let since = look(8, 10)?.since(&look(2, 4)?);
-/// assert_eq!((since.count(), since.quantile(1.0)), (6.0, Some(0.1)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Spread {
@@ -304,21 +186,6 @@ pub struct Spread {
 
 impl Spread {
     /// What came since an earlier look at the same; all of it where the process began anew meanwhile.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Scrape;
-    ///
-    /// let look = |all: u32| {
-    ///     let text = format!("q_took_seconds_bucket{{le=\"+Inf\"}} {all}\n");
-    ///     Scrape::parse(&text).map(|scrape| scrape.histogram_where("q_took_seconds", |_| true))
-    /// };
-    /// assert_eq!(look(10)?.since(&look(4)?).count(), 6.0);
-    /// // The process began anew: all of it is new.
-    /// assert_eq!(look(3)?.since(&look(4)?).count(), 3.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn since(&self, earlier: &Self) -> Self {
         if earlier.count() > self.count() || earlier.cumulative.len() != self.cumulative.len() {
             return self.clone();
@@ -328,32 +195,12 @@ impl Spread {
     }
 
     /// How many there were.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Spread;
-    ///
-    /// assert_eq!(Spread::default().count(), 0.0);
-    /// ```
     pub fn count(&self) -> f64 {
         self.cumulative.last().map_or(0.0, |(_, count)| *count)
     }
 
     /// The size that so much of them (0 to 1) did not exceed, reckoned within its bucket; `None` where there were none. What
     /// lies in the last bucket counts as its lower bound.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::{Scrape, Spread};
-    ///
-    /// let text = "q_took_seconds_bucket{le=\"0.2\"} 50\nq_took_seconds_bucket{le=\"0.4\"} 100\nq_took_seconds_bucket{le=\"+Inf\"} 100\n";
-    /// let took = Scrape::parse(text)?.histogram_where("q_took_seconds", |_| true);
-    /// assert_eq!(took.quantile(0.25), Some(0.1));
-    /// assert_eq!(Spread::default().quantile(0.25), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let wanted = self.count() * share;
         let mut below = (0.0, 0.0);

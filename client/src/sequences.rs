@@ -33,16 +33,6 @@ pub struct Sequence<'a> {
 
 impl Client {
     /// The sequence of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let taken = client.sequence("tickets").next(10).await?;
-    /// println!("from {} to {}", taken.first, taken.last);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn sequence(&self, name: impl Into<String>) -> Sequence<'_> {
         Sequence { client: self, name: name.into() }
     }
@@ -50,31 +40,12 @@ impl Client {
 
 impl<'a> Sequence<'a> {
     /// The last number given, 0 before the first. Takes none.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// println!("{} tickets so far", client.sequence("tickets").get().await?.value);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<SequenceAnswer, Error> {
         let call = Call::new(Method::GET, self.path()?, Intent::Read, self.client.read_preference())?;
         self.client.fetch(call).await
     }
 
     /// Takes the next `count` numbers, which follow one another.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let number = client.sequence("invoices").next(1).await?.first;
-    /// client.insert_json(format!("invoices/{number}"), "to ann").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn next(&self, count: u64) -> TakeNext<'a> {
         TakeNext { sequence: self.clone(), count, request_id: RequestId::random(), timeout: None }
     }
@@ -85,19 +56,6 @@ impl<'a> Sequence<'a> {
 }
 
 /// Numbers to be taken, when awaited. Carries a request id from the beginning: a retry gives the same numbers.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::RequestId;
-///
-/// let id: RequestId = "invoice-of-order-o42".parse()?;
-/// // However often this is run: one order, one number.
-/// let number = client.sequence("invoices").next(1).request_id(id).await?.first;
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct TakeNext<'a> {
@@ -109,36 +67,12 @@ pub struct TakeNext<'a> {
 
 impl TakeNext<'_> {
     /// An id of one's own instead of a random one: to repeat it where its outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::RequestId;
-    ///
-    /// let id = RequestId::random();
-    /// let first = client.sequence("tickets").next(1).request_id(id.clone()).await?;
-    /// assert_eq!(client.sequence("tickets").next(1).request_id(id).await?.first, first.first);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let taken = client.sequence("tickets").next(1).timeout(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

@@ -71,18 +71,6 @@ pub(crate) struct Shared {
 }
 
 /// A session to be started, when awaited.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// let session = client.session().ttl(Duration::from_secs(5)).owner("web-3").label("zone", "a").await?;
-/// println!("{} lives for {:?}", session.id(), session.ttl());
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
 pub struct StartSession<'a> {
@@ -96,18 +84,6 @@ pub struct StartSession<'a> {
 impl Client {
     /// Starts a session that is renewed in the background for as long as it is held: 10 s to live without a renewal, if
     /// nothing else is said.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::Value;
-    /// # use std::time::Duration;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let session = client.session().ttl(Duration::from_secs(5)).owner("web-3").await?;
-    /// client.put("services/web-3", Value::json("10.0.0.9:8080")?).session(&session).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(&self) -> StartSession<'_> {
         StartSession { client: self, ttl: None, owner: None, labels: BTreeMap::new(), timeout: None }
     }
@@ -116,87 +92,30 @@ impl Client {
 impl StartSession<'_> {
     /// How long it lives without a renewal, 100 ms to a day. Short: others go on soon after we have died. Long: we survive
     /// what goes on for long, such as the cluster electing a leader (about a second).
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Others go on within a second after we have died.
-    /// let session = client.session().ttl(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
     /// Whose it is, for people.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Whoever looks at a lock reads who holds it.
-    /// let session = client.session().owner("web-3, process 4711").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
     /// What else is to be known of it; at most 16.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let session = client.session().label("zone", "a").label("version", "1.4").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let session = client.session().timeout(Duration::from_secs(2)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
     /// Asks for it without keeping it alive: for a session that others renew.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::RequestId;
-    ///
-    /// // For another process, which renews it by its id.
-    /// let session = client.session().ttl(Duration::from_secs(60)).create(RequestId::random()).await?;
-    /// println!("renew {} every {} ms", session.session, session.renew_in_ms);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn create(&self, id: RequestId) -> Result<SessionAnswer, Error> {
         let request = SessionRequest {
             ttl_ms: self.ttl.map(milliseconds),
@@ -252,47 +171,16 @@ impl Session {
     }
 
     /// Its id: the same for all nodes and clients, and never used twice.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// println!("GET /v1/sessions/{}", session.id());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn id(&self) -> &str {
         &self.shared.renewed.id
     }
 
     /// The client that it was started with.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// // What gets a session needs no client besides.
-    /// session.client().put_json("services/web-3", "10.0.0.9:8080").session(session).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn client(&self) -> &Client {
         &self.shared.client
     }
 
     /// How long it lives without a renewal.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let session = client.session().await?;
-    /// assert_eq!(session.ttl(), Duration::from_secs(10));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(&self) -> Duration {
         self.shared.renewed.lease.lock().ttl()
     }
@@ -300,53 +188,16 @@ impl Session {
     /// The state at this moment, by this machine's monotonic clock since the last confirmed renewal. A session is suspect until its next
     /// renewal is confirmed if the wall clock moved on by more: the machine was suspended. The state may change as soon as this returns;
     /// guard what must not happen twice.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(session: &quorate_client::Session) {
-    /// use quorate_client::SessionState;
-    ///
-    /// match session.state() {
-    ///     SessionState::Ok => println!("go on"),
-    ///     SessionState::Suspect => println!("begin nothing that takes long"),
-    ///     SessionState::Lost => println!("stop"),
-    /// }
-    /// # }
-    /// ```
     pub fn state(&self) -> SessionState {
         self.look().0
     }
 
     /// Why it is lost, if it is.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(session: &quorate_client::Session) {
-    /// if let Some(loss) = session.loss() {
-    ///     println!("session {} is lost: {loss}", session.id());
-    /// }
-    /// # }
-    /// ```
     pub fn loss(&self) -> Option<Loss> {
         self.shared.renewed.lease.lock().loss(Moment::now())
     }
 
     /// Nothing while it is known to live; else why that is not so.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// for step in 1..=100 {
-    ///     // Nothing more is done for a session that is lost.
-    ///     session.check()?;
-    ///     println!("step {step}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn check(&self) -> Result<(), Error> {
         let (state, loss) = self.look();
         match state {
@@ -381,21 +232,6 @@ impl Session {
     }
 
     /// Waits until it is something else than `known`, and tells what.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::SessionState;
-    ///
-    /// let mut state = session.state();
-    /// while state != SessionState::Lost {
-    ///     state = session.changed(state).await;
-    ///     println!("{state:?}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn changed(&self, known: SessionState) -> SessionState {
         loop {
             // Before looking, so that a change after it is heard of.
@@ -418,20 +254,6 @@ impl Session {
     }
 
     /// Waits until it is lost.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// tokio::select! {
-    ///     loss = session.lost() => println!("stop: {loss}"),
-    ///     () = tokio::time::sleep(Duration::from_secs(60)) => println!("a minute of work"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn lost(&self) -> Loss {
         let mut state = self.state();
         loop {
@@ -457,19 +279,6 @@ impl Session {
     }
 
     /// Ends it, and with it all that hangs on it: entries, locks, leaderships, places. It is lost here in any case.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let session = client.session().await?;
-    /// client.put_json("services/web-3", "10.0.0.9:8080").session(&session).await?;
-    /// // Before the program ends: nobody waits for a time to live to pass.
-    /// session.end().await?;
-    /// assert!(!client.exists("services/web-3").await?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn end(&self) -> Result<(), Error> {
         self.on_over(Loss::Ended);
         match self.shared.client.session_by_id(self.id()).end().await {

@@ -68,63 +68,21 @@ enum Then {
 
 impl TaskError {
     /// Try again after the pause that the task has.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::TaskError;
-    ///
-    /// // As any error that a handler meets with `?`.
-    /// let error = "x".parse::<u8>().expect_err("it is no number");
-    /// assert_eq!(TaskError::from(error), TaskError::new("invalid digit found in string"));
-    /// ```
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), then: Then::Retry }
     }
 
     /// Try again after this pause.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::TaskError;
-    ///
-    /// let busy = TaskError::retry_in("the shop is closed", Duration::from_secs(3600));
-    /// assert_ne!(busy, TaskError::new("the shop is closed"));
-    /// ```
     pub fn retry_in(reason: impl Into<String>, pause: Duration) -> Self {
         Self { reason: reason.into(), then: Then::RetryIn(pause) }
     }
 
     /// Give the task back as if it had not been claimed: it was not tried, or not to its end.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::TaskError;
-    ///
-    /// // Where a handler sees that it is to stop.
-    /// fn begin(is_stopping: bool) -> Result<(), TaskError> {
-    ///     if is_stopping { Err(TaskError::give_back()) } else { Ok(()) }
-    /// }
-    /// assert!(begin(true).is_err());
-    /// ```
     pub fn give_back() -> Self {
         Self { reason: String::new(), then: Then::GiveBack }
     }
 
     /// Do not try again: it would fail again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::TaskError;
-    ///
-    /// let read = serde_json::from_str::<u64>("one").map_err(|error| TaskError::dead(error.to_string()));
-    /// assert!(read.is_err());
-    /// ```
     pub fn dead(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), then: Then::Die }
     }
@@ -137,30 +95,6 @@ impl<E: std::error::Error> From<E> for TaskError {
 }
 
 /// A task as its handler sees it.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::TaskError;
-///
-/// let worker = client.tasks("parcels").worker();
-/// worker
-///     .run(|run| async move {
-///         let parcel: serde_json::Value = run.task().json()?;
-///         for part in parcel["parts"].as_array().into_iter().flatten() {
-///             // Somebody else may do it from now on.
-///             if run.is_lost() {
-///                 return Err(TaskError::give_back());
-///             }
-///             println!("{part}");
-///         }
-///         Ok(())
-///     })
-///     .await?;
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone)]
 pub struct TaskRun {
     task: Task,
@@ -169,53 +103,16 @@ pub struct TaskRun {
 
 impl TaskRun {
     /// The task.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(run: quorate_client::TaskRun) -> Result<(), quorate_client::Error> {
-    /// println!("{}: attempt {}", run.task().id(), run.task().attempt());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn task(&self) -> &Task {
         &self.task
     }
 
     /// Whether the claim may be over. Somebody else may do the task then, so nothing more should be done for it here.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(run: quorate_client::TaskRun) -> Result<(), quorate_client::Error> {
-    /// for step in 1..=100 {
-    ///     if run.is_lost() {
-    ///         break;
-    ///     }
-    ///     println!("step {step}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn is_lost(&self) -> bool {
         *self.lost.borrow()
     }
 
     /// Ready once the claim may be over.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(run: quorate_client::TaskRun) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// tokio::select! {
-    ///     () = run.lost() => println!("somebody else may do it: stop"),
-    ///     () = tokio::time::sleep(Duration::from_secs(600)) => println!("done"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn lost(&self) {
         let mut lost = self.lost.clone();
         // An error means that the worker is gone, and nobody extends the claim any more.

@@ -30,18 +30,6 @@ type OnTrouble = Arc<dyn Fn(&Error) + Send + Sync>;
 
 impl TaskQueue {
     /// A worker for its tasks: one at a time, with leases of 30 s that are extended as long as a task runs.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let report = client.tasks("parcels").worker().concurrency(4).run_until(std::future::pending(), |run| async move {
-    ///     println!("{}", run.task().id());
-    ///     Ok(())
-    /// }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn worker(&self) -> TaskWorker {
         TaskWorker {
             queue: self.clone(),
@@ -88,22 +76,6 @@ pub struct TaskWorker {
 }
 
 /// What a worker did until it was stopped.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use std::time::Duration;
-///
-/// use quorate_client::WorkerReport;
-///
-/// let worker = client.tasks("parcels").worker();
-/// // A minute of work.
-/// let report: WorkerReport = worker.run_until(tokio::time::sleep(Duration::from_secs(60)), |_| async { Ok(()) }).await?;
-/// println!("{} done, {} failed, {} lost", report.completed, report.failed, report.lost);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerReport {
@@ -130,15 +102,6 @@ impl WorkerReport {
 
 impl TaskWorker {
     /// Tasks at a time. No more are claimed than there are free places.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.tasks("parcels").worker().concurrency(8).run(|_| async { Ok(()) }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn concurrency(mut self, tasks: usize) -> Self {
         self.concurrency = tasks.max(1);
         self
@@ -146,89 +109,30 @@ impl TaskWorker {
 
     /// How long a claim holds before it is extended again, at least 1 s: about so long it takes until somebody else gets the tasks of
     /// a worker that died.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // Others get what we had 5 s after we have died; each task is extended meanwhile.
-    /// client.tasks("parcels").worker().lease(Duration::from_secs(5)).run(|_| async { Ok(()) }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
     /// Who works, for people who look at the queue.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.tasks("parcels").worker().name("packer-7").run(|_| async { Ok(()) }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
     /// How long tasks may go on after the stop before they are given back. Default 30 s.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let worker = client.tasks("parcels").worker().stop_within(Duration::from_secs(5));
-    /// worker.run_until(tokio::time::sleep(Duration::from_secs(60)), |_| async { Ok(()) }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn stop_within(mut self, time: Duration) -> Self {
         self.stop_within = time;
         self
     }
 
     /// Is told of errors that the worker lives with: no node could be reached for a while, say.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let worker = client.tasks("parcels").worker().on_trouble(|error| eprintln!("goes on in spite of: {error}"));
-    /// worker.run(|_| async { Ok(()) }).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn on_trouble(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.on_trouble = Arc::new(tell);
         self
     }
 
     /// Runs for good; ends only with an error that does not go away, such as a wrong setting.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client
-    ///     .tasks("parcels")
-    ///     .worker()
-    ///     .run(|run| async move {
-    ///         println!("sending {}", run.task().json::<String>()?);
-    ///         Ok(())
-    ///     })
-    ///     .await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn run<H, F>(self, handler: H) -> Result<WorkerReport, Error>
     where
         H: Fn(TaskRun) -> F + Send + Sync + 'static,
@@ -238,19 +142,6 @@ impl TaskWorker {
     }
 
     /// Runs until `stop` is ready. Then nothing more is claimed; what runs may go on for a while, and is given back after that.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    /// let worker = client.tasks("parcels").worker();
-    /// let running = worker.run_until(async { drop(stopped.await) }, |_| async { Ok(()) });
-    /// let (_, report) = tokio::join!(async { stop.send(()) }, running);
-    /// println!("{:?}", report?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn run_until<H, F>(self, stop: impl Future<Output = ()> + Send, handler: H) -> Result<WorkerReport, Error>
     where
         H: Fn(TaskRun) -> F + Send + Sync + 'static,

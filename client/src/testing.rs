@@ -28,15 +28,6 @@ use std::{env, fmt, io};
 use crate::client::Client;
 
 /// The environment variable that names the program of a node.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::testing::NODE_ENV;
-///
-/// // Tests of a project that builds nodes itself are started with QUORATE_NODE=target/debug/quorate-node.
-/// assert_eq!(NODE_ENV, "QUORATE_NODE");
-/// ```
 pub const NODE_ENV: &str = "QUORATE_NODE";
 /// How long nodes may take until they are ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -54,22 +45,6 @@ const PORTS_LOOKED_AT: usize = 1_000;
 const LOG_LINES: usize = 20;
 
 /// Why there is no cluster to test with.
-///
-/// # Examples
-///
-/// ```
-/// use std::path::Path;
-///
-/// use quorate_client::testing::TestCluster;
-///
-/// # async fn example() {
-///
-///
-/// let error = TestCluster::start_program(Path::new("/no/such/program"), 1).await.expect_err("it cannot be started");
-/// assert!(error.to_string().contains("/no/such/program"));
-/// # }
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example());
-/// ```
 #[derive(Debug)]
 pub struct TestError {
     what: String,
@@ -99,22 +74,6 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TestError {
 /// Moves the wall clock that all clients of this process go by: so far ahead of the machine's, as after a suspend through which the
 /// monotonic clock stood still. Sessions are suspect then until they are renewed, and what was sent before is not repeated. Zero puts it
 /// right again.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(session: &quorate_client::Session) {
-/// use std::time::Duration;
-///
-/// use quorate_client::SessionState;
-/// use quorate_client::testing::set_wall_ahead;
-///
-/// // What does a program do that held a lock while its machine slept?
-/// set_wall_ahead(Duration::from_secs(3_600));
-/// assert_eq!(session.state(), SessionState::Suspect);
-/// set_wall_ahead(Duration::ZERO);
-/// # }
-/// ```
 pub fn set_wall_ahead(by: Duration) {
     crate::moment::set_wall_ahead(by);
 }
@@ -164,42 +123,12 @@ impl Drop for Home {
 
 impl TestCluster {
     /// Starts so many nodes, and waits until all are ready. One node keeps nothing beyond its process.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use quorate_client::testing::TestCluster;
-    ///
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    ///
-    /// // In a test: ready when this returns, and gone when `cluster` is.
-    /// let cluster = TestCluster::start(1).await?;
-    /// assert!(cluster.client().status().await?.ready);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn start(nodes: usize) -> Result<Self, TestError> {
         let program = env::var_os(NODE_ENV).unwrap_or_else(|| "quorate-node".into());
         Self::start_program(Path::new(&program), nodes).await
     }
 
     /// [`Self::start`] with this program, whatever the environment says.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// use std::path::Path;
-    ///
-    /// use quorate_client::testing::TestCluster;
-    ///
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    ///
-    ///
-    /// // Against the version that is in production.
-    /// let cluster = TestCluster::start_program(Path::new("/opt/quorate/quorate-node"), 1).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn start_program(program: &Path, nodes: usize) -> Result<Self, TestError> {
         let mut tries = 1;
         loop {
@@ -214,30 +143,11 @@ impl TestCluster {
     }
 
     /// A client of all nodes.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(cluster: quorate_client::testing::TestCluster) -> Result<(), quorate_client::Error> {
-    /// let client = cluster.client();
-    /// client.put_json("greeting", "hello").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn client(&self) -> Client {
         Client::new(self.endpoints()).expect("addresses of this machine are endpoints")
     }
 
     /// The addresses of all nodes, as [`crate::ClientBuilder::endpoints`] takes them.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn example(cluster: quorate_client::testing::TestCluster) {
-    /// // For a program under test that makes a client of its own.
-    /// std::process::Command::new("my-service").env(quorate_client::ENDPOINTS_ENV, cluster.endpoints());
-    /// # }
-    /// ```
     pub fn endpoints(&self) -> String {
         self.nodes.iter().map(|node| node.address.to_string()).collect::<Vec<_>>().join(",")
     }
@@ -247,17 +157,6 @@ impl TestCluster {
     /// # Panics
     ///
     /// Where there are not so many.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(mut cluster: quorate_client::testing::TestCluster) -> Result<(), quorate_client::Error> {
-    /// // Of three nodes one can be lost at any time.
-    /// cluster.kill(2);
-    /// cluster.client().put_json("greeting", "hello").await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn kill(&mut self, node: usize) {
         self.nodes[node].end();
     }
@@ -267,20 +166,6 @@ impl TestCluster {
     /// # Panics
     ///
     /// Where there are not so many.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let mut cluster = quorate_client::testing::TestCluster::start(3).await?;
-    /// let written = cluster.client().put_json("greeting", "hello").await?;
-    /// cluster.kill(1);
-    /// cluster.restart(1).await?;
-    /// // It has what it had, and what it missed.
-    /// assert!(cluster.client().get("greeting").min_revision(written.revision).await?.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn restart(&mut self, node: usize) -> Result<(), TestError> {
         self.nodes[node].end();
         self.nodes[node].start()?;

@@ -21,43 +21,10 @@ use crate::error::{Error, FailureKind};
 use crate::reason::Reason;
 
 /// The environment variable that names the file of [`crate::ClientBuilder::ca_file`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{CA_ENV, Client};
-///
-/// assert_eq!(CA_ENV, "QUORATE_CA");
-/// // What `Client::from_env` does with it.
-/// let client = match std::env::var(CA_ENV) {
-///     Ok(path) => Client::builder().ca_file(path).build()?,
-///     Err(_) => Client::builder().build()?,
-/// };
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 pub const CA_ENV: &str = "QUORATE_CA";
 /// The environment variable that names the certificate of [`crate::ClientBuilder::identity_files`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{CERT_ENV, KEY_ENV};
-///
-/// // The two go together.
-/// assert_eq!((CERT_ENV, KEY_ENV), ("QUORATE_CERT", "QUORATE_KEY"));
-/// ```
 pub const CERT_ENV: &str = "QUORATE_CERT";
 /// The environment variable that names the key of [`crate::ClientBuilder::identity_files`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{CERT_ENV, KEY_ENV};
-///
-/// if std::env::var_os(CERT_ENV).is_some() && std::env::var_os(KEY_ENV).is_none() {
-///     eprintln!("a certificate without {KEY_ENV} shows nothing");
-/// }
-/// ```
 pub const KEY_ENV: &str = "QUORATE_KEY";
 
 /// PEM text: in a file, which may change, or as it was given.

@@ -9,24 +9,8 @@ use http::HeaderValue;
 use crate::error::Error;
 
 /// The environment variable that has the token itself.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::TOKEN_ENV;
-///
-/// assert_eq!(format!("{TOKEN_ENV}=qt_… my-service"), "QUORATE_TOKEN=qt_… my-service");
-/// ```
 pub const TOKEN_ENV: &str = "QUORATE_TOKEN";
 /// The environment variable that names the file of [`crate::ClientBuilder::token_file`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::TOKEN_FILE_ENV;
-///
-/// assert_eq!(TOKEN_FILE_ENV, "QUORATE_TOKEN_FILE");
-/// ```
 pub const TOKEN_FILE_ENV: &str = "QUORATE_TOKEN_FILE";
 
 /// Where the token comes from.

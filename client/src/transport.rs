@@ -57,17 +57,6 @@ const GRACE_MAX: Duration = Duration::from_millis(250);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How operations go to the nodes.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::{Client, Protocol};
-///
-/// assert_eq!(Protocol::default(), Protocol::Stream);
-/// // Behind a proxy that takes no requests without an end.
-/// let client = Client::builder().protocol(Protocol::Http1).build()?;
-/// # Ok::<(), quorate_client::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Protocol {

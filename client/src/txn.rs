@@ -71,21 +71,6 @@ struct Body {
 }
 
 /// A step of a transaction: an [`Op`], or a [`Txn`] of its own.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::{Op, Step, Txn};
-///
-/// // Both kinds; `then` and `otherwise` take either.
-/// let read = Step::from(Op::get("a"));
-/// let nested = Step::from(Txn::new().when("a").exists().then(Op::remove("a")));
-/// let done = client.txn().then(read).then(nested).await?;
-/// println!("{:?}", done.results);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Step {
     text: Result<Box<RawValue>, Error>,
@@ -94,20 +79,6 @@ pub struct Step {
 }
 
 /// What is to be checked of an entry; each method says so and gives the transaction back.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client, cas: quorate_client::Cas) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Op;
-///
-/// let done = client.txn().when("a").cas(cas).when("b").absent().then(Op::remove("a")).await?;
-/// if let Some(failed) = done.failed.first() {
-///     println!("{}: {}", failed.key, failed.detail);
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "checks nothing until it is said what"]
 #[derive(Debug)]
 pub struct When<C> {
@@ -118,38 +89,11 @@ pub struct When<C> {
 impl Client {
     /// Steps on any keys that take effect together or not at all. If all checks hold, those of [`Txn::then`] are taken, else
     /// those of [`Txn::otherwise`].
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use quorate_client::api::Criterion;
-    /// # use quorate_client::api::Operator;
-    /// # use quorate_client::Op;
-    /// # use quorate_client::Value;
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let is_solvent = Criterion::new("balance", Operator::Gte, 40);
-    /// let take = Value::json_text(r#"[{"op":"inc","path":"balance","value":-40}]"#);
-    /// let done = client.txn().when("accounts/ann").matches(is_solvent).then(Op::patch("accounts/ann", take)).await?;
-    /// println!("{}", done.succeeded);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn txn(&self) -> Txn<&Client> {
         Txn::of(self)
     }
 
     /// Takes a transaction as JSON text, as `POST /v1/txn` does.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // As `POST /v1/txn` takes it, from a file, say.
-    /// let text = r#"{"if":[{"key":"a","exists":true}],"then":[{"op":"remove","key":"a"}]}"#;
-    /// println!("removed: {}", client.txn_json(text).await?.succeeded);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn txn_json(&self, text: &str) -> Txn<&Client> {
         let mut txn = self.txn();
         match serde_json::from_str::<Body>(text) {
@@ -170,19 +114,6 @@ impl Client {
 
 impl Txn {
     /// A transaction to be a step of another.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, Txn};
-    ///
-    /// let tidy = Txn::new().when("carts/c1").exists().then(Op::remove("carts/c1"));
-    /// // Whether there is a cart or not, the order is written.
-    /// client.txn().then(Op::put_json("orders/o1", "new")).then(tidy).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn new() -> Self {
         Self::of(())
     }
@@ -201,34 +132,11 @@ impl<C> Txn<C> {
     }
 
     /// Checks something of this entry, beside all other checks.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// client.txn().when("a").exists().when("b").absent().then(Op::put_json("b", &1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn when(self, key: impl Into<Name>) -> When<C> {
         When { txn: self, key: key.into() }
     }
 
     /// What to do if all checks hold. A step sees what those before it did; a key may be written once.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// // Two entries at one revision.
-    /// client.txn().then(Op::put_json("a", &1)).then(Op::put_json("b", &1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn then(mut self, step: impl Into<Step>) -> Self {
         if let Some(text) = self.count(step.into()) {
             self.body.then.push(text);
@@ -237,18 +145,6 @@ impl<C> Txn<C> {
     }
 
     /// What to do if one of them does not.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let done = client.txn().when("a").absent().then(Op::put_json("a", &1)).otherwise(Op::get("a")).await?;
-    /// println!("new: {}; {:?}", done.succeeded, done.results);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn otherwise(mut self, step: impl Into<Step>) -> Self {
         if let Some(text) = self.count(step.into()) {
             self.body.otherwise.push(text);
@@ -271,87 +167,26 @@ impl<C> Txn<C> {
 
 impl<C> When<C> {
     /// It has this token.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client, order: quorate_client::api::EntryView) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// if let Some(cas) = order.cas {
-    ///     client.txn().when(&order.key).cas(cas).then(Op::remove(&order.key)).then(Op::remove("carts/c1")).await?;
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn cas(self, cas: Cas) -> Txn<C> {
         self.check(|check| check.cas = Some(cas.to_string()))
     }
 
     /// It is there.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// client.txn().when("customers/ann").exists().then(Op::insert_json("orders/o1", "of ann")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn exists(self) -> Txn<C> {
         self.check(|check| check.exists = Some(true))
     }
 
     /// There is none.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// client.txn().when("locks/import").absent().then(Op::put_json("jobs/import", "go")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn absent(self) -> Txn<C> {
         self.check(|check| check.exists = Some(false))
     }
 
     /// This holds of it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    /// use quorate_client::Op;
-    ///
-    /// let is_open = Criterion::new("open", Operator::Eq, true);
-    /// client.txn().when("shop").matches(is_open).then(Op::insert_json("orders/o1", "new")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn matches(self, criterion: Criterion) -> Txn<C> {
         self.criteria([criterion])
     }
 
     /// All of these hold of it.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    /// use quorate_client::Op;
-    ///
-    /// let is_fit = [Criterion::new("status", Operator::Eq, "new"), Criterion::new("total", Operator::Gte, 50)];
-    /// client.txn().when("orders/o1").criteria(is_fit).then(Op::remove("orders/o1")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn criteria(self, criteria: impl IntoIterator<Item = Criterion>) -> Txn<C> {
         let mut list = Criteria::default();
         criteria.into_iter().for_each(|criterion| list.add(&criterion));
@@ -411,56 +246,18 @@ impl From<Txn> for Step {
 
 impl<'a> Txn<&'a Client> {
     /// Say what would happen, write nothing.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Op;
-    ///
-    /// let would = client.txn().when("a").exists().then(Op::remove("a")).dry_run().await?;
-    /// println!("would be taken: {}", would.succeeded);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn dry_run(mut self) -> Self {
         self.body.dry_run = true;
         self
     }
 
     /// An id of one's own instead of a random one: to repeat a transaction whose outcome stayed unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::{Op, RequestId};
-    ///
-    /// let id: RequestId = "transfer-4711".parse()?;
-    /// let done = client.txn().then(Op::insert_json("transfers/4711", &40)).request_id(id).await?;
-    /// println!("decided before: {}", done.replayed);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self
     }
 
     /// Deadline instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// use quorate_client::Op;
-    ///
-    /// client.txn().then(Op::remove("a")).timeout(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

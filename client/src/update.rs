@@ -19,15 +19,6 @@ use crate::value::Value;
 
 /// Tries of one update. Rivals that are nearer to the leader win more often: of eight clients on one machine, three of them by
 /// way of followers, the unluckiest update took 242.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::TRIES_MAX;
-///
-/// // One that has few rivals gives up sooner.
-/// assert!(20 < TRIES_MAX);
-/// ```
 pub const TRIES_MAX: u32 = 1_024;
 /// So many further tries follow at once: mostly there are few rivals, and what a refusal showed is never as fresh again.
 const AT_ONCE: u32 = 8;
@@ -38,21 +29,6 @@ const PATIENT: u32 = 48;
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 /// What an update did.
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Updated;
-///
-/// let updated = client.update("counters/visits", |visits: Option<u64>| Some(visits.unwrap_or(0) + 1)).await?;
-/// match updated {
-///     Updated::Written { value, tries, .. } => println!("{value} visits, at try {tries}"),
-///     Updated::Unchanged => unreachable!("each visit counts"),
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Updated<T> {
     /// It wrote.
@@ -71,16 +47,6 @@ pub enum Updated<T> {
 
 impl<T> Updated<T> {
     /// What was written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let sold = client.update("stock/apples", |left: Option<u64>| left?.checked_sub(1)).await?;
-    /// println!("{}", sold.written().map_or("sold out".into(), |left| format!("{left} left")));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn written(self) -> Option<T> {
         match self {
             Self::Written { value, .. } => Some(value),
@@ -90,23 +56,6 @@ impl<T> Updated<T> {
 }
 
 /// An update to be awaited, from [`Client::update`].
-///
-/// # Examples
-///
-/// ```no_run
-/// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-/// use quorate_client::Error;
-///
-/// let lock = session.lock("books").acquire().await?;
-/// let add = |total: Option<u64>| Some(total.unwrap_or(0) + 4);
-/// match session.client().update("books/total", add).tries(20).guarded_by(&lock).await {
-///     Err(Error::Locked { lock_left, .. }) => println!("again in {lock_left:?}"),
-///     Err(Error::Contended { tries, .. }) => println!("{tries} times somebody was faster"),
-///     other => println!("{:?}", other?.written()),
-/// }
-/// # Ok(())
-/// # }
-/// ```
 #[must_use = "does nothing until awaited"]
 pub struct Update<'a, T, F> {
     terms: Terms<'a>,
@@ -171,84 +120,30 @@ impl Client {
 
 impl<T, F> Update<'_, T, F> {
     /// Most tries instead of [`TRIES_MAX`]; at least one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// client.update("visits", |visits: Option<u64>| Some(visits? + 1)).tries(20).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn tries(mut self, tries: u32) -> Self {
         self.terms.tries_max = tries.max(1);
         self
     }
 
     /// Time to live from the write on instead of what the entry has left, in whole milliseconds; zero for ever.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // A login that lives for half an hour after each use.
-    /// let uses = |uses: Option<u64>| Some(uses.unwrap_or(0) + 1);
-    /// client.update("logins/l1", uses).ttl(Duration::from_secs(1800)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.terms.ttl = Some(ttl);
         self
     }
 
     /// The session that the entry goes with from now on instead of the one that it has. A [`crate::Session`] or its id.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let load = |load: Option<u64>| Some(load.unwrap_or(0) + 1);
-    /// session.client().update("services/web-3/load", load).session(session).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.terms.session = Some(session.into());
         self
     }
 
     /// Only while this token holds its lock or leads its election; fails with `guard_failed`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session) -> Result<(), quorate_client::Error> {
-    /// let leadership = session.elect("scheduler").campaign().await?;
-    /// let next = |last: Option<u64>| Some(last.unwrap_or(0) + 1);
-    /// session.client().update("schedule/last", next).guarded_by(&leadership).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
         self.terms.guard = Some(guard.into());
         self
     }
 
     /// Deadline of each read and each write instead of the client's own.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// client.update("visits", |visits: Option<u64>| Some(visits? + 1)).timeout(Duration::from_secs(1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.terms.timeout = Some(timeout);
         self

@@ -30,22 +30,6 @@ pub struct Value {
 
 impl Value {
     /// Anything that has a JSON form.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Value;
-    ///
-    /// #[derive(serde::Serialize)]
-    /// struct Order {
-    ///     status: &'static str,
-    /// }
-    /// assert_eq!(Value::json(&Order { status: "new" })?, Value::json_text(r#"{"status":"new"}"#));
-    /// // JSON knows no such number.
-    /// let keys = std::collections::BTreeMap::from([((1, 2), 3)]);
-    /// assert!(Value::json(&keys).is_err());
-    /// # Ok::<(), quorate_client::Error>(())
-    /// ```
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
         let data = serde_json::to_vec(value)
             .map_err(|source| Error::Decode { what: "the value has no JSON form".into(), source })?;
@@ -53,32 +37,11 @@ impl Value {
     }
 
     /// JSON text as it is. A write of text that is not JSON fails before anything is sent.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_client::Value;
-    ///
-    /// let value = Value::json_text(r#"{"n":18446744073709551615}"#);
-    /// assert_ne!(value, Value::bytes(r#"{"n":18446744073709551615}"#));
-    /// ```
     pub fn json_text(text: impl Into<Bytes>) -> Self {
         Self { data: text.into(), is_json: true }
     }
 
     /// Bytes as they are.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Value;
-    ///
-    /// client.put("pictures/p1", Value::bytes(std::fs::read("p1.png").expect("there is one"))).await?;
-    /// let picture = client.get("pictures/p1").await?.and_then(|entry| entry.bytes().ok().flatten());
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn bytes(data: impl Into<Bytes>) -> Self {
         Self { data: data.into(), is_json: false }
     }

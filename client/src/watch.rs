@@ -113,17 +113,6 @@ pub enum Watched {
 
 impl Client {
     /// Watches the keys that begin with `prefix`; all keys for an empty one. Without more it shows what changes from now on.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut watch = client.watch("settings/").initial().start().await?;
-    /// loop {
-    ///     println!("{:?}", watch.next().await?);
-    /// }
-    /// # }
-    /// ```
     pub fn watch(&self, prefix: impl Into<Name>) -> WatchSetup {
         WatchSetup {
             client: self.clone(),
@@ -143,129 +132,42 @@ impl Client {
 
 impl WatchSetup {
     /// Only this key, instead of a prefix.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("").key("settings/limit").start().await?;
-    /// println!("{:?}", watch.next().await?);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn key(mut self, key: impl Into<Name>) -> Self {
         self.keys = Keys::Key(key.into());
         self
     }
 
     /// The keys from `start`, inclusive, to `end`, exclusive or `None` for no end, instead of a prefix.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // The keys of one month.
-    /// let watch = client.watch("").range("logs/2026-11", Some("logs/2026-12".into())).start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn range(mut self, start: impl Into<Name>, end: Option<Name>) -> Self {
         self.keys = Keys::Range(start.into(), end);
         self
     }
 
     /// First all entries as they are, then what changes.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Watched;
-    ///
-    /// let mut watch = client.watch("settings/").initial().start().await?;
-    /// // What is there, until `Synced`, and then what changes.
-    /// while let Watched::Event(event) = watch.next().await? {
-    ///     assert!(event.initial);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn initial(mut self) -> Self {
         self.start = Start::Initial;
         self
     }
 
     /// From this revision on. Fails with `compacted` where that can no longer be read.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// let read = client.list("settings/").page().await?;
-    /// // Right behind what was read.
-    /// match client.watch("settings/").from(read.revision + 1).start().await {
-    ///     Err(error) if error.code() == Some(ErrorCode::Compacted) => println!("read again"),
-    ///     other => println!("{:?}", other?.next().await?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn from(mut self, revision: u64) -> Self {
         self.start = Start::From(revision);
         self
     }
 
     /// Only changes of entries of which this holds, after the change, or before it where they are gone.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::{Criterion, Operator};
-    ///
-    /// let late = Criterion::new("status", Operator::Eq, "late");
-    /// let watch = client.watch("orders/").filter(&late).start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn filter(mut self, criterion: &Criterion) -> Self {
         self.criteria.add(criterion);
         self
     }
 
     /// Takes the criterion as JSON text and keeps numbers as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let watch = client.watch("prices/").filter_json(r#"{"field":"price","op":"gte","value":1.50}"#).start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn filter_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
     }
 
     /// Only events of this kind.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::WatchEventKind;
-    ///
-    /// // Who goes, and why.
-    /// let mut watch = client.watch("services/").only(WatchEventKind::Delete).start().await?;
-    /// while let Some(event) = watch.next().await?.event() {
-    ///     println!("{}: {:?}", event.key, event.cause);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn only(mut self, kind: WatchEventKind) -> Self {
         self.kind = Some(kind);
         self
@@ -273,69 +175,24 @@ impl WatchSetup {
 
     /// Only the keys of part `index`, from 0, of `of` parts: what workers that share a prefix watch, each its own part. Which part a key
     /// is in never changes, and is the same for listings.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::Watched;
-    ///
-    /// // The second of three workers.
-    /// let mut watch = client.watch("orders/").part(1, 3).start().await?;
-    /// if let Watched::Event(event) = watch.next().await? {
-    ///     println!("{} is mine", event.key);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn part(mut self, index: u32, of: u32) -> Self {
         self.part = Some((index, of));
         self
     }
 
     /// With the entry as it was before each change.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("orders/").prev().start().await?;
-    /// if let Some(before) = watch.next().await?.event().and_then(|event| event.prev) {
-    ///     println!("it was version {}", before.version);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn prev(mut self) -> Self {
         self.prev = true;
         self
     }
 
     /// Without values.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let watch = client.watch("pictures/").keys_only().start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
         self
     }
 
     /// Begins with whatever the asked node has, maybe stale.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let watch = client.watch("settings/").initial().local().start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn local(mut self) -> Self {
         self.local = true;
         self
@@ -343,18 +200,6 @@ impl WatchSetup {
 
     /// How often a node says that it is there while nothing happens: 0.5 to 60 s, default 5 s. One that is silent for three
     /// times as long is left for another.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// // A dead connection is found out within 3 s.
-    /// let watch = client.watch("settings/").heartbeat(Duration::from_secs(1)).start().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = heartbeat;
         self
@@ -362,37 +207,12 @@ impl WatchSetup {
 
     /// For how long to try to go on after a break before [`Watch::next`] fails; without it for ever. The first stream has the
     /// deadline of the client in any case.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::time::Duration;
-    ///
-    /// let mut watch = client.watch("settings/").patience(Duration::from_secs(60)).start().await?;
-    /// if let Err(error) = watch.next().await {
-    ///     println!("no node for a minute: {error}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
     /// Begins it: from when this returns on, nothing is missed.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("settings/").start().await?;
-    /// client.put_json("settings/limit", &20).await?;
-    /// assert_eq!(watch.next().await?.event().map(|event| event.key), Some("settings/limit".into()));
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn start(self) -> Result<Watch, Error> {
         let target = self.target()?;
         let mut watch = Watch {
@@ -499,24 +319,6 @@ impl Watch {
     /// ([`crate::api::ErrorCode::Compacted`], with the oldest revision that can be read) where what follows is lost to this watch, and a
     /// new one with [`WatchSetup::initial`] is the way out; or once [`WatchSetup::patience`] is at its end. May be dropped and
     /// called again without losing an event.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use quorate_client::api::ErrorCode;
-    ///
-    /// let mut watch = client.watch("settings/").start().await?;
-    /// match watch.next().await {
-    ///     // Begin anew, with all entries as they are.
-    ///     Err(error) if error.code() == Some(ErrorCode::Compacted) => {
-    ///         watch = client.watch("settings/").initial().start().await?;
-    ///     }
-    ///     other => println!("{:?}", other?),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn next(&mut self) -> Result<Watched, Error> {
         loop {
             if let Some(watched) = self.step().await? {
@@ -545,59 +347,16 @@ impl Watch {
     /// The revision up to which everything was handed out by [`Self::next`], or will be next. A new watch
     /// [`from`](WatchSetup::from) the one after it goes on where this one is, with the same keys and filters; `None` before all
     /// initial entries came.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("orders/").start().await?;
-    /// watch.next().await?;
-    /// // Kept with what was made of the events, so that a process that is started anew goes on there.
-    /// client.put_json("positions/billing", &watch.revision()).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn revision(&self) -> Option<u64> {
         self.position
     }
 
     /// Whether [`Self::next`] has something at hand: the rest of a revision is, once its first event was handed out.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("orders/").start().await?;
-    /// // All changes of one transaction.
-    /// let mut together = vec![watch.next().await?];
-    /// while watch.has_more() {
-    ///     together.push(watch.next().await?);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn has_more(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// All events as a stream, which ends after the first error.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// use std::pin::pin;
-    ///
-    /// use futures::TryStreamExt;
-    ///
-    /// let watch = client.watch("settings/").start().await?;
-    /// let mut events = pin!(watch.into_stream());
-    /// while let Some(event) = events.try_next().await? {
-    ///     println!("{event:?}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn into_stream(self) -> impl Stream<Item = Result<Watched, Error>> {
         stream::try_unfold(self, |mut watch| async move { Ok(Some((watch.next().await?, watch))) })
     }
@@ -685,18 +444,6 @@ impl Watch {
 
 impl Watched {
     /// The event, if it is one.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let mut watch = client.watch("settings/").start().await?;
-    /// if let Some(event) = watch.next().await?.event() {
-    ///     println!("{:?} {} at revision {}", event.kind, event.key, event.revision);
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn event(self) -> Option<WatchEvent> {
         match self {
             Self::Event(event) => Some(*event),

@@ -10,17 +10,6 @@ use super::name::{Name, named};
 use super::strict::{given, objects};
 
 /// What somebody may do.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Permission;
-///
-/// assert_eq!(serde_json::to_string(&Permission::Admin)?, r#""admin""#);
-/// let permission: Permission = serde_json::from_str(r#""read""#)?;
-/// assert_eq!(permission, Permission::Read);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -40,16 +29,6 @@ pub enum Permission {
 }
 
 /// One permission on all names with a prefix: keys, and the names of locks, queues, sequences and so on.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Grant, Permission};
-///
-/// let grant = Grant { permission: Permission::Write, prefix: "orders/".into() };
-/// assert_eq!(serde_json::to_string(&grant)?, r#"{"permission":"write","prefix":"orders/"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -63,16 +42,6 @@ pub struct Grant {
 named!(Grant, prefix);
 
 /// The body of `PUT /v1/access/users/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::UserRequest;
-///
-/// let request = UserRequest { roles: vec!["clerk".into()], ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"roles":["clerk"]}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRequest {
@@ -85,19 +54,6 @@ pub struct UserRequest {
 }
 
 /// A user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::UserAnswer;
-///
-/// let user: UserAnswer = serde_json::from_str(
-///     r#"{"user":"ann","roles":["clerk"],"created":"2026-11-21T08:00:00.000Z","set_revision":"17",
-///         "revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((user.user.as_str(), user.set_revision), ("ann", 17));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserAnswer {
@@ -126,19 +82,6 @@ pub struct UserAnswer {
 }
 
 /// The answer of `GET /v1/access/users`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::UserList;
-///
-/// let list: UserList = serde_json::from_str(
-///     r#"{"users":[{"user":"ann","roles":["clerk"],"created":"2026-11-21T08:00:00.000Z",
-///         "set_revision":"17"}],"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(list.users[0].roles, ["clerk"]);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserList {
@@ -156,16 +99,6 @@ pub struct UserList {
 }
 
 /// The answer of `DELETE /v1/access/users/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::UserRemoved;
-///
-/// let answer: UserRemoved = serde_json::from_str(r#"{"user":"ann","tokens":2,"revision":"21","index":32}"#)?;
-/// assert_eq!(answer.tokens, 2);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct UserRemoved {
@@ -186,17 +119,6 @@ pub struct UserRemoved {
 }
 
 /// The body of `PUT /v1/access/roles/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Grant, Permission, RoleRequest};
-///
-/// let read = Grant { permission: Permission::Read, prefix: "".into() };
-/// let request = RoleRequest { grants: vec![read], ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"grants":[{"permission":"read","prefix":""}]}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleRequest {
@@ -210,19 +132,6 @@ pub struct RoleRequest {
 }
 
 /// A role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Permission, RoleAnswer};
-///
-/// let role: RoleAnswer = serde_json::from_str(
-///     r#"{"role":"clerk","grants":[{"permission":"write","prefix":"orders/"}],
-///         "created":"2026-11-21T08:00:00.000Z","set_revision":"16","revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((role.grants[0].permission, role.grants[0].prefix.text()), (Permission::Write, Some("orders/")));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleAnswer {
@@ -251,19 +160,6 @@ pub struct RoleAnswer {
 }
 
 /// The answer of `GET /v1/access/roles`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RoleList;
-///
-/// let list: RoleList = serde_json::from_str(
-///     r#"{"roles":[{"role":"clerk","grants":[],"created":"2026-11-21T08:00:00.000Z","set_revision":"16"}],
-///         "revision":"20","index":31}"#,
-/// )?;
-/// assert!(list.roles[0].grants.is_empty());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleList {
@@ -281,16 +177,6 @@ pub struct RoleList {
 }
 
 /// The answer of `DELETE /v1/access/roles/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RoleRemoved;
-///
-/// let answer: RoleRemoved = serde_json::from_str(r#"{"role":"clerk","revision":"21","index":32}"#)?;
-/// assert_eq!(answer.role, "clerk");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RoleRemoved {
@@ -309,17 +195,6 @@ pub struct RoleRemoved {
 }
 
 /// The text of a token: who has it is its user.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Secret;
-///
-/// let secret = Secret("qt_0123456789abcdef_example".into());
-/// // A log line has it by no accident; who wants it takes the text.
-/// assert_eq!(format!("{secret:?}"), "Secret(..)");
-/// assert!(format!("Authorization: Bearer {}", secret.0).ends_with("example"));
-/// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String)]
@@ -333,16 +208,6 @@ impl fmt::Debug for Secret {
 }
 
 /// The body of `POST /v1/access/tokens`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TokenRequest;
-///
-/// let request = TokenRequest { user: "app".into(), expires_in_ms: Some(3_600_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"user":"app","expires_in_ms":3600000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
@@ -363,19 +228,6 @@ pub struct TokenRequest {
 }
 
 /// The answer of `POST /v1/access/tokens`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TokenCreated;
-///
-/// let token: TokenCreated = serde_json::from_str(
-///     r#"{"token":"qt_0123456789abcdef_example","id":"0123456789abcdef","user":"app","revision":"18",
-///         "index":29}"#,
-/// )?;
-/// assert_eq!((token.user.as_str(), token.expires), ("app", None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenCreated {
@@ -401,19 +253,6 @@ pub struct TokenCreated {
 }
 
 /// A token as a list shows it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TokenView;
-///
-/// let token: TokenView = serde_json::from_str(
-///     r#"{"id":"0123456789abcdef","user":"app","note":"for one job","created":"2026-11-21T08:00:00.000Z",
-///         "expires":"2026-11-21T09:00:00.000Z","expired":true}"#,
-/// )?;
-/// assert!(token.expired, "it is good for nothing any more");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenView {
@@ -438,19 +277,6 @@ pub struct TokenView {
 }
 
 /// The answer of `GET /v1/access/tokens`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TokenList;
-///
-/// let list: TokenList = serde_json::from_str(
-///     r#"{"tokens":[{"id":"0123456789abcdef","user":"app","note":"","created":"2026-11-21T08:00:00.000Z"}],
-///         "revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(list.tokens[0].user, "app");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenList {
@@ -468,16 +294,6 @@ pub struct TokenList {
 }
 
 /// The answer of `DELETE /v1/access/tokens/{id}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TokenRemoved;
-///
-/// let answer: TokenRemoved = serde_json::from_str(r#"{"id":"0123456789abcdef","revision":"21","index":32}"#)?;
-/// assert_eq!(answer.id, "0123456789abcdef");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TokenRemoved {
@@ -496,18 +312,6 @@ pub struct TokenRemoved {
 }
 
 /// Who asks, and what that one may do: the answer of `GET /v1/access/self`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Permission, SelfAnswer};
-///
-/// let me: SelfAnswer = serde_json::from_str(
-///     r#"{"user":"app","grants":[{"permission":"write","prefix":"orders/"}],"access_revision":"18"}"#,
-/// )?;
-/// assert!(me.grants.iter().any(|grant| grant.permission == Permission::Write && b"orders/o1".starts_with(grant.prefix.as_bytes())));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SelfAnswer {
@@ -523,18 +327,6 @@ pub struct SelfAnswer {
 }
 
 /// Whether somebody may do something: the answer of `GET /v1/access/check`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{AccessCheckAnswer, Permission};
-///
-/// let answer: AccessCheckAnswer = serde_json::from_str(
-///     r#"{"user":"app","permission":"write","name":"orders/o1","allowed":true,"access_revision":"18"}"#,
-/// )?;
-/// assert!(answer.allowed && answer.permission == Permission::Write);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]

@@ -8,21 +8,6 @@ use super::error_code::ErrorCode;
 use super::name::{Name, named};
 
 /// A page of the trail: the answer of `GET /v1/audit`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::AuditAnswer;
-///
-/// let trail: AuditAnswer = serde_json::from_str(
-///     r#"{"key":"orders/o42","lines":[{"revision":"17","index":28,"time":"2026-11-21T08:00:00.000Z",
-///         "op":"insert","effect":"changed","principal":"ann"}],"oldest_revision":"1","revision":"20",
-///         "index":31}"#,
-/// )?;
-/// assert_eq!(trail.lines[0].principal.as_deref(), Some("ann"));
-/// assert_eq!(trail.cursor, None, "that is all of it");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -49,19 +34,6 @@ pub struct AuditAnswer {
 named!(AuditAnswer, key);
 
 /// One decision.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{AuditView, ErrorCode};
-///
-/// let line: AuditView = serde_json::from_str(
-///     r#"{"revision":"17","index":29,"time":"2026-11-21T08:00:01.000Z","op":"upsert","effect":"refused",
-///         "refusal":"cas_mismatch","principal":"ben"}"#,
-/// )?;
-/// assert_eq!((line.effect.as_str(), line.refusal), ("refused", Some(ErrorCode::CasMismatch)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AuditView {

@@ -7,16 +7,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The body of `POST /v1/barriers/{name}/enter`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::EnterRequest;
-///
-/// let request = EnterRequest { session: "17".into(), parties: 3, ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"session":"17","parties":3}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnterRequest {
@@ -35,16 +25,6 @@ pub struct EnterRequest {
 }
 
 /// The body of `POST /v1/barriers/{name}/leave`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LeaveRequest;
-///
-/// let request = LeaveRequest { session: "17".into(), wait_ms: Some(5_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"session":"17","wait_ms":5000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaveRequest {
@@ -60,16 +40,6 @@ pub struct LeaveRequest {
 }
 
 /// What a barrier is doing.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BarrierState;
-///
-/// let state: BarrierState = serde_json::from_str(r#""open""#)?;
-/// assert_eq!(state, BarrierState::Open);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -84,18 +54,6 @@ pub enum BarrierState {
 
 /// A barrier as it is: the answer of `enter`, `leave` and `GET` of `/v1/barriers/{name}`. A barrier that nobody knows is
 /// empty.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BarrierAnswer;
-///
-/// let barrier: BarrierAnswer = serde_json::from_str(
-///     r#"{"barrier":"loaded","state":"waiting","parties":3,"entered":2,"revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!(barrier.parties.map(|parties| parties - barrier.entered), Some(1), "one is not there yet");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BarrierAnswer {

@@ -11,30 +11,9 @@ use super::strict::{at_most, given, given_object};
 use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
 /// Most operations of one bulk request.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BULK_OPS_MAX;
-///
-/// let keys: Vec<String> = (0..25_000).map(|n| format!("old/{n}")).collect();
-/// assert_eq!(keys.chunks(BULK_OPS_MAX).len(), 3);
-/// ```
 pub const BULK_OPS_MAX: usize = 10_000;
 
 /// The body of `POST /v1/bulk`. As `application/x-ndjson` it is the operations alone, one a line.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{BulkRequest, OpKind};
-///
-/// let request: BulkRequest = serde_json::from_str(
-///     r#"{"ops":[{"op":"insert","key":"a","value":1},{"op":"remove","key":"b"}],"request_id":"import-7"}"#,
-/// )?;
-/// assert_eq!((request.ops[0].op, request.ops[1].key.text()), (OpKind::Insert, Some("b")));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 // A node reads the operations as texts, one after the other, so that each can have faults of its own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, bound(deserialize = "O: Deserialize<'de>"))]
@@ -53,16 +32,6 @@ pub struct BulkRequest<O = Op> {
 }
 
 /// What became of one operation.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BulkOutcome;
-///
-/// let outcome: BulkOutcome = serde_json::from_str(r#""skipped""#)?;
-/// assert_eq!(outcome, BulkOutcome::Skipped);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -76,19 +45,6 @@ pub enum BulkOutcome {
 }
 
 /// One operation of a bulk, or one entry that was not changed by `update_where` or `delete_where`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{BulkOutcome, BulkResult, ErrorCode};
-///
-/// let result: BulkResult = serde_json::from_str(
-///     r#"{"n":3,"key":"people/p9","outcome":"failed","revision":"43","status":404,"code":"not_found",
-///         "detail":"there is no entry with the key `people/p9`"}"#,
-/// )?;
-/// assert_eq!((result.n, result.outcome, result.code), (3, BulkOutcome::Failed, Some(ErrorCode::NotFound)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -146,20 +102,6 @@ pub struct BulkResult {
 named!(BulkResult, key);
 
 /// The answer of `POST /v1/bulk`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BulkAnswer;
-///
-/// let answer: BulkAnswer = serde_json::from_str(
-///     r#"{"applied":1,"skipped":1,"failed":0,"results":[{"n":0,"key":"a","outcome":"applied",
-///         "revision":"43","cas":"43"},{"n":1,"key":"b","outcome":"skipped","revision":"43","status":409,
-///         "code":"already_exists"}],"revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!((answer.applied, answer.skipped, answer.failed), (1, 1, 0));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct BulkAnswer {
@@ -186,20 +128,6 @@ pub struct BulkAnswer {
 }
 
 /// The body of `POST /v1/update_where` and `POST /v1/delete_where`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WhereRequest;
-///
-/// let request: WhereRequest = serde_json::from_str(
-///     r#"{"prefix":"orders/","where":[{"field":"status","op":"eq","value":"closed"}],"limit":100}"#,
-/// )?;
-/// assert_eq!((request.criteria.len(), request.limit), (1, Some(100)));
-/// // It has to say so where all entries are meant.
-/// assert!(serde_json::from_str::<WhereRequest>(r#"{"prefix":"orders/"}"#).is_err());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -245,20 +173,6 @@ pub struct WhereRequest {
 named!(WhereRequest, prefix);
 
 /// The answer of `POST /v1/update_where` and `POST /v1/delete_where`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WhereAnswer;
-///
-/// let answer: WhereAnswer = serde_json::from_str(
-///     r#"{"matched":5,"applied":4,"skipped":1,"failed":0,"examined":12,"results":[],"cursor":"bzE",
-///         "revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!(answer.matched, answer.applied + answer.skipped + answer.failed);
-/// assert!(answer.cursor.is_some(), "there is more to look at");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WhereAnswer {

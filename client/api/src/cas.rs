@@ -27,43 +27,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Cas(u64);
 
 /// A text that is no [`Cas`].
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Cas;
-///
-/// let error = "W/17".parse::<Cas>().expect_err("it is no number");
-/// assert_eq!(error, "W/17".parse::<Cas>().expect_err("nor is this"));
-/// assert_eq!(error.to_string(), "a cas is a decimal number, not `W/17`");
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a cas is a decimal number, not `{}`", .0.escape_default())]
 pub struct CasError(String);
 
 impl Cas {
     /// The token with this number.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Cas;
-    ///
-    /// assert_eq!(Cas::new(17).to_string(), "17");
-    /// ```
     pub const fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// Its number: to be kept somewhere, not to be compared.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Cas;
-    ///
-    /// assert_eq!(Cas::new(17).number(), 17);
-    /// ```
     pub const fn number(self) -> u64 {
         self.0
     }

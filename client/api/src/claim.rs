@@ -9,33 +9,9 @@ use super::strict::{given, given_object};
 use super::{BulkResult, Criterion, EntryView, JsonText};
 
 /// Most entries of one claim.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{CLAIM_ENTRIES_MAX, ClaimRequest};
-///
-/// let request = ClaimRequest { prefix: "letters/".into(), limit: Some(CLAIM_ENTRIES_MAX), ..Default::default() };
-/// assert_eq!(request.limit, Some(100));
-/// ```
 pub const CLAIM_ENTRIES_MAX: u32 = 100;
 
 /// The body of `POST /v1/claim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ClaimRequest;
-///
-/// let request = ClaimRequest {
-///     prefix: "letters/".into(),
-///     order_by: Some(vec!["-priority".into()]),
-///     lock_ms: Some(20_000),
-///     ..Default::default()
-/// };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"prefix":"letters/","order_by":["-priority"],"lock_ms":20000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -78,21 +54,6 @@ pub struct ClaimRequest {
 named!(ClaimRequest, prefix);
 
 /// The answer of `POST /v1/claim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Cas, ClaimAnswer};
-///
-/// let answer: ClaimAnswer = serde_json::from_str(
-///     r#"{"entries":[{"key":"letters/l3","value":{"n":3},"content_type":"json","cas":"43",
-///         "create_revision":"17","mod_revision":"17","version":1,"locked":true,"lock_ms":15000}],"count":1,
-///         "examined":3,"more":false,"revision":"43","index":51}"#,
-/// )?;
-/// // The key to the lock.
-/// assert_eq!(answer.entries[0].cas, Some(Cas::new(43)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ClaimAnswer {

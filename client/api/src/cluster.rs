@@ -7,30 +7,9 @@ use super::decimal;
 use super::strict::given;
 
 /// The content type of `GET /v1/cluster/backup`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::BACKUP_CONTENT_TYPE;
-///
-/// // What a proxy in front of `GET /v1/cluster/backup` sees.
-/// assert_eq!(format!("Content-Type: {BACKUP_CONTENT_TYPE}"), "Content-Type: application/vnd.quorate.backup");
-/// ```
 pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.quorate.backup";
 
 /// What a node is in its cluster at the moment.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Role;
-///
-/// let role: Role = serde_json::from_str(r#""follower""#)?;
-/// assert_eq!(role, Role::Follower);
-/// let votes = |role| matches!(role, Role::Leader | Role::Follower | Role::Candidate);
-/// assert!(votes(Role::Leader) && !votes(Role::Learner));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -48,19 +27,6 @@ pub enum Role {
 }
 
 /// A member.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::MemberView;
-///
-/// let member: MemberView = serde_json::from_str(
-///     r#"{"id":2,"peer_addr":"10.0.0.2:7200","client_addr":"10.0.0.2:7100","voter":true,"matched_index":31,
-///         "last_contact_ms":12}"#,
-/// )?;
-/// assert!(member.voter && member.matched_index == Some(31));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MemberView {
@@ -81,24 +47,6 @@ pub struct MemberView {
 }
 
 /// The answer of `GET /v1/cluster/status`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Role, StatusAnswer};
-///
-/// let status: StatusAnswer = serde_json::from_str(
-///     r#"{"cluster_id":"5f0c6b7e9d1a4c2f8e3b7a6d5c4b3a29","node_id":1,
-///         "incarnation":"0a1b2c3d4e5f60718293a4b5c6d7e8f9","version":"0.1.0","role":"leader","ready":true,
-///         "leader_id":1,"leader_client_addr":"10.0.0.1:7100","term":"3","members":[{"id":1,
-///         "peer_addr":"10.0.0.1:7200","client_addr":"10.0.0.1:7100","voter":true}],"last_log_index":31,
-///         "committed_index":31,"applied_index":31,"snapshot_index":0,"purged_index":0,"revision":"20",
-///         "oldest_revision":"1","cluster_clock_ms":61000,"digest":"9d1a4c2f8e3b7a6d5c4b3a295f0c6b7e"}"#,
-/// )?;
-/// assert!(status.ready && status.role == Role::Leader);
-/// assert_eq!(status.committed_index - status.applied_index, 0, "nothing is left to apply");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct StatusAnswer {
@@ -185,22 +133,6 @@ pub struct StatusAnswer {
 }
 
 /// The answer of `GET /v1/cluster/digest`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::DigestAnswer;
-///
-/// // Nodes agree where the digests of an index are equal.
-/// let one: DigestAnswer = serde_json::from_str(
-///     r#"{"node_id":1,"index":31,"revision":"20","digest":"9d1a4c2f8e3b7a6d5c4b3a295f0c6b7e"}"#,
-/// )?;
-/// let other: DigestAnswer = serde_json::from_str(
-///     r#"{"node_id":2,"index":31,"revision":"20","digest":"9d1a4c2f8e3b7a6d5c4b3a295f0c6b7e"}"#,
-/// )?;
-/// assert!(one.index == other.index && one.digest == other.digest);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct DigestAnswer {
@@ -217,17 +149,6 @@ pub struct DigestAnswer {
 }
 
 /// The body of `POST /v1/cluster/leader`; may be left out whole.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LeaderRequest;
-///
-/// assert_eq!(serde_json::to_string(&LeaderRequest { to: Some(2) })?, r#"{"to":2}"#);
-/// // The best follower.
-/// assert_eq!(serde_json::to_string(&LeaderRequest::default())?, "{}");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaderRequest {
@@ -237,16 +158,6 @@ pub struct LeaderRequest {
 }
 
 /// The answer of `POST /v1/cluster/leader`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LeaderAnswer;
-///
-/// let answer: LeaderAnswer = serde_json::from_str(r#"{"leader_id":2}"#)?;
-/// assert_eq!(answer.leader_id, 2);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderAnswer {
@@ -255,16 +166,6 @@ pub struct LeaderAnswer {
 }
 
 /// The answer of `POST /v1/cluster/members/{id}/repair`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RepairAnswer;
-///
-/// let answer: RepairAnswer = serde_json::from_str(r#"{"node_id":2,"repaired":false}"#)?;
-/// assert!(!answer.repaired, "it trusts its state");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RepairAnswer {
@@ -275,18 +176,6 @@ pub struct RepairAnswer {
 }
 
 /// The answer of `GET /version`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::VersionAnswer;
-///
-/// let answer: VersionAnswer = serde_json::from_str(
-///     r#"{"version":"0.1.0","api":"v1","etcdserver":"3.6.5","etcdcluster":"3.6.0"}"#,
-/// )?;
-/// assert_eq!(answer.api, "v1");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct VersionAnswer {
@@ -304,20 +193,6 @@ pub struct VersionAnswer {
 
 /// The answer of `GET /v1/limits`: what the node that answers takes at most. Whoever asks for more is refused with a problem that
 /// names the limit.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LimitsAnswer;
-///
-/// let limits: LimitsAnswer = serde_json::from_str(
-///     r#"{"key_bytes":4096,"value_bytes":1572864,"body_bytes":2162688,"bulk_body_bytes":16777216,
-///         "bulk_operations":10000,"txn_steps":1024,"list_entries":1000,"find_entries":10000,"lock_ms":30000,
-///         "session_ttl_ms":86400000,"ttl_ms":3153600000000}"#,
-/// )?;
-/// assert!("orders/o42".len() as u64 <= limits.key_bytes);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LimitsAnswer {

@@ -10,30 +10,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The rules of a collection: the body of `PUT /v1/collections/{name}`. It replaces all rules that there were.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{CollectionRules, FieldRule, FieldType, IndexRule};
-/// use serde_json::json;
-///
-/// let email = FieldRule { kind: Some(FieldType::Varchar), max: Some(254), ..Default::default() };
-/// let rules = CollectionRules {
-///     fields: [("email".to_owned(), email)].into(),
-///     required: vec!["email".into()],
-///     indexes: vec![IndexRule::unique(["email"])],
-///     ..Default::default()
-/// };
-/// assert_eq!(
-///     serde_json::to_value(&rules)?,
-///     json!({
-///         "fields": {"email": {"type": "varchar", "max": 254}},
-///         "required": ["email"],
-///         "indexes": [{"fields": ["email"], "unique": true}],
-///     })
-/// );
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionRules {
@@ -56,17 +32,6 @@ pub struct CollectionRules {
 }
 
 /// The type of a field. A value of another type is converted where that loses nothing, else the write is refused.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FieldType;
-///
-/// assert_eq!(serde_json::to_string(&FieldType::Datetime)?, r#""datetime""#);
-/// let kind: FieldType = serde_json::from_str(r#""long""#)?;
-/// assert_eq!(kind, FieldType::Long);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -91,17 +56,6 @@ pub enum FieldType {
 }
 
 /// The rules of one field.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{FieldRule, FieldType};
-///
-/// // Each write that leaves it out sets it to the time of day.
-/// let changed = FieldRule { kind: Some(FieldType::Datetime), auto_update: true, ..Default::default() };
-/// assert_eq!(serde_json::to_string(&changed)?, r#"{"type":"datetime","auto_update":true}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FieldRule {
@@ -127,17 +81,6 @@ pub struct FieldRule {
 }
 
 /// An index: the paths of its fields, alone or with what else is asked of it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::IndexRule;
-///
-/// assert_eq!(serde_json::to_string(&IndexRule::ordered(["status", "due"]))?, r#"["status","due"]"#);
-/// let unique: IndexRule = serde_json::from_str(r#"{"fields":["email"],"unique":true}"#)?;
-/// assert_eq!(unique, IndexRule::unique(["email"]));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum IndexRule {
@@ -148,16 +91,6 @@ pub enum IndexRule {
 }
 
 /// An index in its long form.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{FullIndexRule, IndexRule};
-///
-/// let rule = FullIndexRule { fields: vec!["due".into()], unique: false };
-/// assert_eq!(serde_json::to_string(&IndexRule::Full(rule))?, r#"{"fields":["due"]}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullIndexRule {
@@ -169,16 +102,6 @@ pub struct FullIndexRule {
 }
 
 /// How far an index is.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::IndexState;
-///
-/// let state: IndexState = serde_json::from_str(r#""building""#)?;
-/// assert!(state != IndexState::Ready, "finds do without it as yet");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -192,19 +115,6 @@ pub enum IndexState {
 }
 
 /// An index as it is.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{IndexState, IndexView};
-///
-/// let index: IndexView = serde_json::from_str(
-///     r#"{"fields":["email"],"unique":true,"state":"failed","detail":"two documents have the same values"}"#,
-/// )?;
-/// assert_eq!(index.state, IndexState::Failed);
-/// println!("{:?}: {:?}", index.fields, index.detail);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct IndexView {
@@ -220,21 +130,6 @@ pub struct IndexView {
 }
 
 /// A collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{CollectionAnswer, IndexRule, IndexState};
-///
-/// let members: CollectionAnswer = serde_json::from_str(
-///     r#"{"name":"members","rules":{"indexes":[["email"]]},"cas":"17","create_revision":"17",
-///         "mod_revision":"17","version":1,"indexes":[{"fields":["email"],"unique":false,"state":"ready"}],
-///         "revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(members.rules.indexes, [IndexRule::ordered(["email"])]);
-/// assert_eq!(members.indexes[0].state, IndexState::Ready);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionAnswer {
@@ -270,19 +165,6 @@ pub struct CollectionAnswer {
 }
 
 /// The answer of `GET /v1/collections`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CollectionList;
-///
-/// let list: CollectionList = serde_json::from_str(
-///     r#"{"collections":[{"name":"members","rules":{},"cas":"17","create_revision":"17",
-///         "mod_revision":"17","version":1,"indexes":[]}],"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(list.collections[0].name, "members");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionList {
@@ -300,16 +182,6 @@ pub struct CollectionList {
 }
 
 /// The answer of `DELETE /v1/collections/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CollectionRemoved;
-///
-/// let answer: CollectionRemoved = serde_json::from_str(r#"{"name":"members","revision":"21","index":32}"#)?;
-/// assert_eq!((answer.name.as_str(), answer.revision), ("members", 21));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CollectionRemoved {
@@ -328,28 +200,11 @@ pub struct CollectionRemoved {
 
 impl IndexRule {
     /// An index in the order of these fields.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::IndexRule;
-    ///
-    /// assert_eq!(IndexRule::ordered(["due"]), IndexRule::Fields(vec!["due".into()]));
-    /// ```
     pub fn ordered<T: Into<String>>(fields: impl IntoIterator<Item = T>) -> Self {
         Self::Fields(fields.into_iter().map(Into::into).collect())
     }
 
     /// An index that lets no two documents have the same values in these fields.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::IndexRule;
-    ///
-    /// let IndexRule::Full(rule) = IndexRule::unique(["email"]) else { panic!("it has an option") };
-    /// assert!(rule.unique);
-    /// ```
     pub fn unique<T: Into<String>>(fields: impl IntoIterator<Item = T>) -> Self {
         Self::Full(FullIndexRule { fields: fields.into_iter().map(Into::into).collect(), unique: true })
     }

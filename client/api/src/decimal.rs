@@ -2,22 +2,6 @@
 //!
 //! Owns how they stand in JSON: written as a string of digits, since a number of JavaScript ends at 2^53; read from such a string
 //! and from a number. What is only counted or measured is a number.
-//!
-//! # Examples
-//!
-//! ```
-//! use serde::{Deserialize, Serialize};
-//!
-//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
-//! struct Token {
-//!     #[serde(with = "quorate_api::decimal")]
-//!     token: u64,
-//! }
-//! let token = Token { token: u64::MAX };
-//! assert_eq!(serde_json::to_string(&token)?, r#"{"token":"18446744073709551615"}"#);
-//! assert_eq!(serde_json::from_str::<Token>(r#"{"token":18446744073709551615}"#)?, token);
-//! # Ok::<(), serde_json::Error>(())
-//! ```
 
 use std::fmt;
 
@@ -27,38 +11,11 @@ use utoipa::openapi::schema::{OneOfBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat};
 
 /// Writes a field.
-///
-/// # Examples
-///
-/// ```
-/// #[derive(serde::Serialize)]
-/// struct Shown {
-///     #[serde(serialize_with = "quorate_api::decimal::serialize")]
-///     revision: u64,
-/// }
-/// assert_eq!(serde_json::to_string(&Shown { revision: 43 })?, r#"{"revision":"43"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
 }
 
 /// Reads a field.
-///
-/// # Examples
-///
-/// ```
-/// #[derive(serde::Deserialize)]
-/// struct Given {
-///     #[serde(deserialize_with = "quorate_api::decimal::deserialize")]
-///     revision: u64,
-/// }
-/// for text in [r#"{"revision":"43"}"#, r#"{"revision":43}"#] {
-///     assert_eq!(serde_json::from_str::<Given>(text)?.revision, 43);
-/// }
-/// assert!(serde_json::from_str::<Given>(r#"{"revision":"043"}"#).is_err());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_any(Number)
 }
@@ -84,38 +41,10 @@ impl Visitor<'_> for Number {
 }
 
 /// A field that may be left out, and is never `null`.
-///
-/// # Examples
-///
-/// ```
-/// use serde::{Deserialize, Serialize};
-///
-/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
-/// struct Place {
-///     #[serde(default, with = "quorate_api::decimal::optional", skip_serializing_if = "Option::is_none")]
-///     place: Option<u64>,
-/// }
-/// assert_eq!(serde_json::to_string(&Place { place: Some(43) })?, r#"{"place":"43"}"#);
-/// assert_eq!(serde_json::from_str::<Place>("{}")?, Place { place: None });
-/// assert!(serde_json::from_str::<Place>(r#"{"place":null}"#).is_err());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub mod optional {
     use serde::{Deserializer, Serializer};
 
     /// Writes a field that is there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// #[derive(serde::Serialize)]
-    /// struct Shown {
-    ///     #[serde(serialize_with = "quorate_api::decimal::optional::serialize")]
-    ///     revision: Option<u64>,
-    /// }
-    /// assert_eq!(serde_json::to_string(&Shown { revision: Some(43) })?, r#"{"revision":"43"}"#);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn serialize<S: Serializer>(number: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
         match number {
             Some(number) => serializer.collect_str(number),
@@ -124,19 +53,6 @@ pub mod optional {
     }
 
     /// Reads a field that is there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// #[derive(serde::Deserialize)]
-    /// struct Given {
-    ///     #[serde(default, deserialize_with = "quorate_api::decimal::optional::deserialize")]
-    ///     revision: Option<u64>,
-    /// }
-    /// assert_eq!(serde_json::from_str::<Given>(r#"{"revision":"43"}"#)?.revision, Some(43));
-    /// assert_eq!(serde_json::from_str::<Given>("{}")?.revision, None);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
         super::deserialize(deserializer).map(Some)
     }

@@ -8,16 +8,6 @@ use super::strict::given;
 use super::{JsonText, LockWaiter};
 
 /// The body of `POST /v1/elections/{name}/campaign`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CampaignRequest;
-///
-/// let request = CampaignRequest { session: "17".into(), wait_ms: Some(60_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"session":"17","wait_ms":60000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CampaignRequest {
@@ -45,16 +35,6 @@ pub struct CampaignRequest {
 }
 
 /// Whether a session leads or stands.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CampaignState;
-///
-/// let state: CampaignState = serde_json::from_str(r#""candidate""#)?;
-/// assert_eq!(state, CampaignState::Candidate);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -66,24 +46,6 @@ pub enum CampaignState {
 }
 
 /// The answer of `POST /v1/elections/{name}/campaign`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{CampaignAnswer, CampaignState};
-///
-/// let answer: CampaignAnswer = serde_json::from_str(
-///     r#"{"election":"scheduler","state":"leader","term":"43","session":"17","revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!((answer.state, answer.term), (CampaignState::Leader, Some(43)));
-/// // 202: it stands, behind two others.
-/// let answer: CampaignAnswer = serde_json::from_str(
-///     r#"{"election":"scheduler","state":"candidate","place":"44","ahead":2,"session":"23","revision":"44",
-///         "index":52}"#,
-/// )?;
-/// assert_eq!(answer.ahead, Some(2));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CampaignAnswer {
@@ -116,16 +78,6 @@ pub struct CampaignAnswer {
 }
 
 /// The body of `POST /v1/elections/{name}/proclaim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ProclaimRequest;
-///
-/// let request = ProclaimRequest { term: 43, value: serde_json::from_str(r#""ready""#)?, request_id: None };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"term":"43","value":"ready"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProclaimRequest {
@@ -142,18 +94,6 @@ pub struct ProclaimRequest {
 }
 
 /// The answer of `POST /v1/elections/{name}/proclaim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ProclaimAnswer;
-///
-/// let answer: ProclaimAnswer = serde_json::from_str(
-///     r#"{"election":"scheduler","term":"43","revision":"50","index":58}"#,
-/// )?;
-/// assert_eq!((answer.term, answer.revision), (43, 50));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ProclaimAnswer {
@@ -175,17 +115,6 @@ pub struct ProclaimAnswer {
 }
 
 /// The body of `POST /v1/elections/{name}/resign`: exactly one of `term` and `session`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ResignRequest;
-///
-/// // The leader of this term; with `session` whatever that one has there.
-/// let request = ResignRequest { term: Some(43), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"term":"43"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResignRequest {
@@ -203,18 +132,6 @@ pub struct ResignRequest {
 }
 
 /// The answer of `POST /v1/elections/{name}/resign`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ResignAnswer;
-///
-/// let answer: ResignAnswer = serde_json::from_str(
-///     r#"{"election":"scheduler","resigned":true,"revision":"50","index":58}"#,
-/// )?;
-/// assert!(answer.resigned);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ResignAnswer {
@@ -234,19 +151,6 @@ pub struct ResignAnswer {
 }
 
 /// A leader.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LeaderView;
-///
-/// let leader: LeaderView = serde_json::from_str(
-///     r#"{"session":"17","owner":"web-3","term":"43","value":"10.0.0.9:8080",
-///         "since":"2026-11-21T08:00:00.000Z","age_ms":61000}"#,
-/// )?;
-/// assert_eq!(leader.value.as_ref().map(|value| value.0.get()), Some(r#""10.0.0.9:8080""#));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderView {
@@ -270,19 +174,6 @@ pub struct LeaderView {
 }
 
 /// An election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ElectionAnswer;
-///
-/// let answer: ElectionAnswer = serde_json::from_str(
-///     r#"{"election":"scheduler","leader":null,"candidates":[],"candidate_count":0,"delay_left_ms":0,
-///         "revision":"50","index":58}"#,
-/// )?;
-/// assert_eq!(answer.leader, None, "nobody leads");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionAnswer {
@@ -306,18 +197,6 @@ pub struct ElectionAnswer {
 }
 
 /// An election in a list.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ElectionSummary;
-///
-/// let election: ElectionSummary = serde_json::from_str(
-///     r#"{"election":"scheduler","has_leader":true,"candidate_count":2}"#,
-/// )?;
-/// assert!(election.has_leader && election.candidate_count == 2);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionSummary {
@@ -330,19 +209,6 @@ pub struct ElectionSummary {
 }
 
 /// The answer of `GET /v1/elections`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ElectionList;
-///
-/// let list: ElectionList = serde_json::from_str(
-///     r#"{"elections":[{"election":"scheduler","has_leader":true,"candidate_count":2}],"revision":"50",
-///         "index":58}"#,
-/// )?;
-/// assert_eq!(list.elections[0].election, "scheduler");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ElectionList {
@@ -361,19 +227,6 @@ pub struct ElectionList {
 
 /// The data of an event `leader` of `GET /v1/elections/{name}/observe`: somebody was elected, or says something else of
 /// itself. Its `id` is the revision.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LeaderEvent;
-///
-/// let event: LeaderEvent = serde_json::from_str(
-///     r#"{"election":"scheduler","revision":"43","term":"43","session":"17","owner":"web-3",
-///         "since":"2026-11-21T08:00:00.000Z"}"#,
-/// )?;
-/// assert_eq!((event.owner.as_str(), event.term), ("web-3", 43));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LeaderEvent {
@@ -401,16 +254,6 @@ pub struct LeaderEvent {
 }
 
 /// The data of an event `vacant` of `GET /v1/elections/{name}/observe`: nobody leads. Its `id` is the revision.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::VacantEvent;
-///
-/// let event: VacantEvent = serde_json::from_str(r#"{"election":"scheduler","revision":"50"}"#)?;
-/// assert_eq!(event.revision, 50);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct VacantEvent {

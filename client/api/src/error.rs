@@ -10,18 +10,6 @@ use super::error_code::{Applied, ErrorCode, Retry, code_name};
 use super::strict::given;
 
 /// One fault in the input.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InputFault;
-///
-/// let fault: InputFault = serde_json::from_str(
-///     r#"{"pointer":"/ttl_ms","detail":"expected a whole number"}"#,
-/// )?;
-/// assert_eq!(format!("{}: {}", fault.pointer, fault.detail), "/ttl_ms: expected a whole number");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InputFault {
@@ -32,18 +20,6 @@ pub struct InputFault {
 }
 
 /// A predicate that does not hold, or an operation of a patch that does not fit the document.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Failed;
-///
-/// let failed: Failed = serde_json::from_str(
-///     r#"{"pointer":"/if/0","detail":"does not hold of the field as it is","actual":"paid"}"#,
-/// )?;
-/// assert_eq!(failed.actual.as_ref().map(|actual| actual.0.get()), Some(r#""paid""#));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Failed {
@@ -140,16 +116,6 @@ pub struct Problem {
 
 impl Problem {
     /// A problem with the code's own title, status and retry advice.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{Applied, ErrorCode, Problem, Retry};
-    ///
-    /// // For a test of what a program does when a node says so.
-    /// let problem = Problem::new(ErrorCode::NoLeader, Applied::No, "no leader is known");
-    /// assert_eq!((problem.status, problem.retry), (503, Retry::SameRequestId));
-    /// ```
     pub fn new(code: ErrorCode, applied: Applied, detail: impl Into<String>) -> Self {
         Self {
             type_uri: format!("/errors/{}", code_name(code)),

@@ -8,19 +8,6 @@ use utoipa::{PartialSchema, ToSchema};
 use super::OtherCode;
 
 /// Whether a request that ended in an error was applied. A word of a newer server reads as `unknown`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Applied;
-///
-/// let applied: Applied = serde_json::from_str(r#""no""#)?;
-/// assert_eq!(applied, Applied::No);
-/// // What a newer server says is no promise.
-/// let applied: Applied = serde_json::from_str(r#""perhaps""#)?;
-/// assert_eq!(applied, Applied::Unknown);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -35,18 +22,6 @@ pub enum Applied {
 }
 
 /// What a caller may do after an error. A word of a newer server reads as `never`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Retry;
-///
-/// let retry: Retry = serde_json::from_str(r#""same_request_id""#)?;
-/// assert_eq!(retry, Retry::SameRequestId);
-/// let retry: Retry = serde_json::from_str(r#""at_dawn""#)?;
-/// assert_eq!(retry, Retry::Never);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -61,19 +36,6 @@ pub enum Retry {
 }
 
 /// Error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the code.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{ErrorCode, Retry};
-///
-/// let code: ErrorCode = serde_json::from_str(r#""cas_mismatch""#)?;
-/// assert_eq!((code, code.status(), code.retry()), (ErrorCode::CasMismatch, 412, Retry::AfterReading));
-/// // One of a newer server stays readable.
-/// let code: ErrorCode = serde_json::from_str(r#""moon_is_full""#)?;
-/// assert!(matches!(code, ErrorCode::Other(other) if other.as_str() == "moon_is_full"));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -147,15 +109,6 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All that this version knows, by name.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{ErrorCode, Retry};
-    ///
-    /// let passing: Vec<_> = ErrorCode::ALL.into_iter().filter(|code| code.retry() == Retry::SameRequestId).collect();
-    /// assert!(passing.contains(&ErrorCode::NoLeader) && !passing.contains(&ErrorCode::NotFound));
-    /// ```
     pub const ALL: [Self; 31] = [
         Self::AlreadyExists,
         Self::AlreadyQueued,
@@ -191,14 +144,6 @@ impl ErrorCode {
     ];
 
     /// The HTTP status that carries this code. Of a code that is not known, [`status`](crate::Problem::status) says it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::ErrorCode;
-    ///
-    /// assert_eq!(ErrorCode::Locked.status(), 423);
-    /// ```
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidArgument | Self::UnknownField => 400,
@@ -232,15 +177,6 @@ impl ErrorCode {
     }
 
     /// What the caller may do about it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{ErrorCode, Retry};
-    ///
-    /// assert_eq!(ErrorCode::Timeout.retry(), Retry::SameRequestId);
-    /// assert_eq!(ErrorCode::TooLarge.retry(), Retry::Never);
-    /// ```
     pub fn retry(self) -> Retry {
         match self {
             Self::AlreadyExists
@@ -279,14 +215,6 @@ impl ErrorCode {
     }
 
     /// A short, fixed, human title.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::ErrorCode;
-    ///
-    /// assert_eq!(ErrorCode::NoLeader.title(), "No leader is known");
-    /// ```
     pub fn title(self) -> &'static str {
         match self {
             Self::AlreadyExists => "The key already exists",
@@ -337,14 +265,6 @@ impl PartialSchema for ErrorCode {
 impl ToSchema for ErrorCode {}
 
 /// The code as it stands in JSON.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{ErrorCode, code_name};
-///
-/// assert_eq!(code_name(ErrorCode::CasMismatch), "cas_mismatch");
-/// ```
 pub fn code_name(code: ErrorCode) -> String {
     match serde_json::to_value(code) {
         Ok(serde_json::Value::String(name)) => name,

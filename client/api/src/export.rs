@@ -13,19 +13,6 @@ use super::name::{Name, named};
 use super::strict::given;
 
 /// A line of an export: an entry without what another cluster would decide anew. Exactly one of `value` and `value_base64` is there.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ExportLine;
-///
-/// // As `quorate export` writes it.
-/// let line: ExportLine<'_> = serde_json::from_str(
-///     r#"{"key":"logins/l1","value":{"user":"ann"},"ttl_ms":60000}"#,
-/// )?;
-/// assert_eq!((line.key.text(), line.ttl_ms), (Some("logins/l1"), Some(60_000)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -47,19 +34,6 @@ pub struct ExportLine<'a> {
 named!(ExportLine<'a>, key);
 
 /// Why an entry has no line.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{EntryView, ExportLine, NoExportLine};
-///
-/// let entry: EntryView = serde_json::from_str(
-///     r#"{"key":"services/web-3","value":1,"content_type":"json","cas":"5","create_revision":"3",
-///         "mod_revision":"4","version":2,"session":"17"}"#,
-/// )?;
-/// assert_eq!(ExportLine::of(&entry).err(), Some(NoExportLine::OfSession));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum NoExportLine {
@@ -76,20 +50,6 @@ pub enum NoExportLine {
 
 impl<'a> ExportLine<'a> {
     /// The line of an entry.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{EntryView, ExportLine};
-    ///
-    /// let entry: EntryView = serde_json::from_str(
-    ///     r#"{"key":"orders/o1","value":{"n":1.50},"content_type":"json","cas":"5","create_revision":"3",
-    ///         "mod_revision":"4","version":2}"#,
-    /// )?;
-    /// let line = ExportLine::of(&entry)?;
-    /// assert_eq!(line.text(), r#"{"key":"orders/o1","value":{"n":1.50}}"#);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn of(entry: &'a EntryView) -> Result<Self, NoExportLine> {
         let EntryView { key, value, value_base64, ttl_ms, session, .. } = entry;
         if session.is_some() {
@@ -111,16 +71,6 @@ impl<'a> ExportLine<'a> {
     }
 
     /// Its text, without the line break.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::ExportLine;
-    ///
-    /// let line: ExportLine<'_> = serde_json::from_str("{\"key\":\"a\",\"value\":[1,\n2]}")?;
-    /// assert_eq!(line.text(), r#"{"key":"a","value":[1, 2]}"#);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn text(&self) -> String {
         let text = serde_json::to_string(self).expect("texts, a number and JSON have JSON");
         // Line breaks between the parts of a document, as it was stored; within its texts there are none.

@@ -9,16 +9,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The answer of `GET /v1/cluster/faults`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FaultsAnswer;
-///
-/// let faults: FaultsAnswer = serde_json::from_str(r#"{"commands":0,"parked":0,"kept":[],"work":[]}"#)?;
-/// assert_eq!((faults.commands, faults.parked), (0, 0), "nothing has ever faulted");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultsAnswer {
@@ -33,19 +23,6 @@ pub struct FaultsAnswer {
 }
 
 /// A command that faulted, for a report.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FaultedCommand;
-///
-/// let fault: FaultedCommand = serde_json::from_str(
-///     r#"{"index":51,"number":0,"revision":"43","cluster_clock_ms":61000,"at":"2026-11-21T08:00:00.000Z",
-///         "level":1,"command":"AAEC"}"#,
-/// )?;
-/// assert_eq!(format!("entry {}, command {}", fault.index, fault.number), "entry 51, command 0");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultedCommand {
@@ -68,20 +45,6 @@ pub struct FaultedCommand {
 }
 
 /// Work that faulted and was set aside, so that all other work goes on.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{FaultsRequest, FaultsVerb, ParkedWork};
-///
-/// let work: ParkedWork = serde_json::from_str(
-///     r#"{"work":"606d656d62657273","kind":"rules of a collection","subject":"members","index":51,
-///         "revision":"43","at":"2026-11-21T08:00:00.000Z"}"#,
-/// )?;
-/// let retry = FaultsRequest { verb: FaultsVerb::Retry, work: Some(work.work), request_id: None };
-/// assert_eq!(serde_json::to_string(&retry)?, r#"{"verb":"retry","work":"606d656d62657273"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ParkedWork {
@@ -102,15 +65,6 @@ pub struct ParkedWork {
 }
 
 /// What is to be done about faults.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FaultsVerb;
-///
-/// assert_eq!(serde_json::to_string(&FaultsVerb::Forget)?, r#""forget""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -124,16 +78,6 @@ pub enum FaultsVerb {
 }
 
 /// The body of `POST /v1/cluster/faults`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{FaultsRequest, FaultsVerb};
-///
-/// let request = FaultsRequest { verb: FaultsVerb::Drop, work: Some("606d656d62657273".into()), request_id: None };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"verb":"drop","work":"606d656d62657273"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FaultsRequest {
@@ -148,16 +92,6 @@ pub struct FaultsRequest {
 }
 
 /// The answer of `POST /v1/cluster/faults`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FaultsReply;
-///
-/// let reply: FaultsReply = serde_json::from_str(r#"{"count":1,"revision":"44","index":52}"#)?;
-/// assert_eq!((reply.count, reply.replayed), (1, false));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FaultsReply {

@@ -9,18 +9,6 @@ use super::strict::given;
 use super::{EntryView, JsonText};
 
 /// How a field is compared.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Operator;
-///
-/// assert_eq!(Operator::parse("gte"), Some(Operator::Gte));
-/// assert_eq!(serde_json::to_string(&Operator::Nexists)?, r#""nexists""#);
-/// // For the help of a program that takes them.
-/// assert_eq!(Operator::NAMES[0], ("eq", Operator::Eq));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -61,15 +49,6 @@ pub enum Operator {
 
 impl Operator {
     /// All of them, as they are written.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Operator;
-    ///
-    /// let written = Operator::NAMES.into_iter().find(|(_, operator)| *operator == Operator::Gte);
-    /// assert_eq!(written.map(|(name, _)| name), Some("gte"));
-    /// ```
     pub const NAMES: [(&'static str, Self); 16] = [
         ("eq", Self::Eq),
         ("neq", Self::Neq),
@@ -90,29 +69,11 @@ impl Operator {
     ];
 
     /// The operator of this name.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Operator;
-    ///
-    /// assert_eq!(Operator::parse("starts"), Some(Operator::Starts));
-    /// assert_eq!(Operator::parse("="), None);
-    /// ```
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, operator)| *operator)
     }
 
     /// Whether it is written without a value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Operator;
-    ///
-    /// assert!(Operator::Exists.takes_no_value());
-    /// assert!(!Operator::Eq.takes_no_value());
-    /// ```
     pub fn takes_no_value(self) -> bool {
         matches!(self, Self::Exists | Self::Nexists)
     }
@@ -160,19 +121,6 @@ pub enum Criterion {
 }
 
 /// A comparison of a field.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Operator, Predicate};
-///
-/// let predicate: Predicate = serde_json::from_str(r#"{"field":"$version","op":"gt","value":1}"#)?;
-/// assert_eq!((predicate.field.as_str(), predicate.op), ("$version", Operator::Gt));
-/// // `exists` takes none.
-/// let exists: Predicate = serde_json::from_str(r#"{"field":"owner","op":"exists"}"#)?;
-/// assert_eq!(exists.value, None);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Predicate {
@@ -188,64 +136,22 @@ pub struct Predicate {
 
 impl Criterion {
     /// A comparison with a value.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{Criterion, Operator};
-    /// use serde_json::json;
-    ///
-    /// let is_new = Criterion::new("status", Operator::In, json!(["new", "open"]));
-    /// assert_eq!(serde_json::to_string(&is_new)?, r#"{"field":"status","op":"in","value":["new","open"]}"#);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn new(field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
         Self::Predicate(Predicate { field: field.into(), op, value: Some(value.into()) })
     }
 
     /// The field is there, or is not.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Criterion;
-    ///
-    /// assert_eq!(serde_json::to_string(&Criterion::exists("owner", false))?, r#"{"field":"owner","op":"nexists"}"#);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn exists(field: impl Into<String>, exists: bool) -> Self {
         let op = if exists { Operator::Exists } else { Operator::Nexists };
         Self::Predicate(Predicate { field: field.into(), op, value: None })
     }
 
     /// At least one of these.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Criterion;
-    ///
-    /// let any = Criterion::any([Criterion::exists("a", true), Criterion::exists("b", true)]);
-    /// assert!(serde_json::to_string(&any)?.starts_with(r#"{"any":["#));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn any(any: impl IntoIterator<Item = Self>) -> Self {
         Self::Any { any: any.into_iter().collect() }
     }
 
     /// All of these.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{Criterion, Operator};
-    ///
-    /// // Within an `any`: a list by itself is one already.
-    /// let all = Criterion::all([Criterion::exists("a", true), Criterion::new("a", Operator::Lt, 5)]);
-    /// let any = Criterion::any([all, Criterion::exists("b", true)]);
-    /// assert!(serde_json::to_string(&any)?.contains(r#"{"all":["#));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
         Self::All { all: all.into_iter().collect() }
     }
@@ -260,15 +166,6 @@ impl std::ops::Not for Criterion {
 }
 
 /// How fresh a read has to be.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ReadConsistency;
-///
-/// assert_eq!(serde_json::to_string(&ReadConsistency::Local)?, r#""local""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -346,16 +243,6 @@ pub struct FindRequest {
 named!(FindRequest, prefix);
 
 /// The body of `POST /v1/count`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CountRequest;
-///
-/// let request = CountRequest { prefix: Some("orders/".into()), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"prefix":"orders/"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -389,21 +276,6 @@ pub struct CountRequest {
 named!(CountRequest, prefix);
 
 /// A page of what was found.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::FindAnswer;
-///
-/// let page: FindAnswer = serde_json::from_str(
-///     r#"{"entries":[{"key":"orders/o1","value":{"total":70},"content_type":"json","cas":"17",
-///         "create_revision":"17","mod_revision":"17","version":1}],"examined":12,"index_used":["total"],
-///         "revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((page.entries.len(), page.examined), (1, 12));
-/// assert_eq!(page.cursor, None, "everything was looked at");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct FindAnswer {
@@ -426,16 +298,6 @@ pub struct FindAnswer {
 }
 
 /// A count, or that of a part.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CountAnswer;
-///
-/// let answer: CountAnswer = serde_json::from_str(r#"{"count":3,"examined":12,"revision":"20","index":31}"#)?;
-/// assert_eq!((answer.count, answer.index_used), (3, None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CountAnswer {

@@ -8,16 +8,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The body of `POST /v1/cluster/invitations`. All of it may be left out.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InvitationRequest;
-///
-/// let request = InvitationRequest { node_id: Some(4), for_ms: Some(600_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"node_id":4,"for_ms":600000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InvitationRequest {
@@ -38,19 +28,6 @@ pub struct InvitationRequest {
 }
 
 /// The answer of `POST /v1/cluster/invitations`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InvitationCreated;
-///
-/// let made: InvitationCreated = serde_json::from_str(
-///     r#"{"token":"qj_0123456789abcdef_example","id":"0123456789abcdef","node_id":4,"for_ms":600000,
-///         "revision":"18","index":29}"#,
-/// )?;
-/// assert_eq!(made.node_id, Some(4));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InvitationCreated {
@@ -78,16 +55,6 @@ pub struct InvitationCreated {
 }
 
 /// The answer of `GET /v1/cluster/invitations`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InvitationList;
-///
-/// let list: InvitationList = serde_json::from_str(r#"{"invitations":[],"revision":"18","index":29}"#)?;
-/// assert!(list.invitations.is_empty());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InvitationList {
@@ -102,18 +69,6 @@ pub struct InvitationList {
 }
 
 /// An invitation, without its secret.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InvitationView;
-///
-/// let view: InvitationView = serde_json::from_str(
-///     r#"{"id":"0123456789abcdef","created":"2026-11-22T01:06:00.123Z","left_ms":1500,"used_by":4}"#,
-/// )?;
-/// assert_eq!((view.node_id, view.used_by), (None, Some(4)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InvitationView {
@@ -139,17 +94,6 @@ pub struct InvitationView {
 }
 
 /// The answer of `DELETE /v1/cluster/invitations/{id}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::InvitationRevoked;
-///
-/// let revoked: InvitationRevoked =
-///     serde_json::from_str(r#"{"id":"0123456789abcdef","revision":"19","index":30}"#)?;
-/// assert_eq!(revoked.revision, 19);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct InvitationRevoked {

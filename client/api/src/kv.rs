@@ -12,29 +12,9 @@ use super::name::{Name, named};
 use super::strict::{given, given_object};
 
 /// Longest time for which an entry is locked, milliseconds. Who asks for more gets 15000: `lock_ms` of the answer says so.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{LOCK_MS_MAX, Op};
-///
-/// let lock: Op = serde_json::from_str(r#"{"op":"lock","key":"orders/o1","lock_ms":20000}"#)?;
-/// assert!(lock.lock_ms.is_some_and(|time| time <= LOCK_MS_MAX));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub const LOCK_MS_MAX: u64 = 30_000;
 
 /// How a value is stored.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ContentType;
-///
-/// assert_eq!(serde_json::to_string(&ContentType::Bytes)?, r#""bytes""#);
-/// assert_eq!(serde_json::from_str::<ContentType>(r#""json""#)?, ContentType::Json);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -118,20 +98,6 @@ named!(EntryView, key);
 
 impl EntryView {
     /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::EntryView;
-    ///
-    /// let entry: EntryView = serde_json::from_str(
-    ///     r#"{"key":"settings/limit","value":10,"content_type":"json","cas":"17","create_revision":"17",
-    ///         "mod_revision":"17","version":1}"#,
-    /// )?;
-    /// assert_eq!(entry.json::<u64>()?, 10);
-    /// assert!(entry.json::<String>().is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         if self.value_base64.is_some() {
             return Err(ValueError::Bytes { key: self.key.clone() });
@@ -141,19 +107,6 @@ impl EntryView {
     }
 
     /// The value's bytes: the text of JSON, else the bytes as they were written. `None` where the value was not asked for.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::EntryView;
-    ///
-    /// let entry: EntryView = serde_json::from_str(
-    ///     r#"{"key":"pictures/p1","value_base64":"iVBORw==","content_type":"bytes","cas":"17",
-    ///         "create_revision":"17","mod_revision":"17","version":1}"#,
-    /// )?;
-    /// assert_eq!(entry.bytes()?.as_deref(), Some(&b"\x89PNG"[..]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn bytes(&self) -> Result<Option<Vec<u8>>, ValueError> {
         if let Some(json) = &self.value {
             return Ok(Some(json.0.get().as_bytes().to_vec()));
@@ -165,22 +118,6 @@ impl EntryView {
 }
 
 /// A value is not what it was to be read as.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{EntryView, ValueError};
-///
-/// let entry: EntryView = serde_json::from_str(
-///     r#"{"key":"settings/limit","value":10,"content_type":"json","cas":"17","create_revision":"17",
-///         "mod_revision":"17","version":1}"#,
-/// )?;
-/// match entry.json::<String>() {
-///     Err(ValueError::Type { key, .. }) => assert_eq!(key, "settings/limit"),
-///     other => panic!("a number was read as a text: {other:?}"),
-/// }
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ValueError {
@@ -209,18 +146,6 @@ pub enum ValueError {
 }
 
 /// JSON text carried through unparsed, so that numbers and formatting survive as they were stored.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::JsonText;
-///
-/// // The number keeps its digits.
-/// let price: JsonText = serde_json::from_str(r#"{"price":1.50}"#)?;
-/// assert_eq!(price.0.get(), r#"{"price":1.50}"#);
-/// assert_eq!(serde_json::to_string(&price)?, r#"{"price":1.50}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JsonText(pub Box<RawValue>);
@@ -290,16 +215,6 @@ pub struct WriteAnswer {
 named!(WriteAnswer, key);
 
 /// The kinds of a single operation.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::OpKind;
-///
-/// assert_eq!(serde_json::to_string(&OpKind::GetAndLock)?, r#""get_and_lock""#);
-/// assert_eq!(serde_json::from_str::<OpKind>(r#""upsert""#)?, OpKind::Upsert);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -331,16 +246,6 @@ pub enum OpKind {
 }
 
 /// What becomes of the time to live of an entry that is written.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Op, TtlRule};
-///
-/// let op: Op = serde_json::from_str(r#"{"op":"replace","key":"hits","value":8,"cas":"17","ttl":"keep"}"#)?;
-/// assert_eq!((op.ttl, op.ttl_ms), (Some(TtlRule::Keep), None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -434,21 +339,6 @@ pub struct Op {
 named!(Op, key);
 
 /// A page of a listing.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ListAnswer;
-///
-/// // As `GET /v1/kv?prefix=orders/&limit=1&keys_only` answers.
-/// let page: ListAnswer = serde_json::from_str(
-///     r#"{"entries":[{"key":"orders/o1","content_type":"json","cas":"17","create_revision":"17",
-///         "mod_revision":"17","version":1}],"count":1,"cursor":"bzE","revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(page.entries[0].key, "orders/o1");
-/// assert!(page.cursor.is_some(), "there is another page");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ListAnswer {
@@ -468,16 +358,6 @@ pub struct ListAnswer {
 }
 
 /// The outcome of a request id.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RequestState;
-///
-/// let state: RequestState = serde_json::from_str(r#""applied""#)?;
-/// assert_eq!(state, RequestState::Applied);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -489,20 +369,6 @@ pub enum RequestState {
 }
 
 /// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{ErrorCode, RequestAnswer, RequestState};
-///
-/// // As `GET /v1/requests/o62-create` answers.
-/// let answer: RequestAnswer = serde_json::from_str(
-///     r#"{"request_id":"o62-create","state":"rejected","code":"already_exists","decided_revision":"17",
-///         "decided_index":28,"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((answer.state, answer.code), (RequestState::Rejected, Some(ErrorCode::AlreadyExists)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RequestAnswer {

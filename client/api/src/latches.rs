@@ -7,16 +7,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The body of `PUT /v1/latches/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LatchRequest;
-///
-/// let request = LatchRequest { count: Some(3), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"count":3}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LatchRequest {
@@ -30,16 +20,6 @@ pub struct LatchRequest {
 }
 
 /// The body of `POST /v1/latches/{name}/count_down`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CountDownRequest;
-///
-/// let request = CountDownRequest { request_id: Some("part-7".into()), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"request_id":"part-7"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountDownRequest {
@@ -53,19 +33,6 @@ pub struct CountDownRequest {
 }
 
 /// A latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LatchAnswer;
-///
-/// let latch: LatchAnswer = serde_json::from_str(
-///     r#"{"latch":"copied","count":3,"left":0,"open":true,"opened_revision":"43","revision":"43",
-///         "index":51}"#,
-/// )?;
-/// assert!(latch.open && latch.left == 0);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LatchAnswer {
@@ -93,16 +60,6 @@ pub struct LatchAnswer {
 }
 
 /// The answer of `DELETE /v1/latches/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LatchRemoved;
-///
-/// let answer: LatchRemoved = serde_json::from_str(r#"{"latch":"copied","revision":"44","index":52}"#)?;
-/// assert_eq!(answer.latch, "copied");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LatchRemoved {

@@ -7,16 +7,6 @@ use super::decimal;
 use super::strict::given;
 
 /// How a lock is held.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockMode;
-///
-/// assert_eq!(LockMode::default(), LockMode::Exclusive);
-/// assert_eq!(serde_json::to_string(&LockMode::Shared)?, r#""shared""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -29,16 +19,6 @@ pub enum LockMode {
 }
 
 /// Whether a session holds a lock or waits for it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockState;
-///
-/// let state: LockState = serde_json::from_str(r#""waiting""#)?;
-/// assert_eq!(state, LockState::Waiting);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -51,16 +31,6 @@ pub enum LockState {
 
 /// What a write may depend on: it is applied only while this token holds the lock or leads the election. Exactly one of
 /// `lock` and `election`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Guard;
-///
-/// // Goes with a write, which is refused once the token holds the lock no more.
-/// assert_eq!(serde_json::to_string(&Guard::lock("books", 43))?, r#"{"lock":"books","token":"43"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Guard {
@@ -80,45 +50,17 @@ pub struct Guard {
 
 impl Guard {
     /// This token holds this lock.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Guard;
-    ///
-    /// let guard = Guard::lock("books", 43);
-    /// assert_eq!((guard.lock.as_deref(), guard.token), (Some("books"), 43));
-    /// ```
     pub fn lock(name: impl Into<String>, token: u64) -> Self {
         Self { lock: Some(name.into()), election: None, token }
     }
 
     /// This term is that of the leader of this election.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Guard;
-    ///
-    /// let guard = Guard::election("scheduler", 44);
-    /// assert_eq!((guard.election.as_deref(), guard.token), (Some("scheduler"), 44));
-    /// ```
     pub fn election(name: impl Into<String>, term: u64) -> Self {
         Self { lock: None, election: Some(name.into()), token: term }
     }
 }
 
 /// The body of `POST /v1/locks/{name}/acquire`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{AcquireRequest, LockMode};
-///
-/// let request = AcquireRequest { session: "17".into(), mode: Some(LockMode::Shared), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"session":"17","mode":"shared"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcquireRequest {
@@ -153,25 +95,6 @@ pub struct AcquireRequest {
 }
 
 /// The answer of `POST /v1/locks/{name}/acquire`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{AcquireAnswer, LockState};
-///
-/// let answer: AcquireAnswer = serde_json::from_str(
-///     r#"{"lock":"books","state":"held","token":"43","session":"17","mode":"exclusive","revision":"43",
-///         "index":51}"#,
-/// )?;
-/// assert_eq!((answer.state, answer.token), (LockState::Held, Some(43)));
-/// // 202: one is before it.
-/// let answer: AcquireAnswer = serde_json::from_str(
-///     r#"{"lock":"books","state":"waiting","place":"44","ahead":1,"session":"23","mode":"exclusive",
-///         "revision":"44","index":52}"#,
-/// )?;
-/// assert_eq!((answer.token, answer.ahead), (None, Some(1)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AcquireAnswer {
@@ -209,16 +132,6 @@ pub struct AcquireAnswer {
 }
 
 /// The body of `POST /v1/locks/{name}/release`: exactly one of `token` and `session`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ReleaseRequest;
-///
-/// let request = ReleaseRequest { session: Some("17".into()), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"session":"17"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
@@ -236,18 +149,6 @@ pub struct ReleaseRequest {
 }
 
 /// The answer of `POST /v1/locks/{name}/release`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ReleaseAnswer;
-///
-/// let answer: ReleaseAnswer = serde_json::from_str(
-///     r#"{"lock":"books","released":false,"revision":"50","index":58}"#,
-/// )?;
-/// assert!(!answer.released, "the session had nothing there");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ReleaseAnswer {
@@ -267,18 +168,6 @@ pub struct ReleaseAnswer {
 }
 
 /// Who holds a lock.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockHolder;
-///
-/// let holder: LockHolder = serde_json::from_str(
-///     r#"{"session":"17","owner":"web-3","token":"43","mode":"exclusive","age_ms":1200}"#,
-/// )?;
-/// assert_eq!(format!("{} for {} ms", holder.owner, holder.age_ms), "web-3 for 1200 ms");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockHolder {
@@ -297,18 +186,6 @@ pub struct LockHolder {
 }
 
 /// Who waits for a lock, or stands in an election.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockWaiter;
-///
-/// let waiter: LockWaiter = serde_json::from_str(
-///     r#"{"session":"23","owner":"web-4","place":"44","mode":"exclusive","age_ms":800,"wait_left_ms":4200}"#,
-/// )?;
-/// assert_eq!((waiter.place, waiter.wait_left_ms), (44, 4_200));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockWaiter {
@@ -330,20 +207,6 @@ pub struct LockWaiter {
 }
 
 /// A lock as it is: the answer of `GET /v1/locks/{name}`. One that nobody uses has no holders and no queue.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockAnswer;
-///
-/// let lock: LockAnswer = serde_json::from_str(
-///     r#"{"lock":"books","slots":1,"mode":"exclusive","holders":[{"session":"17","owner":"web-3",
-///         "token":"43","mode":"exclusive","age_ms":1200}],"queue":[],"holder_count":1,"waiter_count":0,
-///         "delay_left_ms":0,"revision":"50","index":58}"#,
-/// )?;
-/// assert_eq!(lock.holders[0].owner, "web-3");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockAnswer {
@@ -373,18 +236,6 @@ pub struct LockAnswer {
 }
 
 /// A lock in a list.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockSummary;
-///
-/// let lock: LockSummary = serde_json::from_str(
-///     r#"{"lock":"encoder","slots":2,"holder_count":2,"waiter_count":5}"#,
-/// )?;
-/// assert_eq!(u64::from(lock.slots), lock.holder_count);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockSummary {
@@ -399,19 +250,6 @@ pub struct LockSummary {
 }
 
 /// The answer of `GET /v1/locks`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::LockList;
-///
-/// let list: LockList = serde_json::from_str(
-///     r#"{"locks":[{"lock":"books","slots":1,"holder_count":1,"waiter_count":0}],"revision":"50",
-///         "index":58}"#,
-/// )?;
-/// assert_eq!(list.locks[0].lock, "books");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct LockList {
@@ -429,19 +267,6 @@ pub struct LockList {
 }
 
 /// The answer of `GET /v1/locks/{name}/check` for a token that holds the lock.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::CheckAnswer;
-///
-/// let answer: CheckAnswer = serde_json::from_str(
-///     r#"{"lock":"books","held":true,"token":"43","session":"17","mode":"exclusive","revision":"50",
-///         "index":58}"#,
-/// )?;
-/// assert!(answer.held && answer.token == 43);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct CheckAnswer {

@@ -4,16 +4,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What a member is for.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::MemberRole;
-///
-/// let role: MemberRole = serde_json::from_str(r#""learner""#)?;
-/// assert_eq!(role, MemberRole::Learner);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -25,20 +15,6 @@ pub enum MemberRole {
 }
 
 /// A member as the leader knows it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Member, MemberRole};
-///
-/// let member: Member = serde_json::from_str(
-///     r#"{"id":2,"role":"voter","leader":false,"healthy":true,"lag":3,"last_contact_ms":12,
-///         "peer_addr":"10.0.0.2:7200","client_addr":"10.0.0.2:7100"}"#,
-/// )?;
-/// assert!(member.healthy && member.role == MemberRole::Voter);
-/// assert_eq!(member.lag, Some(3));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct Member {
@@ -63,21 +39,6 @@ pub struct Member {
 }
 
 /// The answer of `GET /v1/cluster/members`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::MembersAnswer;
-///
-/// let answer: MembersAnswer = serde_json::from_str(
-///     r#"{"leader_id":1,"changing":false,"needed":1,
-///         "prospect":"1 of 1 voters (1) heard of, 1 needed: one failure from loss","members":[{"id":1,
-///         "role":"voter","leader":true,"healthy":true,"peer_addr":"10.0.0.1:7200",
-///         "client_addr":"10.0.0.1:7100"}]}"#,
-/// )?;
-/// assert_eq!(answer.members.iter().find(|member| member.leader).map(|member| member.id), Some(answer.leader_id));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MembersAnswer {
@@ -94,16 +55,6 @@ pub struct MembersAnswer {
 }
 
 /// The body of `POST /v1/cluster/members`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::AddMemberRequest;
-///
-/// let request = AddMemberRequest { id: 4, peer_addr: "10.0.0.4:7200".into(), promote: true };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"id":4,"peer_addr":"10.0.0.4:7200","promote":true}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddMemberRequest {
@@ -118,16 +69,6 @@ pub struct AddMemberRequest {
 }
 
 /// The body of `POST /v1/cluster/members/{id}/replace`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ReplaceMemberRequest;
-///
-/// // To `/v1/cluster/members/3/replace`: 4 votes in place of 3.
-/// assert_eq!(serde_json::to_string(&ReplaceMemberRequest { with: 4 })?, r#"{"with":4}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceMemberRequest {
@@ -137,20 +78,6 @@ pub struct ReplaceMemberRequest {
 }
 
 /// The answer to a change of the members.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::MembersChanged;
-///
-/// let answer: MembersChanged = serde_json::from_str(
-///     r#"{"changed":false,"dry_run":true,
-///         "explanation":["then: 3 of 3 voters (1, 2, 4) heard of, 2 needed: one failure is tolerated"],
-///         "voters":[1,2,4],"learners":[]}"#,
-/// )?;
-/// assert!(answer.dry_run && answer.voters == [1, 2, 4], "so it would be");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct MembersChanged {

@@ -8,17 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 /// A moment in a request: RFC 3339 in a string, or Unix time in milliseconds as a whole number.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Moment;
-///
-/// assert_eq!(serde_json::to_string(&Moment::from("2026-11-21T08:00:00Z"))?, r#""2026-11-21T08:00:00Z""#);
-/// assert_eq!(serde_json::from_str::<Moment>("1795248000000")?, Moment::UnixMs(1_795_248_000_000));
-/// assert!(serde_json::from_str::<Moment>("1.5").is_err());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Moment {

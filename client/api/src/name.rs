@@ -20,25 +20,6 @@ use utoipa::ToSchema;
 ///
 /// In JSON a name that is a text is a string, `"key"`; one that is no UTF-8 stands beside it in base64, `"key_base64"`. A request may
 /// give either name in either form, but not both.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{EntryView, Name};
-///
-/// let key = Name::from("orders/o42");
-/// assert_eq!((key.text(), key.as_bytes()), (Some("orders/o42"), &b"orders/o42"[..]));
-/// assert_eq!(key, "orders/o42");
-///
-/// // As a client of etcd may have written it.
-/// let entry: EntryView = serde_json::from_str(
-///     r#"{"key_base64":"bGwv/w==","value":1,"content_type":"json","cas":"17","create_revision":"17",
-///         "mod_revision":"17","version":1}"#,
-/// )?;
-/// assert_eq!(entry.key, Name::from(b"ll/\xff"));
-/// assert_eq!((entry.key.text(), entry.key.to_string()), (None, r"ll/\xff".to_owned()));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name(Form);
 
@@ -51,12 +32,6 @@ enum Form {
 
 impl Name {
     /// Its bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(quorate_api::Name::from("ü").as_bytes(), b"\xc3\xbc");
-    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Form::Text(text) => text.as_bytes(),
@@ -65,15 +40,6 @@ impl Name {
     }
 
     /// The text that it is, if it is UTF-8.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Name;
-    ///
-    /// assert_eq!(Name::from(b"a/b").text(), Some("a/b"));
-    /// assert_eq!(Name::from(b"a/\xff").text(), None);
-    /// ```
     pub fn text(&self) -> Option<&str> {
         match &self.0 {
             Form::Text(text) => Some(text),
@@ -82,12 +48,6 @@ impl Name {
     }
 
     /// Its bytes, owned.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert_eq!(quorate_api::Name::from("a").into_bytes(), b"a");
-    /// ```
     pub fn into_bytes(self) -> Vec<u8> {
         match self.0 {
             Form::Text(text) => text.into_bytes(),
@@ -96,31 +56,12 @@ impl Name {
     }
 
     /// Whether it has no bytes: no key, but what every key begins with.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// assert!(quorate_api::Name::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.as_bytes().is_empty()
     }
 
     /// The name that is shown like this: [`Display`](fmt::Display) backwards. `\x` and two hexadecimal digits are a byte, all else is
     /// itself.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Name;
-    ///
-    /// assert_eq!(Name::from_shown(r"ll/\xff"), Name::from(b"ll/\xff"));
-    /// assert_eq!(Name::from_shown(r"C:\temp"), r"C:\temp");
-    /// // A text that looks like the form of one is shown in another.
-    /// let odd = Name::from(r"\xff");
-    /// assert_eq!(odd.to_string(), r"\x5cxff");
-    /// assert_eq!(Name::from_shown(&odd.to_string()), odd);
-    /// ```
     pub fn from_shown(shown: &str) -> Self {
         let mut bytes = Vec::with_capacity(shown.len());
         let mut rest = shown;
@@ -136,15 +77,6 @@ impl Name {
     }
 
     /// The field in which it stands in JSON, and its value there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::Name;
-    ///
-    /// assert_eq!(Name::from("a").in_json("key"), ("key".to_owned(), "a".to_owned()));
-    /// assert_eq!(Name::from(b"a/\xff").in_json("key"), ("key_base64".to_owned(), "YS//".to_owned()));
-    /// ```
     pub fn in_json(&self, field: &str) -> (String, String) {
         match self.text() {
             Some(text) => (field.to_owned(), text.to_owned()),

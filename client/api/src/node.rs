@@ -8,17 +8,6 @@ use utoipa::ToSchema;
 use super::strict::given;
 
 /// What a node logs: the answer of `GET` and `PUT` of `/v1/node/log`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::NodeLogAnswer;
-///
-/// let answer: NodeLogAnswer =
-///     serde_json::from_str(r#"{"node_id":2,"filter":"quorate_node=debug,info","configured":"info"}"#)?;
-/// assert_ne!(answer.filter, answer.configured, "somebody looks for something");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeLogAnswer {
@@ -31,16 +20,6 @@ pub struct NodeLogAnswer {
 }
 
 /// The body of `PUT /v1/node/log`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::NodeLogRequest;
-///
-/// let request = NodeLogRequest { filter: Some("debug".into()), for_ms: Some(600_000) };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"filter":"debug","for_ms":600000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeLogRequest {
@@ -55,18 +34,6 @@ pub struct NodeLogRequest {
 }
 
 /// The last lines of a node's log: the answer of `GET /v1/node/log/lines`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::NodeLogLinesAnswer;
-///
-/// let answer: NodeLogLinesAnswer = serde_json::from_str(
-///     r#"{"node_id":2,"lines":["2026-11-22T01:06:00.123Z INFO  quorate_node::server: started"]}"#,
-/// )?;
-/// assert_eq!(answer.lines.len(), 1);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeLogLinesAnswer {
@@ -77,17 +44,6 @@ pub struct NodeLogLinesAnswer {
 }
 
 /// How a node is configured: the answer of `GET /v1/node/config`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::NodeConfigAnswer;
-///
-/// let answer: NodeConfigAnswer =
-///     serde_json::from_str(r#"{"node_id":2,"version":"0.1.0","settings":{"node_id":"2","data_dir":"/var/lib/quorate"}}"#)?;
-/// assert_eq!(answer.settings["data_dir"], "/var/lib/quorate");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeConfigAnswer {

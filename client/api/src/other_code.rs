@@ -8,17 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const BYTES_MAX: usize = 47;
 
 /// An error code of a newer server, as it came. Small enough to be copied; what is longer than any code is cut.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::ErrorCode;
-///
-/// let code: ErrorCode = serde_json::from_str(r#""moon_is_full""#)?;
-/// let ErrorCode::Other(other) = code else { panic!("this version knows it") };
-/// assert_eq!(other.to_string(), "moon_is_full");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OtherCode {
     length: u8,
@@ -35,18 +24,6 @@ impl OtherCode {
     }
 
     /// The code.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::ErrorCode;
-    ///
-    /// let code: ErrorCode = serde_json::from_str(r#""moon_is_full""#)?;
-    /// if let ErrorCode::Other(other) = code {
-    ///     assert_eq!(other.as_str(), "moon_is_full");
-    /// }
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.length.into()]).expect("it was cut between characters")
     }

@@ -9,16 +9,6 @@ use super::strict::given;
 
 /// The body of `PUT /v1/quotas/principals/{name}`, `/v1/quotas/default` and `/v1/quotas/prefixes/{prefix}`: all bounds of the
 /// quota. What is not given is not bounded, and shows `used` all the same.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaRequest;
-///
-/// let request = QuotaRequest { entries: Some(10_000), bytes: Some(64 << 20), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"entries":10000,"bytes":67108864}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaRequest {
@@ -43,16 +33,6 @@ pub struct QuotaRequest {
 }
 
 /// How much there is, or may be, of each thing that a quota counts: of a principal sessions and locks, of a prefix the others.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaAmounts;
-///
-/// let used: QuotaAmounts = serde_json::from_str(r#"{"entries":3,"bytes":411,"tasks":0}"#)?;
-/// assert_eq!((used.entries, used.sessions), (Some(3), None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QuotaAmounts {
@@ -74,15 +54,6 @@ pub struct QuotaAmounts {
 }
 
 /// Whether a quota refuses anything yet.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaState;
-///
-/// assert_eq!(serde_json::to_string(&QuotaState::Counting)?, r#""counting""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -94,19 +65,6 @@ pub enum QuotaState {
 }
 
 /// A quota, with what is used of it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaAnswer;
-///
-/// let quota: QuotaAnswer = serde_json::from_str(
-///     r#"{"prefix":"tenants/acme/","bounds":{"entries":10000},"used":{"entries":3,"bytes":411,"tasks":0},
-///         "state":"enforced","set_revision":"12","created":"2026-11-26T08:00:00.000Z","revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((quota.bounds.entries, quota.used.map(|used| used.entries)), (Some(10_000), Some(Some(3))));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -151,19 +109,6 @@ pub struct QuotaAnswer {
 named!(QuotaAnswer, prefix);
 
 /// The answer of `GET /v1/quotas/principals` and `/v1/quotas/prefixes`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaList;
-///
-/// let list: QuotaList = serde_json::from_str(
-///     r#"{"quotas":[{"principal":"ann","bounds":{"sessions":50000},"used":{"sessions":2,"locks":1},
-///         "state":"enforced","is_default":true}],"revision":"20","index":31}"#,
-/// )?;
-/// assert!(list.quotas[0].is_default && list.cursor.is_none());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QuotaList {
@@ -181,16 +126,6 @@ pub struct QuotaList {
 }
 
 /// The answer of `DELETE` of a quota.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaRemoved;
-///
-/// let removed: QuotaRemoved = serde_json::from_str(r#"{"prefix":"tenants/acme/","revision":"22","index":34}"#)?;
-/// assert_eq!(removed.prefix, Some("tenants/acme/".into()));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -215,17 +150,6 @@ pub struct QuotaRemoved {
 named!(QuotaRemoved, prefix);
 
 /// Which quota a refused request would have gone beyond.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QuotaExceeded;
-///
-/// let quota: QuotaExceeded =
-///     serde_json::from_str(r#"{"principal":"ann","counts":"sessions","bound":100,"used":100}"#)?;
-/// assert_eq!((quota.counts.as_str(), quota.bound), ("sessions", 100));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]

@@ -7,16 +7,6 @@ use super::decimal;
 use super::strict::given;
 
 /// The body of `POST /v1/sequences/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SequenceRequest;
-///
-/// let request = SequenceRequest { count: Some(10), request_id: Some("batch-7".into()) };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"count":10,"request_id":"batch-7"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceRequest {
@@ -30,18 +20,6 @@ pub struct SequenceRequest {
 }
 
 /// The answer of `GET /v1/sequences/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SequenceAnswer;
-///
-/// let answer: SequenceAnswer = serde_json::from_str(
-///     r#"{"name":"tickets","value":10,"revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!(answer.value, 10);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SequenceAnswer {
@@ -58,18 +36,6 @@ pub struct SequenceAnswer {
 }
 
 /// The answer of `POST /v1/sequences/{name}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SequenceNext;
-///
-/// let taken: SequenceNext = serde_json::from_str(
-///     r#"{"name":"tickets","first":1,"last":10,"revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!((taken.first..=taken.last).count(), 10);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SequenceNext {

@@ -12,29 +12,9 @@ use super::name::Name;
 use super::strict::given;
 
 /// Most sessions that one request renews.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{RenewRequest, SESSIONS_RENEWED_MAX};
-///
-/// let ids: Vec<String> = (1..=3_000).map(|id| id.to_string()).collect();
-/// let requests = ids.chunks(SESSIONS_RENEWED_MAX).map(|ids| RenewRequest { sessions: ids.to_vec() });
-/// assert_eq!(requests.len(), 3);
-/// ```
 pub const SESSIONS_RENEWED_MAX: usize = 1_024;
 
 /// The body of `POST /v1/sessions`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionRequest;
-///
-/// let request = SessionRequest { ttl_ms: Some(5_000), owner: Some("web-3".into()), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"ttl_ms":5000,"owner":"web-3"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionRequest {
@@ -56,20 +36,6 @@ pub struct SessionRequest {
 }
 
 /// The answer of `POST /v1/sessions`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionAnswer;
-///
-/// let answer: SessionAnswer = serde_json::from_str(
-///     r#"{"session":"17","ttl_ms":5000,"expires_in_ms":5000,"renew_in_ms":1666,"owner":"web-3",
-///         "labels":{"zone":"a"},"revision":"17","index":28}"#,
-/// )?;
-/// assert_eq!((answer.session.as_str(), answer.renew_in_ms), ("17", 1_666));
-/// assert_eq!(answer.labels["zone"], "a");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionAnswer {
@@ -97,18 +63,6 @@ pub struct SessionAnswer {
 }
 
 /// The answer of `POST /v1/sessions/{id}/renew`. To renew again is harmless, so it takes no request id.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RenewedAnswer;
-///
-/// let answer: RenewedAnswer = serde_json::from_str(
-///     r#"{"session":"17","ttl_ms":5000,"expires_in_ms":5000,"renew_in_ms":1666,"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(answer.expires_in_ms, 5_000);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RenewedAnswer {
@@ -129,16 +83,6 @@ pub struct RenewedAnswer {
 }
 
 /// The body of `POST /v1/sessions/renew`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::RenewRequest;
-///
-/// let request = RenewRequest { sessions: vec!["17".into(), "23".into()] };
-/// assert_eq!(serde_json::to_string(&request)?, r#"{"sessions":["17","23"]}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
@@ -148,20 +92,6 @@ pub struct RenewRequest {
 }
 
 /// What became of each session of a [`RenewRequest`], in order.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{RenewAnswer, Renewal};
-///
-/// let answer: RenewAnswer = serde_json::from_str(
-///     r#"{"sessions":[{"session":"17","ttl_ms":5000,"expires_in_ms":5000,"renew_in_ms":1666},
-///         {"session":"23","expired":true}],"revision":"20","index":31}"#,
-/// )?;
-/// let gone = answer.sessions.iter().filter(|one| matches!(one, Renewal::Expired(_)));
-/// assert_eq!(gone.count(), 1);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RenewAnswer {
@@ -176,20 +106,6 @@ pub struct RenewAnswer {
 }
 
 /// What became of one session.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Renewal;
-///
-/// let one: Renewal = serde_json::from_str(r#"{"session":"23","expired":true}"#)?;
-/// match one {
-///     Renewal::Renewed(session) => println!("again in {} ms", session.renew_in_ms),
-///     Renewal::Expired(session) => assert_eq!(session.session, "23"),
-///     _ => {}
-/// }
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -201,18 +117,6 @@ pub enum Renewal {
 }
 
 /// A session that goes on.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionRenewed;
-///
-/// let renewed: SessionRenewed = serde_json::from_str(
-///     r#"{"session":"17","ttl_ms":5000,"expires_in_ms":5000,"renew_in_ms":1666}"#,
-/// )?;
-/// assert!(renewed.renew_in_ms < renewed.expires_in_ms);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionRenewed {
@@ -227,16 +131,6 @@ pub struct SessionRenewed {
 }
 
 /// A session that is gone.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionExpired;
-///
-/// let gone: SessionExpired = serde_json::from_str(r#"{"session":"23","expired":true}"#)?;
-/// assert!(gone.expired);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionExpired {
@@ -247,18 +141,6 @@ pub struct SessionExpired {
 }
 
 /// The answer of `DELETE /v1/sessions/{id}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionEnded;
-///
-/// let answer: SessionEnded = serde_json::from_str(
-///     r#"{"session":"17","ended":true,"count":3,"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(answer.count, 3, "a lock and two entries went with it");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionEnded {
@@ -280,20 +162,6 @@ pub struct SessionEnded {
 }
 
 /// A session as it is: the answer of `GET /v1/sessions/{id}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionView;
-///
-/// let session: SessionView = serde_json::from_str(
-///     r#"{"session":"17","owner":"web-3","labels":{},"ttl_ms":5000,"expires_in_ms":3900,
-///         "created":"2026-11-21T08:00:00.000Z","age_ms":61000,"holds":{"locks":[],"elections":[],
-///         "barriers":[],"keys":["services/web-3"],"count":1},"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!(session.holds.map(|holds| holds.keys), Some(vec!["services/web-3".to_owned()]));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionView {
@@ -325,19 +193,6 @@ pub struct SessionView {
 }
 
 /// What hangs on a session and goes with it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionHolds;
-///
-/// let holds: SessionHolds = serde_json::from_str(
-///     r#"{"locks":[{"name":"books","state":"held","token":"18"}],"elections":[],"barriers":[],
-///         "keys":["services/web-3"],"tasks":["parcels/p1"],"count":3}"#,
-/// )?;
-/// assert_eq!((holds.locks[0].token, holds.count), (Some(18), 3));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionHolds {
@@ -361,18 +216,6 @@ pub struct SessionHolds {
 
 impl SessionHolds {
     /// The keys of the entries written with it, texts and others. Fails where a node sent what is not base64.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{Name, SessionHolds};
-    ///
-    /// let holds: SessionHolds = serde_json::from_str(
-    ///     r#"{"locks":[],"elections":[],"barriers":[],"keys":["a"],"keys_base64":["YS//"],"count":2}"#,
-    /// )?;
-    /// assert_eq!(holds.names()?, [Name::from("a"), Name::from(b"a/\xff")]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn names(&self) -> Result<Vec<Name>, base64::DecodeError> {
         let others = self.keys_base64.iter().map(|text| STANDARD.decode(text).map(Name::from));
         self.keys.iter().map(|text| Ok(text.into())).chain(others).collect()
@@ -380,16 +223,6 @@ impl SessionHolds {
 }
 
 /// A lock or an election that a session has to do with.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{LockState, SessionHold};
-///
-/// let hold: SessionHold = serde_json::from_str(r#"{"name":"books","state":"waiting","place":"19"}"#)?;
-/// assert_eq!((hold.state, hold.place, hold.token), (LockState::Waiting, Some(19), None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionHold {
@@ -408,19 +241,6 @@ pub struct SessionHold {
 }
 
 /// The answer of `GET /v1/sessions`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::SessionList;
-///
-/// let list: SessionList = serde_json::from_str(
-///     r#"{"sessions":[{"session":"17","owner":"web-3","labels":{},"ttl_ms":5000,"expires_in_ms":3900,
-///         "created":"2026-11-21T08:00:00.000Z","age_ms":61000}],"revision":"20","index":31}"#,
-/// )?;
-/// assert_eq!((list.sessions[0].owner.as_str(), list.cursor), ("web-3", None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct SessionList {

@@ -11,29 +11,9 @@ use super::strict::given;
 use super::{JsonText, Op};
 
 /// The content type of an operation stream, in both directions.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::STREAM_CONTENT_TYPE;
-///
-/// assert_eq!(format!("Content-Type: {STREAM_CONTENT_TYPE}"), "Content-Type: application/x-ndjson");
-/// ```
 pub const STREAM_CONTENT_TYPE: &str = "application/x-ndjson";
 
 /// A line that asks for an operation.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{OpKind, OpLine};
-///
-/// let line: OpLine = serde_json::from_str(
-///     r#"{"n":7,"timeout_ms":1000,"op":{"op":"get","key":"orders/o1"}}"#,
-/// )?;
-/// assert_eq!((line.n, line.op.op), (7, OpKind::Get));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpLine {
@@ -48,20 +28,6 @@ pub struct OpLine {
 }
 
 /// A line that answers an operation.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{AnswerLine, EntryView};
-///
-/// let line: AnswerLine = serde_json::from_str(
-///     r#"{"n":7,"status":200,"term":"3","leader":1,"answer":{"key":"orders/o1","value":1,
-///         "content_type":"json","cas":"17","create_revision":"17","mod_revision":"17","version":1}}"#,
-/// )?;
-/// let entry: EntryView = serde_json::from_str(line.answer.0.get())?;
-/// assert_eq!((line.n, line.status, entry.key.text()), (Some(7), 200, Some("orders/o1")));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct AnswerLine {

@@ -11,24 +11,6 @@ use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Visit
 use serde::{Deserialize, Deserializer};
 
 /// A value that is written as an object. Derived code would take a list of its fields too.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::Object;
-/// use serde::Deserialize;
-///
-/// #[derive(Debug, Deserialize)]
-/// struct Point {
-///     x: u8,
-/// }
-/// let Object(point) = serde_json::from_str::<Object<Point>>(r#"{"x":1}"#)?;
-/// assert_eq!(point.x, 1);
-/// // A derive alone would take this, too.
-/// assert!(serde_json::from_str::<Object<Point>>("[1]").is_err());
-/// assert!(serde_json::from_str::<Point>("[1]").is_ok());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug)]
 pub struct Object<T>(pub T);
 

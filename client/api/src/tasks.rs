@@ -8,42 +8,12 @@ use super::strict::{given, given_object, objects};
 use super::{JsonText, Moment};
 
 /// Most tasks of one schedule.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TASKS_SCHEDULED_MAX, TaskSpec, TaskSpecs};
-///
-/// let tasks = vec![TaskSpec::default(); 2_500];
-/// let requests = tasks.chunks(TASKS_SCHEDULED_MAX).map(|tasks| TaskSpecs { tasks: tasks.to_vec(), ..Default::default() });
-/// assert_eq!(requests.len(), 3);
-/// ```
 pub const TASKS_SCHEDULED_MAX: usize = 1_000;
 
 /// Most tasks of one claim.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TASKS_CLAIMED_MAX, TaskClaim};
-///
-/// let claim = TaskClaim { limit: Some(TASKS_CLAIMED_MAX), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&claim)?, r#"{"limit":100}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub const TASKS_CLAIMED_MAX: u32 = 100;
 
 /// How far a task is.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskState;
-///
-/// let state: TaskState = serde_json::from_str(r#""dead""#)?;
-/// assert_eq!(state, TaskState::Dead);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -63,16 +33,6 @@ pub enum TaskState {
 }
 
 /// The pauses between attempts: the first, then each by the factor longer, up to the longest.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskBackoff;
-///
-/// let backoff = TaskBackoff { initial_ms: Some(500), factor: Some(1.5), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&backoff)?, r#"{"initial_ms":500,"factor":1.5}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskBackoff {
@@ -92,21 +52,6 @@ pub struct TaskBackoff {
 
 /// A task to be scheduled: the body of `POST /v1/tasks/{queue}`, or one of its list. When it is due says at most one of
 /// `execute_at`, `delay_ms` and `cron`; without any, at once, or with `every_ms` after that time.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskSpec;
-///
-/// let daily = TaskSpec {
-///     id: Some("daily".into()),
-///     cron: Some("0 8 * * 1-5".into()),
-///     zone: Some("Europe/Berlin".into()),
-///     ..Default::default()
-/// };
-/// assert_eq!(serde_json::to_string(&daily)?, r#"{"id":"daily","cron":"0 8 * * 1-5","zone":"Europe/Berlin"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
@@ -167,17 +112,6 @@ pub struct TaskSpec {
 }
 
 /// Several tasks to be scheduled: the other form of the body of `POST /v1/tasks/{queue}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TaskSpec, TaskSpecs};
-///
-/// let task = |id: &str| TaskSpec { id: Some(id.into()), ..Default::default() };
-/// let specs = TaskSpecs { tasks: vec![task("p1"), task("p2")], ..Default::default() };
-/// assert_eq!(serde_json::to_string(&specs)?, r#"{"tasks":[{"id":"p1"},{"id":"p2"}]}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSpecs {
@@ -194,16 +128,6 @@ pub struct TaskSpecs {
 }
 
 /// The two forms of the body of `POST /v1/tasks/{queue}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{ScheduleRequest, TaskSpec};
-///
-/// let task = TaskSpec { delay_ms: Some(60_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&ScheduleRequest::One(Box::new(task)))?, r#"{"delay_ms":60000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum ScheduleRequest {
@@ -215,15 +139,6 @@ pub enum ScheduleRequest {
 
 impl ScheduleRequest {
     /// The caller's request id.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{ScheduleRequest, TaskSpecs};
-    ///
-    /// let specs = TaskSpecs { request_id: Some("import-7".into()), ..Default::default() };
-    /// assert_eq!(ScheduleRequest::Several(specs).request_id().as_deref(), Some("import-7"));
-    /// ```
     pub fn request_id(&self) -> Option<String> {
         match self {
             Self::One(one) => one.request_id.clone(),
@@ -232,15 +147,6 @@ impl ScheduleRequest {
     }
 
     /// Whether it is only to be tried.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{ScheduleRequest, TaskSpec};
-    ///
-    /// let task = TaskSpec { dry_run: true, ..Default::default() };
-    /// assert!(ScheduleRequest::One(Box::new(task)).dry_run());
-    /// ```
     pub fn dry_run(&self) -> bool {
         match self {
             Self::One(one) => one.dry_run,
@@ -250,19 +156,6 @@ impl ScheduleRequest {
 }
 
 /// What came of a task that was to be scheduled.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TaskScheduled, TaskState};
-///
-/// let task: TaskScheduled = serde_json::from_str(
-///     r#"{"id":"order-o42","created":true,"state":"scheduled","execute_at":"2026-11-21T08:01:00.000Z",
-///         "attempts":0,"max_attempts":20,"revision":"43","index":51}"#,
-/// )?;
-/// assert!(task.created && task.state == TaskState::Scheduled);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskScheduled {
@@ -299,19 +192,6 @@ pub struct TaskScheduled {
 }
 
 /// The answer to several tasks that were to be scheduled.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TasksScheduled;
-///
-/// let answer: TasksScheduled = serde_json::from_str(
-///     r#"{"tasks":[{"id":"p1","created":false,"state":"claimed","attempts":1,"max_attempts":20}],
-///         "created":0,"revision":"43","index":51}"#,
-/// )?;
-/// assert_eq!(answer.created, 0, "the id was in use");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TasksScheduled {
@@ -334,16 +214,6 @@ pub struct TasksScheduled {
 }
 
 /// The body of `POST /v1/tasks/{queue}/claim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskClaim;
-///
-/// let claim = TaskClaim { lease_ms: Some(60_000), worker: Some("packer-7".into()), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&claim)?, r#"{"lease_ms":60000,"worker":"packer-7"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskClaim {
@@ -373,21 +243,6 @@ pub struct TaskClaim {
 }
 
 /// A task that was claimed.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskClaimed;
-///
-/// let task: TaskClaimed = serde_json::from_str(
-///     r#"{"id":"p1","token":"43","attempt":2,"max_attempts":20,"execute_at":"2026-11-21T08:01:00.000Z",
-///         "planned_at":"2026-11-21T08:00:00.000Z","lease_ms":30000,"last_error":"nobody opened",
-///         "payload":{"to":"ann"}}"#,
-/// )?;
-/// assert_eq!((task.token, task.attempt), (43, 2));
-/// assert_eq!(task.payload.as_ref().map(|payload| payload.0.get()), Some(r#"{"to":"ann"}"#));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskClaimed {
@@ -421,20 +276,6 @@ pub struct TaskClaimed {
 }
 
 /// The answer of `POST /v1/tasks/{queue}/claim`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskClaimAnswer;
-///
-/// let answer: TaskClaimAnswer = serde_json::from_str(
-///     r#"{"tasks":[],"count":0,"next_at":"2026-11-21T08:01:00.000Z","waited_ms":0,"revision":"43",
-///         "index":51}"#,
-/// )?;
-/// assert_eq!(answer.count, 0, "nothing is due");
-/// println!("ask again at {:?}", answer.next_at);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskClaimAnswer {
@@ -459,16 +300,6 @@ pub struct TaskClaimAnswer {
 }
 
 /// The body of `POST /v1/tasks/{queue}/extend`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskExtend;
-///
-/// let extend = TaskExtend { id: "p1".into(), token: 43, lease_ms: Some(60_000), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&extend)?, r#"{"id":"p1","token":"43","lease_ms":60000}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskExtend {
@@ -489,16 +320,6 @@ pub struct TaskExtend {
 }
 
 /// The body of `POST /v1/tasks/{queue}/complete`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskComplete;
-///
-/// let complete = TaskComplete { id: "p1".into(), token: 43, ..Default::default() };
-/// assert_eq!(serde_json::to_string(&complete)?, r#"{"id":"p1","token":"43"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskComplete {
@@ -515,16 +336,6 @@ pub struct TaskComplete {
 }
 
 /// The body of `POST /v1/tasks/{queue}/fail`. At most one of `retry_in_ms`, `dead` and `release`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskFail;
-///
-/// let fail = TaskFail { id: "p1".into(), token: 43, error: Some("no address".into()), dead: true, ..Default::default() };
-/// assert_eq!(serde_json::to_string(&fail)?, r#"{"id":"p1","token":"43","error":"no address","dead":true}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskFail {
@@ -555,16 +366,6 @@ pub struct TaskFail {
 }
 
 /// The body of `POST /v1/tasks/{queue}/cancel`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskCancel;
-///
-/// let cancel = TaskCancel { id: "p1".into(), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&cancel)?, r#"{"id":"p1"}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskCancel {
@@ -577,17 +378,6 @@ pub struct TaskCancel {
 }
 
 /// The body of `POST /v1/tasks/{queue}/requeue`: one dead task, or the first that died.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskRequeue;
-///
-/// // Those that died first.
-/// let requeue = TaskRequeue { limit: Some(100), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&requeue)?, r#"{"limit":100}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequeue {
@@ -605,19 +395,6 @@ pub struct TaskRequeue {
 }
 
 /// The answer to `extend`, `complete`, `fail` and `cancel`: the task after it.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TaskAnswer, TaskState};
-///
-/// let task: TaskAnswer = serde_json::from_str(
-///     r#"{"id":"p1","state":"scheduled","execute_at":"2026-11-21T08:01:00.000Z","attempts":1,
-///         "max_attempts":20,"revision":"44","index":52}"#,
-/// )?;
-/// assert_eq!(task.state, TaskState::Scheduled, "it is tried again");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskAnswer {
@@ -648,18 +425,6 @@ pub struct TaskAnswer {
 }
 
 /// The answer to `requeue`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TasksRequeued;
-///
-/// let answer: TasksRequeued = serde_json::from_str(
-///     r#"{"count":100,"more":true,"revision":"44","index":52}"#,
-/// )?;
-/// assert!(answer.more, "there are others");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TasksRequeued {
@@ -679,21 +444,6 @@ pub struct TasksRequeued {
 }
 
 /// A task as it is.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskView;
-///
-/// let task: TaskView = serde_json::from_str(
-///     r#"{"id":"daily","state":"scheduled","execute_at":"2026-11-23T07:00:00.000Z",
-///         "created_at":"2026-11-21T08:00:00.000Z","attempts":0,"max_attempts":20,
-///         "backoff":{"initial_ms":1000,"max_ms":300000,"factor":2.0},"cron":"0 8 * * 1-5",
-///         "zone":"Europe/Berlin","runs":12,"payload":"daily","revision":"44","index":52}"#,
-/// )?;
-/// assert_eq!((task.runs, task.zone.as_deref()), (12, Some("Europe/Berlin")));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskView {
@@ -759,20 +509,6 @@ pub struct TaskView {
 }
 
 /// The answer of `GET /v1/tasks/{queue}`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TaskList;
-///
-/// let list: TaskList = serde_json::from_str(
-///     r#"{"tasks":[{"id":"p1","state":"dead","created_at":"2026-11-21T08:00:00.000Z","attempts":20,
-///         "max_attempts":20,"backoff":{},"runs":0,"last_error":"nobody opened",
-///         "died_at":"2026-11-21T12:00:00.000Z"}],"revision":"44","index":52}"#,
-/// )?;
-/// assert_eq!(list.tasks[0].last_error.as_deref(), Some("nobody opened"));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TaskList {
@@ -790,20 +526,6 @@ pub struct TaskList {
 }
 
 /// A queue in numbers: the answer of `GET /v1/tasks/{queue}/stats`, and one of the list of queues.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QueueStats;
-///
-/// let stats: QueueStats = serde_json::from_str(
-///     r#"{"queue":"parcels","scheduled":7,"claimed":2,"dead":1,"unplanned":0,"done":40,
-///         "completed_total":812,"failed_total":31,"died_total":1,"cancelled_total":3,
-///         "next_at":"2026-11-21T08:01:00.000Z"}"#,
-/// )?;
-/// assert_eq!(stats.scheduled + stats.claimed, 9);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueStats {
@@ -841,20 +563,6 @@ pub struct QueueStats {
 }
 
 /// The answer of `GET /v1/tasks`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::QueueList;
-///
-/// let list: QueueList = serde_json::from_str(
-///     r#"{"queues":[{"queue":"parcels","scheduled":7,"claimed":2,"dead":0,"unplanned":0,"done":40,
-///         "completed_total":812,"failed_total":31,"died_total":1,"cancelled_total":3}],"revision":"44",
-///         "index":52}"#,
-/// )?;
-/// assert_eq!(list.queues[0].queue, "parcels");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct QueueList {

@@ -11,29 +11,8 @@ use super::strict::{at_most, given, objects_at_most};
 use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
 /// Most steps and checks of one transaction, nested ones included.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TXN_STEPS_MAX, TxnRequest};
-///
-/// let request: TxnRequest = serde_json::from_str(
-///     r#"{"if":[{"key":"a","exists":true}],"then":[{"op":"remove","key":"a"}]}"#,
-/// )?;
-/// assert!(request.checks.len() + request.then.len() + request.otherwise.len() <= TXN_STEPS_MAX);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 pub const TXN_STEPS_MAX: usize = 1_024;
 /// How many transactions may stand in each other, the outermost counted.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TXN_DEPTH_MAX;
-///
-/// // How often one may be put into another, so the outermost is left.
-/// assert_eq!(TXN_DEPTH_MAX - 1, 3);
-/// ```
 pub const TXN_DEPTH_MAX: usize = 4;
 
 /// The body of `POST /v1/txn`. If all checks hold, the steps of `then` are taken, else those of `else`.
@@ -86,16 +65,6 @@ pub struct TxnRequest<S = TxnStep> {
 }
 
 /// What must hold of one entry: at least one of `cas`, `exists` and `if`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnCheck;
-///
-/// let check = TxnCheck { key: "a".into(), exists: Some(false), ..Default::default() };
-/// assert_eq!(serde_json::to_string(&check)?, r#"{"key":"a","exists":false}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[serde(deny_unknown_fields)]
@@ -117,19 +86,6 @@ pub struct TxnCheck {
 named!(TxnCheck, key);
 
 /// One step.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnStep;
-///
-/// let step: TxnStep = serde_json::from_str(r#"{"op":"txn","then":[{"op":"get","key":"a"}]}"#)?;
-/// match step {
-///     TxnStep::Op(op) => println!("{:?} {}", op.op, op.key),
-///     TxnStep::Txn(block) => assert_eq!(block.then.len(), 1),
-/// }
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum TxnStep {
@@ -140,18 +96,6 @@ pub enum TxnStep {
 }
 
 /// A transaction in a transaction, nested at most 4 deep.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnBlock;
-///
-/// let block: TxnBlock = serde_json::from_str(
-///     r#"{"op":"txn","if":[{"key":"a","exists":true}],"then":[{"op":"remove","key":"a"}]}"#,
-/// )?;
-/// assert_eq!((block.checks[0].key.text(), block.then.len()), (Some("a"), 1));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
 pub struct TxnBlock<S = TxnStep> {
@@ -181,15 +125,6 @@ pub struct TxnBlock<S = TxnStep> {
 }
 
 /// The `op` of a transaction in a transaction.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnTag;
-///
-/// assert_eq!(serde_json::to_string(&TxnTag::Txn)?, r#""txn""#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TxnTag {
@@ -198,20 +133,6 @@ pub enum TxnTag {
 }
 
 /// The answer of `POST /v1/txn`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TxnAnswer, TxnResult};
-///
-/// let answer: TxnAnswer = serde_json::from_str(
-///     r#"{"succeeded":true,"results":[{"op":"upsert","key":"b","revision":"43","cas":"43"}],
-///         "revision":"43","index":51}"#,
-/// )?;
-/// assert!(answer.succeeded);
-/// assert!(matches!(&answer.results[0], TxnResult::Written(written) if written.key == "b"));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnAnswer {
@@ -237,18 +158,6 @@ pub struct TxnAnswer {
 }
 
 /// A check that did not hold.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnFailed;
-///
-/// let failed: TxnFailed = serde_json::from_str(
-///     r#"{"pointer":"/if/0","key":"a","detail":"there is no entry with the key `a`"}"#,
-/// )?;
-/// assert_eq!((failed.pointer.as_str(), failed.current), ("/if/0", None));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -270,21 +179,6 @@ pub struct TxnFailed {
 named!(TxnFailed, key);
 
 /// What came of one step.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnResult;
-///
-/// let result: TxnResult = serde_json::from_str(r#"{"op":"get","key":"c","entry":null}"#)?;
-/// match result {
-///     TxnResult::Read(read) => assert_eq!(read.entry, None),
-///     TxnResult::Written(written) => println!("{} at revision {}", written.key, written.revision),
-///     TxnResult::Txn(block) => println!("{} steps", block.results.len()),
-///     _ => {}
-/// }
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -298,16 +192,6 @@ pub enum TxnResult {
 }
 
 /// What a step `get` found.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{OpKind, TxnRead};
-///
-/// let read: TxnRead = serde_json::from_str(r#"{"op":"get","key":"c","entry":null}"#)?;
-/// assert!(read.op == OpKind::Get && read.entry.is_none());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -324,18 +208,6 @@ pub struct TxnRead {
 named!(TxnRead, key);
 
 /// What a step wrote.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{Cas, OpKind, TxnWritten};
-///
-/// let written: TxnWritten = serde_json::from_str(
-///     r#"{"op":"insert","key":"a","revision":"43","cas":"43","create_revision":"43","version":1}"#,
-/// )?;
-/// assert_eq!((written.op, written.cas), (OpKind::Insert, Some(Cas::new(43))));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -373,19 +245,6 @@ pub struct TxnWritten {
 named!(TxnWritten, key);
 
 /// What came of a transaction in the transaction.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::TxnBlockResult;
-///
-/// let block: TxnBlockResult = serde_json::from_str(
-///     r#"{"op":"txn","succeeded":false,"results":[],"failed":[{"pointer":"/then/0/if/0","key":"a",
-///         "detail":"there is no entry with the key `a`"}]}"#,
-/// )?;
-/// assert_eq!(block.failed[0].pointer, "/then/0/if/0");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct TxnBlockResult {
@@ -412,16 +271,6 @@ fn op_of(text: &RawValue) -> Result<String, serde_json::Error> {
 
 impl TxnStep {
     /// Whether the text of a step is that of a transaction.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::{JsonText, TxnStep};
-    ///
-    /// let step: JsonText = serde_json::from_str(r#"{"op":"txn","then":[]}"#)?;
-    /// assert!(TxnStep::is_txn(&step.0));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     pub fn is_txn(text: &RawValue) -> bool {
         op_of(text).is_ok_and(|op| op == "txn")
     }

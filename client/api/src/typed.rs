@@ -7,33 +7,10 @@ use serde_json::value::RawValue;
 use super::{Name, Operator};
 
 /// What was typed, as JSON as the API takes it: one criterion or several.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TypedCriteria, typed_criteria};
-///
-/// let TypedCriteria(list) = typed_criteria(r#"[{"field":"a","op":"exists"},{"field":"b","op":"eq","value":1.50}]"#)?;
-/// assert_eq!(list[1], r#"{"field":"b","op":"eq","value":1.50}"#);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypedCriteria(pub Vec<String>);
 
 /// JSON where it begins like it, else `FIELD OP VALUE`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{TypedCriteria, typed_criteria};
-///
-/// let TypedCriteria(list) = typed_criteria("status eq pending")?;
-/// assert_eq!(list, [r#"{"field":"status","op":"eq","value":"pending"}"#]);
-///
-/// let error = typed_criteria("status = pending").expect_err("there is no such operator");
-/// assert!(error.starts_with("`=` is no operator"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub fn typed_criteria(text: &str) -> Result<TypedCriteria, String> {
     let text = text.trim();
     let not_json = |error: serde_json::Error| format!("begins like JSON and is none: {error}");

@@ -15,27 +15,9 @@ use super::name::{Name, named};
 use super::strict::known;
 
 /// The content type of a watch.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WATCH_CONTENT_TYPE;
-///
-/// assert_eq!(format!("Content-Type: {WATCH_CONTENT_TYPE}"), "Content-Type: text/event-stream");
-/// ```
 pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
 
 /// What happened to an entry.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WatchEventKind;
-///
-/// let kind: WatchEventKind = serde_json::from_str(r#""delete""#)?;
-/// assert_eq!(kind, WatchEventKind::Delete);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -47,16 +29,6 @@ pub enum WatchEventKind {
 }
 
 /// Why an entry is gone.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::DeleteCause;
-///
-/// let cause: DeleteCause = serde_json::from_str(r#""session_ended""#)?;
-/// assert_eq!(cause, DeleteCause::SessionEnded);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -116,16 +88,6 @@ pub struct WatchEvent {
 named!(WatchEvent, key);
 
 /// How far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for a while.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WatchProgress;
-///
-/// let progress: WatchProgress = serde_json::from_str(r#"{"revision":"43"}"#)?;
-/// assert_eq!(progress.revision, 43);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchProgress {
@@ -136,17 +98,6 @@ pub struct WatchProgress {
 }
 
 /// Why a node ends a watch.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::WatchEndCode;
-///
-/// let code: WatchEndCode = serde_json::from_str(r#""slow_consumer""#)?;
-/// let reads_anew = matches!(code, WatchEndCode::Compacted | WatchEndCode::SlowConsumer);
-/// assert!(reads_anew);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -177,14 +128,6 @@ pub enum WatchEndCode {
 
 impl WatchEndCode {
     /// As it stands in JSON.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use quorate_api::WatchEndCode;
-    ///
-    /// assert_eq!(WatchEndCode::Stopping.name(), "stopping");
-    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Compacted => "compacted",
@@ -204,17 +147,6 @@ impl WatchEndCode {
 
 /// That what was shown before does not count, or that something is missing: `event: reset`, the first message of a stream. Only for
 /// readers that take nothing but `text/event-stream`, such as a browser's `EventSource`; all others are told by a status.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{ErrorCode, WatchReset};
-///
-/// let reset: WatchReset =
-///     serde_json::from_str(r#"{"revision":"40","code":"compacted","detail":"revision 17 has been compacted"}"#)?;
-/// assert_eq!((reset.revision, reset.code), (40, Some(ErrorCode::Compacted)));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchReset {
@@ -233,19 +165,6 @@ pub struct WatchReset {
 }
 
 /// The last message of a watch that its node ends: `event: end`.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_api::{WatchEnd, WatchEndCode};
-///
-/// let end: WatchEnd = serde_json::from_str(
-///     r#"{"code":"compacted","detail":"revision 17 is compacted","oldest_revision":"40"}"#,
-/// )?;
-/// assert_eq!((end.code, end.oldest_revision), (WatchEndCode::Compacted, Some(40)));
-/// assert_eq!(end.to_string(), "compacted: revision 17 is compacted");
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct WatchEnd {

@@ -34,39 +34,11 @@ pub struct SessionById<'a> {
 
 impl Client {
     /// The session with this id.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// // Whose is the session that holds the lock?
-    /// for holder in client.lock("books").get().await?.holders {
-    ///     let session = client.session_by_id(holder.session).get().await?;
-    ///     println!("{:?}", session.map(|session| session.owner));
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn session_by_id(&self, id: impl Into<String>) -> SessionById<'_> {
         SessionById { client: self, id: id.into() }
     }
 
     /// All sessions, the oldest first.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let sessions = client.sessions();
-    /// let mut page = sessions.page().await?;
-    /// println!("{} sessions", page.sessions.len());
-    /// while let Some(cursor) = page.cursor {
-    ///     page = sessions.page_after(&cursor).await?;
-    ///     println!("and {}", page.sessions.len());
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn sessions(&self) -> Pages<'_, SessionList> {
         Pages::of(self, "/v1/sessions")
     }
@@ -74,18 +46,6 @@ impl Client {
 
 impl<'a> SessionById<'a> {
     /// What it is, and what hangs on it; `None` if there is no such session, or not any more.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(session: &quorate_client::Session, client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// match client.session_by_id("17").get().await? {
-    ///     Some(session) => println!("ends in {} ms unless it is renewed", session.expires_in_ms),
-    ///     None => println!("there is none, or not any more"),
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn get(&self) -> Result<Option<SessionView>, Error> {
         let call = Call::new(Method::GET, self.path("")?, Intent::Read, self.client.read_preference())?;
         match self.client.fetch(call).await {
@@ -96,16 +56,6 @@ impl<'a> SessionById<'a> {
     }
 
     /// Lets it live for its time from now. Fails with `session_expired`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let renewed = client.session_by_id("17").renew().await?;
-    /// println!("again in {} ms", renewed.renew_in_ms);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub async fn renew(&self) -> Result<RenewedAnswer, Error> {
         // To renew twice is as good as once.
         let call = Call::new(Method::POST, self.path("/renew")?, Intent::Read, Preference::Leader)?;
@@ -113,16 +63,6 @@ impl<'a> SessionById<'a> {
     }
 
     /// Ends it with all that hangs on it. Fails with `session_expired`.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # async fn example(client: &quorate_client::Client) -> Result<(), quorate_client::Error> {
-    /// let ended = client.session_by_id("17").end().await?;
-    /// println!("{} things went with it", ended.count);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn end(&self) -> Pending<'a, SessionEnded> {
         Pending::bare(self.client, Method::DELETE, self.path(""))
     }

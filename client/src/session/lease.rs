@@ -25,20 +25,6 @@ const ROUND_MIN: Duration = Duration::from_millis(20);
 const ROUND_MAX: Duration = Duration::from_secs(3);
 
 /// Whether a session lives, as far as it can be known here.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::SessionState;
-///
-/// fn may_begin(state: SessionState) -> bool {
-///     match state {
-///         SessionState::Ok => true,
-///         SessionState::Suspect | SessionState::Lost => false,
-///     }
-/// }
-/// assert!(may_begin(SessionState::Ok) && !may_begin(SessionState::Suspect));
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// It does, and renewals are confirmed.
@@ -50,19 +36,6 @@ pub enum SessionState {
 }
 
 /// Why a session is lost.
-///
-/// # Examples
-///
-/// ```
-/// use quorate_client::Loss;
-///
-/// assert_eq!(Loss::Expired.to_string(), "the cluster says that it is over");
-///
-/// fn is_meant(loss: Loss) -> bool {
-///     loss == Loss::Ended
-/// }
-/// assert!(!is_meant(Loss::NotRenewed));
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
