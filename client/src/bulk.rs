@@ -76,7 +76,7 @@ impl<'a> Bulk<'a> {
         self
     }
 
-    /// Takes an operation as JSON text, as `POST /v1/ops` does.
+    /// Takes an operation as JSON text, as `POST /v1/ops` does, such as `{"op": "remove", "key": "a"}`.
     pub fn push_json(mut self, op: &str) -> Self {
         // Text that is not whole would become part of what is around it.
         let checked = serde_json::from_str::<api::Op>(op);

@@ -89,7 +89,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// Takes the criterion as JSON text and keeps numbers as they are written.
+    /// Takes the criterion as JSON text, such as `{"field": "price", "op": "lt", "value": 1.50}`, and keeps numbers as they are written.
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
@@ -101,7 +101,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// Takes the criterion as JSON text and keeps numbers as they are written.
+    /// Takes the criterion as JSON text, such as `{"field": "price", "op": "lt", "value": 1.50}`, and keeps numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.condition.add_json(criterion);
         self

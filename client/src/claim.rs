@@ -82,7 +82,7 @@ impl Claim<'_> {
         self
     }
 
-    /// Takes the criterion as JSON text and keeps numbers as they are written.
+    /// Takes the criterion as JSON text, such as `{"field": "price", "op": "lt", "value": 1.50}`, and keeps numbers as they are written.
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self

@@ -443,7 +443,7 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
-    /// Takes the criterion as JSON text and keeps numbers as they are written.
+    /// Takes the criterion as JSON text, such as `{"field": "price", "op": "lt", "value": 1.50}`, and keeps numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.op = self.op.only_if_json(criterion);
         self

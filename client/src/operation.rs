@@ -209,7 +209,7 @@ impl Op {
         self
     }
 
-    /// Takes the criterion as JSON text and keeps numbers as they are written.
+    /// Takes the criterion as JSON text, such as `{"field": "price", "op": "lt", "value": 1.50}`, and keeps numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self

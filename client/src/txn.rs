@@ -93,7 +93,8 @@ impl Client {
         Txn::of(self)
     }
 
-    /// Takes a transaction as JSON text, as `POST /v1/txn` does.
+    /// Takes a transaction as JSON text, as `POST /v1/txn` does, such as
+    /// `{"if": [{"key": "a", "exists": true}], "then": [{"op": "remove", "key": "a"}]}`.
     pub fn txn_json(&self, text: &str) -> Txn<&Client> {
         let mut txn = self.txn();
         match serde_json::from_str::<Body>(text) {

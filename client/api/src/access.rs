@@ -194,7 +194,7 @@ pub struct RoleRemoved {
     pub replayed: bool,
 }
 
-/// The text of a token: who has it is its user.
+/// The text of a token, such as `qt_0123456789abcdef_…`: who has it is its user.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String)]

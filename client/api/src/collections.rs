@@ -55,7 +55,7 @@ pub enum FieldType {
     Array,
 }
 
-/// The rules of one field.
+/// The rules of one field, such as `{"type": "varchar", "max": 254}`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FieldRule {
@@ -80,7 +80,8 @@ pub struct FieldRule {
     pub auto_update: bool,
 }
 
-/// An index: the paths of its fields, alone or with what else is asked of it.
+/// An index: the paths of its fields, alone, `["status", "due"]`, or with what else is asked of it,
+/// `{"fields": ["email"], "unique": true}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum IndexRule {

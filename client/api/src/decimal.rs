@@ -2,6 +2,8 @@
 //!
 //! Owns how they stand in JSON: written as a string of digits, since a number of JavaScript ends at 2^53; read from such a string
 //! and from a number. What is only counted or measured is a number.
+//!
+//! A field has it by `#[serde(with = "quorate_api::decimal")]`, and one that may be left out by [`optional`].
 
 use std::fmt;
 

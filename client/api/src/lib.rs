@@ -6,6 +6,10 @@
 //! `..Default::default()`, so that a field more is no trouble. The feature `exhaustive` is for Quorate's own programs, which change with
 //! this library: with it any release may break who uses it.
 //!
+//! Fields have the same names in JSON as here, but for four: `where` is `criteria` here, `if` is `condition` or `checks`, `else` is
+//! `otherwise`, and `type` is `kind` or `type_uri`. Words of an enum are in lower case, `"get_and_lock"`; moments in answers are RFC 3339,
+//! `"2026-11-21T08:00:00.000Z"`; numbers that are handed back or compared are strings, `"43"`, see [`decimal`].
+//!
 //! # Examples
 //!
 //! ```

@@ -95,7 +95,7 @@ pub enum TxnStep {
     Txn(TxnBlock),
 }
 
-/// A transaction in a transaction, nested at most 4 deep.
+/// A transaction in a transaction, nested at most 4 deep, such as `{"op": "txn", "then": [{"op": "get", "key": "a"}]}`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
 pub struct TxnBlock<S = TxnStep> {

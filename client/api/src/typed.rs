@@ -10,7 +10,7 @@ use super::{Name, Operator};
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypedCriteria(pub Vec<String>);
 
-/// JSON where it begins like it, else `FIELD OP VALUE`.
+/// JSON where it begins like it, else `FIELD OP VALUE`, such as `status eq pending`.
 pub fn typed_criteria(text: &str) -> Result<TypedCriteria, String> {
     let text = text.trim();
     let not_json = |error: serde_json::Error| format!("begins like JSON and is none: {error}");
