@@ -824,4 +824,11 @@ mod tests {
         let error = Client::builder().identity_files("c", "k").build().expect_err("no CA").to_string();
         assert!(error.contains("--ca"), "{error}");
     }
+
+    #[test]
+    fn a_client_shows_no_token() {
+        let client = Client::builder().endpoints("10.0.0.1:7100").token("qt_0123456789abcdef_example").build();
+        let shown = format!("{:?}", client.expect("a client"));
+        assert!(shown.contains("10.0.0.1:7100") && !shown.contains("qt_"), "{shown}");
+    }
 }

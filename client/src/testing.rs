@@ -313,4 +313,11 @@ mod tests {
         let different: std::collections::BTreeSet<_> = found.iter().collect();
         assert_eq!(different.len(), 8, "{found:?}");
     }
+
+    #[tokio::test]
+    async fn a_program_that_cannot_be_started_is_named() {
+        let program = Path::new("/no/such/program");
+        let error = TestCluster::start_program(program, 1).await.expect_err("it cannot be started");
+        assert!(error.to_string().contains("/no/such/program"), "{error}");
+    }
 }

@@ -256,3 +256,21 @@ pub struct SessionList {
     /// Log index at which the list was evaluated.
     pub index: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(encoded: &str) -> SessionHolds {
+        let text = format!(
+            r#"{{"locks":[],"elections":[],"barriers":[],"keys":["a"],"keys_base64":["{encoded}"],"count":2}}"#
+        );
+        serde_json::from_str(&text).expect("what a session holds")
+    }
+
+    #[test]
+    fn keys_that_are_no_texts_are_names_too() {
+        assert_eq!(holds("YS//").names().expect("base64"), [Name::from("a"), Name::from(b"a/\xff")]);
+        assert!(holds("?").names().is_err());
+    }
+}

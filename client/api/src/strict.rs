@@ -96,3 +96,20 @@ pub(crate) fn objects_at_most<'de, const MAX: usize, D: Deserializer<'de>, T: De
     let list = at_most::<MAX, D, Object<T>>(deserializer)?;
     Ok(list.into_iter().map(|Object(value)| value).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_no_object_with_its_items_as_fields() {
+        #[derive(Debug, Deserialize)]
+        struct Point {
+            x: u8,
+        }
+        let Object(point) = serde_json::from_str::<Object<Point>>(r#"{"x":1}"#).expect("an object");
+        assert_eq!(point.x, 1);
+        assert!(serde_json::from_str::<Object<Point>>("[1]").is_err());
+        assert!(serde_json::from_str::<Point>("[1]").is_ok(), "a derive alone takes it");
+    }
+}
