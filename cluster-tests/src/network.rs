@@ -1,12 +1,12 @@
 //! A network between processes that can be cut, slowed down and broken, for each ordered pair of nodes by itself.
 //!
-//! Owns proxies in front of the nodes' ports, and the rules by which they pass bytes on. Who dialled is known from the socket's
-//! owner, so nothing of what is said is read, encrypted or not. Never loses a byte of a connection that lives: what is held
+//! Owns proxies in front of the nodes' ports, and the rules by which they pass bytes on. Who dialled is known from the owner of the
+//! socket at the other end, so nothing of what is said is read, encrypted or not. Never loses a byte of a connection that lives: what is held
 //! back arrives late, as with a network that comes back before a connection gives up.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,8 +58,10 @@ impl Network {
             while let Ok((near, dialler)) = listener.accept().await {
                 let network = network.clone();
                 tokio::spawn(async move {
+                    // Not `at`, which may stand for all addresses of this machine.
+                    let Ok(dialled) = near.local_addr() else { return };
                     let seeking = network.clone();
-                    let from = tokio::task::spawn_blocking(move || seeking.node_of(dialler)).await;
+                    let from = tokio::task::spawn_blocking(move || seeking.node_of(dialler, dialled)).await;
                     connect(near, to, from.unwrap_or(CLIENTS), node, network.rules).await;
                 });
             }
@@ -101,10 +103,10 @@ impl Network {
         self.rules.send_modify(Rules::clear);
     }
 
-    /// Which node has dialled from this address.
-    fn node_of(&self, dialler: SocketAddr) -> u64 {
+    /// Which node has dialled the second address from the first.
+    fn node_of(&self, dialler: SocketAddr, dialled: SocketAddr) -> u64 {
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(inode) = socket_inode(dialler) else { return CLIENTS };
+        let Some(inode) = socket_inode(dialler, dialled) else { return CLIENTS };
         let owner = processes.into_iter().find(|(_, process)| owns_socket(*process, &inode));
         owner.map_or(CLIENTS, |(node, _)| node)
     }
@@ -119,20 +121,26 @@ fn listen(at: SocketAddr) -> io::Result<TcpListener> {
 /// How often the table of sockets is read for one: it is not read at one moment, so a row can be missed while others come and go.
 const READS_MAX: usize = 20;
 
-/// The inode of the socket with this local address, which somebody has open.
-fn socket_inode(local: SocketAddr) -> Option<String> {
-    (0..READS_MAX).find_map(|_| read_socket_inode(local))
+/// The inode of the socket that is connected from the first address to the second, which somebody has open.
+fn socket_inode(local: SocketAddr, remote: SocketAddr) -> Option<String> {
+    (0..READS_MAX).find_map(|_| read_socket_inode(local, remote))
 }
 
-fn read_socket_inode(local: SocketAddr) -> Option<String> {
-    let SocketAddr::V4(local) = local else { return None };
-    // The kernel writes the address as the number that its four bytes make in memory.
-    // It stands behind the number of the row; the address that it is connected to follows.
-    let wanted = format!(": {:08X}:{:04X} ", u32::from_ne_bytes(local.ip().octets()), local.port());
+/// Both ends name a connection. One alone does not: the kernel gives the same local address to connections that go to different places,
+/// which may be those of several nodes and of other programs.
+fn read_socket_inode(local: SocketAddr, remote: SocketAddr) -> Option<String> {
+    let (SocketAddr::V4(local), SocketAddr::V4(remote)) = (local, remote) else { return None };
+    // They stand behind the number of the row.
+    let wanted = format!(": {} {} ", as_in_table(local), as_in_table(remote));
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    // Of a connection that is over, from the same address, nobody has the socket: its inode is 0.
+    // Of a connection that is over, between the same addresses, nobody has the socket: its inode is 0.
     let inodes = table.lines().filter(|line| line.contains(&wanted)).filter_map(|row| row.split_whitespace().nth(9));
     inodes.into_iter().find(|inode| *inode != "0").map(str::to_owned)
+}
+
+/// The kernel writes an address as the number that its four bytes make in memory.
+fn as_in_table(address: SocketAddrV4) -> String {
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }
 
 /// Whether the process has this socket open.
@@ -221,6 +229,10 @@ async fn take(mut input: OwnedReadHalf, chunks: mpsc::Sender<(Instant, Vec<u8>)>
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
+    use socket2::{Domain, Socket, Type};
+
     use super::*;
     use crate::ports::free_addresses;
 
@@ -270,7 +282,35 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         let (stream, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let (_stream, (_accepted, dialler)) = (stream.expect("connected"), accepted.expect("accepted"));
-        assert_eq!(network.node_of(dialler), 7);
-        assert_eq!(network.node_of("127.0.0.1:1".parse().expect("an address")), CLIENTS);
+        assert_eq!(network.node_of(dialler, address), 7);
+        assert_eq!(network.node_of("127.0.0.1:1".parse().expect("an address"), address), CLIENTS);
+    }
+
+    /// A connection from this address, which others may have, too; port 0 is any.
+    fn connect_from(local: SocketAddr, remote: SocketAddr) -> Socket {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_reuse_address(true).expect("an option of every system");
+        socket.bind(&local.into()).expect("the others that have this address go elsewhere");
+        socket.connect(&remote.into()).expect("it listens");
+        socket
+    }
+
+    /// The name that the kernel gives to a socket which this process has open.
+    fn inode_of(socket: &Socket) -> String {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).expect("it is open");
+        let text = link.to_str().expect("text");
+        text.trim_start_matches("socket:[").trim_end_matches(']').to_owned()
+    }
+
+    #[test]
+    fn connections_with_one_local_address_are_told_apart() {
+        let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let remotes = listeners.each_ref().map(|listener| listener.local_addr().expect("it is bound"));
+        let first = connect_from("127.0.0.1:0".parse().expect("an address"), remotes[0]);
+        let local = first.local_addr().expect("it is bound").as_socket().expect("an address of IP");
+        let second = connect_from(local, remotes[1]);
+        assert_eq!(socket_inode(local, remotes[0]), Some(inode_of(&first)));
+        assert_eq!(socket_inode(local, remotes[1]), Some(inode_of(&second)));
+        assert_eq!(socket_inode(local, "127.0.0.1:1".parse().expect("an address")), None);
     }
 }
