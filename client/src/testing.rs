@@ -19,13 +19,18 @@
 //! Owns processes, ports and directories. Talks to the nodes as any client does.
 
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fmt, io};
 
+use self::ports::Ports;
 use crate::client::Client;
+
+// For the tests of Quorate itself.
+#[doc(hidden)]
+pub mod ports;
 
 /// The environment variable that names the program of a node.
 pub const NODE_ENV: &str = "QUORATE_NODE";
@@ -35,12 +40,6 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often new ports are tried when another program was faster.
 const PORT_TRIES: u32 = 5;
-/// Ports are taken from here up to those of outgoing connections.
-const PORTS_FROM: u16 = 10_000;
-/// Where those begin, if the system does not say otherwise.
-const OUTGOING_FROM: u16 = 32_768;
-/// How many ports are looked at to find some that are free.
-const PORTS_LOOKED_AT: usize = 1_000;
 /// Lines of a log that an error shows.
 const LOG_LINES: usize = 20;
 
@@ -101,6 +100,8 @@ pub struct TestCluster {
     nodes: Vec<Node>,
     // After the nodes, so that they are gone before their data is.
     _home: Home,
+    // Theirs until they are gone, and while one of them is down.
+    _ports: Ports,
 }
 
 #[derive(Debug)]
@@ -180,7 +181,7 @@ impl TestCluster {
         let home = env::temp_dir().join(format!("quorate-testing-{:016x}", rand::random::<u64>()));
         fs::create_dir(&home).map_err(failed(format!("cannot make {}", home.display())))?;
         let home = Home(home);
-        let ports = free_ports(2 * count).map_err(failed("no free port"))?;
+        let ports = Ports::take(2 * count).map_err(failed("no free port"))?;
         let (clients, peers) = ports.split_at(count);
         let join: Vec<_> = peers.iter().enumerate().map(|(node, peer)| format!("{}={peer}", node + 1)).collect();
         let nodes = clients.iter().zip(peers).enumerate().map(|(number, (client, peer))| {
@@ -196,7 +197,7 @@ impl TestCluster {
             let log = home.0.join(format!("node-{}.log", number + 1));
             Node { address: *client, log, command, child: None }
         });
-        Ok(Self { nodes: nodes.collect(), _home: home })
+        Ok(Self { nodes: nodes.collect(), _home: home, _ports: ports })
     }
 
     /// Waits until every node that runs would serve a linearizable read.
@@ -281,38 +282,9 @@ fn command(program: &Path, home: &Path) -> Command {
     command
 }
 
-/// Addresses that nobody listens at, below the ports of outgoing connections: one of these could take the port of a node that is down.
-fn free_ports(count: usize) -> io::Result<Vec<SocketAddr>> {
-    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok();
-    let outgoing = range.and_then(|range| range.split_whitespace().next()?.parse().ok()).unwrap_or(OUTGOING_FROM);
-    let highest = outgoing.max(PORTS_FROM + 1_000);
-    let mut held: Vec<TcpListener> = Vec::new();
-    // Held all at once, so that they differ.
-    for _ in 0..PORTS_LOOKED_AT {
-        if held.len() == count {
-            break;
-        }
-        held.extend(TcpListener::bind(("127.0.0.1", rand::random_range(PORTS_FROM..highest))));
-    }
-    if held.len() < count {
-        return Err(io::Error::other(format!("there are not {count} free ports from {PORTS_FROM} to {highest}")));
-    }
-    held.iter().map(TcpListener::local_addr).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ports_are_none_that_outgoing_connections_get() {
-        let server = TcpListener::bind("127.0.0.1:0").expect("a port of those that the system gives away");
-        let given = server.local_addr().expect("bound").port();
-        let found = free_ports(8).expect("ports");
-        assert!(found.iter().all(|address| address.port() < given.max(PORTS_FROM + 1_000)), "{found:?} and {given}");
-        let different: std::collections::BTreeSet<_> = found.iter().collect();
-        assert_eq!(different.len(), 8, "{found:?}");
-    }
 
     #[tokio::test]
     async fn a_program_that_cannot_be_started_is_named() {

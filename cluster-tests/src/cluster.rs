@@ -19,7 +19,7 @@ use crate::host::{Host, build_library};
 use crate::http::Request;
 use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
-use crate::ports::free_addresses;
+use crate::ports::{Ports, free_addresses};
 use crate::secret::write_secret;
 use crate::turns::Turn;
 
@@ -148,17 +148,15 @@ struct Node {
     /// What it runs; `None` for the program of this build.
     program: Option<PathBuf>,
     host: Option<Host>,
+    /// No other test has these, even while the node is down.
+    _ports: Ports,
 }
 
 impl Node {
-    fn ports(&self) -> [SocketAddr; PORTS] {
-        [self.client, self.peer, self.peer_reached, self.client_reached]
-    }
-
-    /// With its ports, and those of its proxies where it has any.
-    fn at(ports: &[SocketAddr], has_proxies: bool) -> Self {
-        let (client, peer) = (ports[0], ports[1]);
-        let (peer_reached, client_reached) = if has_proxies { (ports[2], ports[3]) } else { (peer, client) };
+    /// With its ports at these addresses, and those of its proxies where it has any.
+    fn at(addresses: &[SocketAddr], ports: Ports, has_proxies: bool) -> Self {
+        let (client, peer) = (addresses[0], addresses[1]);
+        let (peer_reached, client_reached) = if has_proxies { (addresses[2], addresses[3]) } else { (peer, client) };
         let (flags, environment) = Default::default();
         Self {
             client,
@@ -171,6 +169,7 @@ impl Node {
             environment,
             program: None,
             host: None,
+            _ports: ports,
         }
     }
 }
@@ -221,7 +220,6 @@ impl Cluster {
             settings = settings.flag("--auth", "required").flag("--root-token-file", file.display());
         }
         let ids = settings.ids.clone();
-        let addresses = free_addresses(PORTS * ids.len());
         let (nodes, network) = (BTreeMap::new(), Network::default());
         let mut cluster = Self {
             home,
@@ -233,18 +231,19 @@ impl Cluster {
             expects_faults: false,
             _turn: turn,
         };
-        for (id, ports) in ids.into_iter().zip(addresses.chunks(PORTS)) {
-            cluster.put_node(id, ports);
+        for id in ids {
+            cluster.put_node(id);
         }
         cluster
     }
 
-    /// Makes room for a node at these ports.
-    fn put_node(&mut self, id: u64, ports: &[SocketAddr]) {
+    /// Makes room for a node, at ports of its own.
+    fn put_node(&mut self, id: u64) {
+        let ports = free_addresses(PORTS);
         let address = self.settings.namespaces.get(&id).map(|(_, address)| *address);
-        let ports: Vec<_> =
+        let addresses: Vec<_> =
             ports.iter().map(|port| address.map_or(*port, |address| SocketAddr::new(address, port.port()))).collect();
-        let mut node = Node::at(&ports, self.settings.has_proxies);
+        let mut node = Node::at(&addresses, ports, self.settings.has_proxies);
         if let Some((client, peer)) = self.settings.addresses.get(&id) {
             (node.client, node.client_reached, node.peer, node.peer_reached) = (*client, *client, *peer, *peer);
         }
@@ -455,10 +454,7 @@ impl Cluster {
 
     /// A node beside the founding members, which is started with their join list. It does not run yet.
     pub fn add_node(&mut self, id: u64) {
-        let taken: Vec<_> = self.nodes.values().flat_map(Node::ports).collect();
-        let free = free_addresses(PORTS + taken.len());
-        let free: Vec<_> = free.into_iter().filter(|address| !taken.contains(address)).collect();
-        self.put_node(id, &free);
+        self.put_node(id);
     }
 
     /// Forgets a node that was removed from the cluster and has ended. No other ever has its id.

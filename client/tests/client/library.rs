@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use quote::ToTokens;
-use syn::{Attribute, Item, UseTree, Visibility};
+use syn::{Attribute, Item, Meta, UseTree, Visibility};
 
 /// The roots of the two libraries, below the directory of the client.
 pub const CLIENT: &str = "src/lib.rs";
@@ -42,7 +42,7 @@ impl Library {
         for item in &self.modules[path] {
             match item {
                 Item::Use(tree) if is_public(&tree.vis) => self.export_use(path, prefix, &tree.tree, out, item),
-                Item::Mod(module) if is_public(&module.vis) => {
+                Item::Mod(module) if is_public(&module.vis) && !module.attrs.iter().any(is_hidden) => {
                     let name = module.ident.to_string();
                     self.export(&[path, std::slice::from_ref(&name)].concat(), &format!("{prefix}{name}::"), out);
                 }
@@ -150,6 +150,11 @@ pub fn attributes(item: &Item) -> &[Attribute] {
 
 fn is_of_tests(item: &Item) -> bool {
     attributes(item).iter().any(|attribute| text(attribute).contains("cfg(test)"))
+}
+
+/// An item that is left out of the documentation is no promise to others.
+fn is_hidden(attribute: &Attribute) -> bool {
+    matches!(&attribute.meta, Meta::List(list) if list.path.is_ident("doc") && list.tokens.to_string() == "hidden")
 }
 
 pub fn is_public(visibility: &Visibility) -> bool {

@@ -41,7 +41,11 @@ fn public_items_are_added_and_never_taken_away_or_changed() {
 fn a_listing_shows_what_others_can_call_and_nothing_else() {
     let home = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| std::fs::write(home.path().join(name), text).expect("written");
-    write("lib.rs", "mod inner;\npub use inner::{Open, Shut, Kind};\npub mod deep;\n#[cfg(test)]\nmod tests {}\n");
+    write(
+        "lib.rs",
+        "mod inner;\npub use inner::{Open, Shut, Kind};\npub mod deep;\n#[doc(hidden)]\npub mod own { pub fn call() {} }\n\
+         #[cfg(test)]\nmod tests {}\n",
+    );
     write(
         "inner.rs",
         "#[derive(Debug)]\n#[non_exhaustive]\npub struct Open { pub a: u8, b: u8 }\npub struct Shut { pub a: u8 }\n\

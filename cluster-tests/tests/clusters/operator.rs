@@ -232,7 +232,7 @@ async fn a_running_node_logs_more_for_a_while_and_the_others_do_not() {
 async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
     let admin = free_addresses(3);
     let prepare = |cluster: &mut Cluster| {
-        for (id, address) in (1..).zip(&admin) {
+        for (id, address) in (1..).zip(admin.iter()) {
             cluster.set_flag(id, "--admin-listen", address);
             cluster.set_environment(id, "QUORATE_ADMIN_ONLY", "true");
             cluster.set_environment(id, "QUORATE_ADMIN_OPEN_METRICS", "true");

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster_tests::ports::free_addresses;
+use cluster_tests::ports::{Ports, free_addresses};
 use cluster_tests::{PATIENCE, Request, eventually, write_secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -12,13 +12,17 @@ use tokio::net::TcpListener;
 use super::guide::built;
 
 /// Ends a node that a failed test leaves behind.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// The node's until it has ended.
+    _ports: Ports,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Both fail only where it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -37,7 +41,8 @@ fn node_with(collector: std::net::SocketAddr, percent: u32, more: &[&str]) -> (R
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    (Running(command.spawn().expect("the node starts")), addresses[0])
+    let client = addresses[0];
+    (Running { child: command.spawn().expect("the node starts"), _ports: addresses }, client)
 }
 
 async fn wait_ready(client: std::net::SocketAddr) {
@@ -159,9 +164,9 @@ async fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
         put.expect("an answer").expect_success();
     }
     // SAFETY: takes no pointers; the child was not waited for, so the id is its.
-    assert_eq!(unsafe { libc::kill(node.0.id() as libc::pid_t, libc::SIGTERM) }, 0);
+    assert_eq!(unsafe { libc::kill(node.child.id() as libc::pid_t, libc::SIGTERM) }, 0);
     let end = eventually("it ends when it is told to", PATIENCE, async || {
-        node.0.try_wait().expect("a child can be waited for").ok_or_else(|| "it runs".to_owned())
+        node.child.try_wait().expect("a child can be waited for").ok_or_else(|| "it runs".to_owned())
     });
     assert!(end.await.success());
 }
