@@ -34,6 +34,14 @@ claim_target_dir() {
 
 say() { printf '%s\n' "$*" >&2; }
 
+# Sets `ports` to $1 ports that nobody listens on, an array. No other test is given one of them until the script and all that it has
+# started since have ended.
+take_ports() {
+    local from
+    exec {from}< <(exec python3 -B "$repo/scripts/ports.py" "$1")
+    read -ra ports <&"$from" || die "there are no $1 free ports"
+}
+
 # Ends the script with one sentence and exit code 1.
 die() {
     printf '%s: %s\n' "$(basename "$0")" "$*" >&2

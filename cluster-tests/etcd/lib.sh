@@ -18,11 +18,6 @@ end_servers() {
 }
 trap end_servers EXIT
 
-# Prints $1 ports that nobody listens on, as servers.py finds them.
-free_ports() {
-    PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") python3 -B -c 'import sys, servers; print(*servers.free_ports(int(sys.argv[1])))' "$1"
-}
-
 # Waits until the command given succeeds; shows the end of log $1 where process $2 ends first, or after a minute.
 wait_until() {
     local log=$1 pid=$2 deadline=$((SECONDS + 60))
@@ -47,7 +42,7 @@ quorate_serves() {
 start_quorate() {
     local count=${1:-3} ports id members=()
     shift || true
-    read -ra ports <<<"$(free_ports $((count * 2)))"
+    take_ports $((count * 2))
     quorate_nodes=() quorate_pids=()
     for ((id = 1; id <= count; id++)); do members+=("$id=127.0.0.1:${ports[count + id - 1]}"); done
     for ((id = 1; id <= count; id++)); do
@@ -70,7 +65,7 @@ start_etcd() {
     local count=${1:-1} program ports id peer members=()
     shift || true
     program=$("$repo/cluster-tests/etcd/server/build")
-    read -ra ports <<<"$(free_ports $((count * 2)))"
+    take_ports $((count * 2))
     etcd_nodes=() etcd_pids=()
     for ((id = 1; id <= count; id++)); do members+=("m$id=http://127.0.0.1:${ports[count + id - 1]}"); done
     for ((id = 1; id <= count; id++)); do

@@ -13,34 +13,16 @@ Data, logs and `servers.json`, which says what runs, are in DIRECTORY.
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
+from ports import Ports  # noqa: E402
+
 PATIENCE = 60
-
-
-def free_ports(count):
-    """Below those of outgoing connections: one of these could take the port of a node that is down."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as range_file:
-        outgoing_from = int(range_file.read().split()[0])
-    held = {}
-    while len(held) < count:
-        port = random.randrange(10_000, max(outgoing_from, 11_000))
-        if port in held:
-            continue
-        held[port] = socket.socket()
-        try:
-            held[port].bind(("127.0.0.1", port))
-        except OSError:
-            held.pop(port).close()
-    for each in held.values():
-        each.close()
-    return list(held)
 
 
 def quorate_commands(program, directory, clients, peers):
@@ -84,17 +66,21 @@ class Servers:
         with open(self.file) as file:
             state = json.load(file)
         self.kind, self.nodes = state["kind"], state["nodes"]
+        # Given to the nodes that are started with it, so that the ports are theirs as long as one of them lives.
+        self.ports = None
 
     @classmethod
     def up(cls, kind, program, directory, count=3):
         os.makedirs(directory, exist_ok=True)
-        addresses = [f"127.0.0.1:{port}" for port in free_ports(2 * count)]
+        ports = Ports(2 * count)
+        addresses = [f"127.0.0.1:{port}" for port in ports.numbers]
         clients, peers = addresses[:count], addresses[count:]
         commands = COMMANDS[kind](program, directory, clients, peers)
         nodes = [{"client": client, "command": command, "pid": None} for client, command in zip(clients, commands)]
         with open(os.path.join(directory, "servers.json"), "w") as file:
             json.dump({"kind": kind, "nodes": nodes}, file)
         servers = cls(directory)
+        servers.ports = ports
         try:
             for number in range(1, count + 1):
                 servers._spawn(number)
@@ -115,8 +101,10 @@ class Servers:
 
     def _spawn(self, number):
         node = self.nodes[number - 1]
+        held = [holder.fileno() for holder in self.ports.holders] if self.ports else []
         with open(os.path.join(self.directory, f"log-{number}"), "ab") as log:
-            process = subprocess.Popen(node["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(node["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                       pass_fds=held)
         node["pid"] = process.pid
         self._save()
 

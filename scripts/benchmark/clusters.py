@@ -7,12 +7,11 @@ import base64
 import http.client
 import json
 import os
-import random
-import socket
 import subprocess
 import time
 from pathlib import Path
 
+from ports import Ports
 from shell import fail
 
 NODES = 3
@@ -23,21 +22,6 @@ FAILOVER_TRY_SECONDS = 0.25
 FAILOVER_SECONDS_MAX = 30
 
 
-def free_ports(count):
-    """Ports below those of outgoing connections: a killed node must find its port free when it comes back."""
-    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    found = set()
-    while len(found) < count:
-        port = random.randrange(10_000, max(first_outgoing, 11_000))
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                found.add(port)
-            except OSError:
-                pass
-    return sorted(found)
-
-
 class Cluster:
     """Three processes. The systems differ in how they are started and asked."""
 
@@ -46,8 +30,9 @@ class Cluster:
     def __init__(self, home):
         self.home = home / self.name
         self.home.mkdir()
-        ports = free_ports(2 * NODES)
-        self.client_ports, self.peer_ports = ports[:NODES], ports[NODES:]
+        # No other program of ours has these: a killed node must find its port free when it comes back.
+        self.ports = Ports(2 * NODES)
+        self.client_ports, self.peer_ports = self.ports.numbers[:NODES], self.ports.numbers[NODES:]
         self.processes = [None] * NODES
         for index in range(NODES):
             self.start(index)
@@ -68,6 +53,7 @@ class Cluster:
             process.kill()
         for process in self.processes:
             process.wait()
+        self.ports.close()
 
     def endpoints(self):
         return ",".join(f"127.0.0.1:{port}" for port in self.client_ports)

@@ -18,10 +18,8 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -29,6 +27,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from ports import Ports  # noqa: E402
 
 # How long nodes may take until they serve, and a new leader until it leads.
 READY_WITHIN = 60.0
@@ -39,8 +40,6 @@ HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
 # How often new ports are tried when another program was faster.
 PORT_TRIES = 5
-# Ports are taken from here up to those of outgoing connections, which begin at the second one if the system does not say otherwise.
-PORTS_FROM, OUTGOING_FROM = 10_000, 32_768
 # How long a request may take to come that is to be held back, and after it went on, its answer.
 HELD_WITHIN = 10.0
 ANSWERED_WITHIN = 1.0
@@ -442,6 +441,8 @@ class Cluster:
         self.nodes: list[Node] = []
         # A cluster of its own, once one was asked for.
         self.stranger: Node | None = None
+        # No other test has these, even while a node is down.
+        self.ports: list[Ports] = []
         # Who started us is the client.
         self.client = os.getppid()
 
@@ -467,10 +468,16 @@ class Cluster:
         for node in self.nodes:
             await node.proxy.stop()
             await node.kill()
+        while self.ports:
+            self.ports.pop().close()
+
+    def _take_ports(self, count: int) -> list[int]:
+        self.ports.append(Ports(count))
+        return self.ports[-1].numbers
 
     async def _prepare(self, home: Path) -> None:
         home.mkdir()
-        ports = free_ports(2 * self.count)
+        ports = self._take_ports(2 * self.count)
         clients, peers = ports[: self.count], ports[self.count :]
         join = ",".join(f"{number}=127.0.0.1:{port}" for number, port in enumerate(peers, 1))
         self.nodes = []
@@ -581,7 +588,7 @@ class Cluster:
     async def _foreign(self, number: int | None) -> dict[str, Any]:
         """From now on the address of this node, or of the leader, is that of a node of another cluster, which leads there."""
         if self.stranger is None:
-            client, peer = free_ports(2)
+            client, peer = self._take_ports(2)
             command = [self.program, "--dev", "--client-listen", f"127.0.0.1:{client}"]
             command += ["--peer-listen", f"127.0.0.1:{peer}"]
             self.stranger = Node(0, command, self.home / "stranger.log", Proxy(client, self.faults))
@@ -619,27 +626,6 @@ class Cluster:
             await node.start(self.home)
         await self._wait("the nodes serve", self._all_serve)
         return [node.number for node in down]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different.
-
-    Below those of outgoing connections: one of these could take the port of a node that is down.
-    """
-    try:
-        outgoing_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        outgoing_from = OUTGOING_FROM
-    found: list[int] = []
-    for port in random.SystemRandom().sample(range(PORTS_FROM, max(outgoing_from, PORTS_FROM + 1_000)), 1_000):
-        if len(found) == count:
-            break
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-    if len(found) < count:
-        raise OSError(f"there are not {count} free ports below {outgoing_from}")
-    return found
 
 
 async def ask(port: int, path: str) -> tuple[int, bytes] | None:

@@ -22,7 +22,7 @@ import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from gateway import Gateway, Ours  # noqa: E402
-from servers import free_ports  # noqa: E402
+from servers import Ports  # noqa: E402
 
 SCOPE = "conformance"
 NAMES = ("one", "two", "three")
@@ -66,7 +66,9 @@ class Member:
 
     def __init__(self, name, args, credentials):
         self.name = name
-        self.port, self.rest_port = free_ports(2)
+        # No other test has these, even while the member is down.
+        self.ports = Ports(2)
+        self.port, self.rest_port = self.ports.numbers
         self.dir = os.path.join(args.dir, name)
         self.data = os.path.join(self.dir, "data")
         self.config = os.path.join(self.dir, "patroni.yml")

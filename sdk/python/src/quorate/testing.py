@@ -14,11 +14,8 @@ Owns processes, ports and directories. Talks to the nodes as any client does.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from quorate._async.client import AsyncClient
+from quorate._ports import Ports
 from quorate._sync.client import Client
 
 # The environment variable that names the program of a node.
@@ -34,8 +32,6 @@ NODE_ENV = "QUORATE_NODE"
 READY_WITHIN = 30.0
 # How often new ports are tried when another program was faster.
 PORT_TRIES = 5
-# Ports are taken from here up to those of outgoing connections, which begin at the second one if the system does not say otherwise.
-PORTS_FROM, OUTGOING_FROM = 10_000, 32_768
 # Lines of a log that an error shows.
 LOG_LINES = 20
 
@@ -110,6 +106,8 @@ class TestCluster:
         self._node_args = node_args
         self._home = Path(tempfile.mkdtemp(prefix="quorate-testing-"))
         self.nodes: list[Node] = []
+        # No other test has these, even while a node is down.
+        self._ports: Ports | None = None
         try:
             self._start(nodes)
         except BaseException:
@@ -143,6 +141,8 @@ class TestCluster:
         """Ends all nodes and removes their data."""
         for node in self.nodes:
             node.kill()
+        if self._ports is not None:
+            self._ports.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def __enter__(self) -> TestCluster:
@@ -171,7 +171,7 @@ class TestCluster:
         if count < 1:
             raise TestClusterError("a cluster has at least one node")
         home.mkdir()
-        ports = free_ports(2 * count)
+        ports = self._take_ports(2 * count)
         peers = ports[count:]
         join = ",".join(f"{number}=127.0.0.1:{port}" for number, port in enumerate(peers, 1))
         nodes: list[Node] = []
@@ -186,6 +186,17 @@ class TestCluster:
             nodes.append(Node([*command, *self._node_args], address, home, number))
         return nodes
 
+    def _take_ports(self, count: int) -> list[int]:
+        """Others than those that the cluster had before."""
+        try:
+            ports = Ports(count)
+        except OSError as error:
+            raise TestClusterError(str(error)) from error
+        if self._ports is not None:
+            self._ports.close()
+        self._ports = ports
+        return ports.numbers
+
     def _wait_ready(self) -> None:
         """Waits until every node that runs would serve a linearizable read."""
         running = [node for node in self.nodes if node.runs]
@@ -197,24 +208,3 @@ class TestCluster:
                 if time.monotonic() > until:
                     logs = "\n".join(node.log_end() for node in running)
                     raise TestClusterError(f"the nodes are not ready after {READY_WITHIN:.0f} s:\n{logs}")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different.
-
-    Below those of outgoing connections: one of these could take the port of a node that is down.
-    """
-    try:
-        outgoing_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except (OSError, ValueError, IndexError):
-        outgoing_from = OUTGOING_FROM
-    found: list[int] = []
-    for port in random.SystemRandom().sample(range(PORTS_FROM, max(outgoing_from, PORTS_FROM + 1_000)), 1_000):
-        if len(found) == count:
-            break
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            found.append(port)
-    if len(found) < count:
-        raise TestClusterError(f"there are not {count} free ports below {outgoing_from}")
-    return found
