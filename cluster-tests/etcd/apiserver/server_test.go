@@ -6,7 +6,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -104,13 +103,10 @@ func startHere(t *testing.T, ended chan<- error) *rest.Config {
 	return rest.CopyConfig(it.GenericAPIServer.LoopbackClientConfig)
 }
 
-// Starts kube-apiserver as a process, on a port that nobody had a moment ago.
+// Starts kube-apiserver as a process, on the port that the suite holds for it: tests run one after another.
 func startProgram(t *testing.T, program string, ended chan<- error) *rest.Config {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	ok(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
-	ok(t, listener.Close())
+	port := os.Getenv("CONFORMANCE_KUBE_APISERVER_PORT")
 	dir := t.TempDir()
 	key, tokens := filepath.Join(dir, "key"), filepath.Join(dir, "tokens")
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -123,7 +119,7 @@ func startProgram(t *testing.T, program string, ended chan<- error) *rest.Config
 	ok(t, err)
 	command := exec.Command(program,
 		"--etcd-servers="+strings.Join(stores(), ","), "--etcd-prefix="+prefix(t),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
+		"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+dir,
 		"--service-cluster-ip-range=10.0.0.0/24", "--endpoint-reconciler-type=none",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file="+key, "--service-account-key-file="+key,
 		"--authorization-mode=AlwaysAllow", "--token-auth-file="+tokens,
@@ -149,7 +145,7 @@ func startProgram(t *testing.T, program string, ended chan<- error) *rest.Config
 		}
 	})
 	return &rest.Config{
-		Host:            fmt.Sprintf("https://127.0.0.1:%d", port),
+		Host:            "https://127.0.0.1:" + port,
 		BearerToken:     token,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 	}

@@ -10,8 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +27,6 @@ const (
 	lookEvery = 25 * time.Millisecond
 	// portTries: how often new ports are tried when another program was faster.
 	portTries = 5
-	// portsFrom: ports are taken from here up to those of outgoing connections.
-	portsFrom = 10_000
-	// portsLookedAt to find some that are free.
-	portsLookedAt = 1_000
 	// logLines of a log that an error shows.
 	logLines = 20
 )
@@ -63,6 +57,8 @@ type Cluster struct {
 	home    string
 	options quorate.Options
 	nodes   []*process
+	// ports are the cluster's own until it is stopped.
+	ports *ports
 }
 
 type process struct {
@@ -185,6 +181,7 @@ func (c *Cluster) Stop() {
 	for _, node := range c.nodes {
 		node.stop()
 	}
+	c.ports.release()
 	// What is left of it is in the system's directory for what may be left.
 	_ = os.RemoveAll(c.home)
 }
@@ -192,20 +189,21 @@ func (c *Cluster) Stop() {
 // prepare makes ports, directories and command lines; nothing runs yet.
 func prepare(program string, settings *Settings) (*Cluster, error) {
 	count := max(settings.Nodes, 1)
+	ports, err := takePorts(2 * count)
+	if err != nil {
+		return nil, err
+	}
 	home, err := os.MkdirTemp("", "quorate-test-")
 	if err != nil {
+		ports.release()
 		return nil, err
 	}
-	ports, err := freePorts(2 * count)
-	if err != nil {
-		return nil, err
-	}
-	clients, peers := ports[:count], ports[count:]
+	clients, peers := ports.addresses[:count], ports.addresses[count:]
 	var join []string
 	for n, peer := range peers {
 		join = append(join, fmt.Sprintf("%d=%s", n+1, peer))
 	}
-	cluster := &Cluster{home: home, options: settings.Client}
+	cluster := &Cluster{home: home, options: settings.Client, ports: ports}
 	for n := range count {
 		line := append([]string{"--client-listen", clients[n], "--peer-listen", peers[n]}, settings.Args...)
 		if count == 1 {
@@ -320,37 +318,4 @@ func environment(home string) []string {
 		}
 	}
 	return append(kept, "TMPDIR="+home)
-}
-
-// freePorts are so many addresses that nobody listens at, below the ports of outgoing connections: one of these could take the port of a
-// node that is down.
-func freePorts(count int) ([]string, error) {
-	highest := max(outgoingFrom(), portsFrom+1_000)
-	var free []string
-	for range portsLookedAt {
-		if len(free) == count {
-			return free, nil
-		}
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(portsFrom+rand.IntN(highest-portsFrom))))
-		if err != nil {
-			continue
-		}
-		// Held until all are found, so that they differ.
-		defer func() { _ = listener.Close() }()
-		free = append(free, listener.Addr().String())
-	}
-	return nil, fmt.Errorf("there are not %d free ports from %d to %d", count, portsFrom, highest)
-}
-
-// outgoingFrom is the first port that the system gives to outgoing connections.
-func outgoingFrom() int {
-	from := 32_768
-	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
-		if fields := strings.Fields(string(text)); len(fields) > 0 {
-			if port, err := strconv.Atoi(fields[0]); err == nil {
-				from = port
-			}
-		}
-	}
-	return from
 }

@@ -10,15 +10,15 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream, existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createConnection, createServer } from "node:net";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type ClientOptions } from "../client.js";
 import { asyncDispose, now, sleep } from "../timing.js";
+import { Ports } from "./ports.js";
 
 /** The environment variable that names the program of a node. */
 export const NODE_ENV = "QUORATE_NODE";
@@ -28,12 +28,6 @@ const READY_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 /** How often new ports are tried when another program was faster. */
 const PORT_TRIES = 5;
-/** Ports are taken from here up to those of outgoing connections. */
-const PORTS_FROM = 10_000;
-/** Where those begin, if the system does not say otherwise. */
-const OUTGOING_FROM = 32_768;
-/** How many ports are looked at to find some that are free. */
-const PORTS_LOOKED_AT = 1_000;
 /** Lines of a log that an error shows. */
 const LOG_LINES = 20;
 
@@ -147,12 +141,15 @@ class TestNode {
 export class TestCluster {
   readonly #home: string;
   readonly #nodes: readonly TestNode[];
+  /** No other test has these, even while a node is down. */
+  readonly #ports: Ports;
 
   readonly #isReady: (address: string) => Promise<boolean>;
 
-  private constructor(home: string, nodes: readonly TestNode[], isTls: boolean) {
+  private constructor(home: string, nodes: readonly TestNode[], ports: Ports, isTls: boolean) {
     this.#home = home;
     this.#nodes = nodes;
+    this.#ports = ports;
     this.#isReady = isTls ? isConnected : isReady;
   }
 
@@ -201,6 +198,7 @@ export class TestCluster {
   /** Ends all nodes, and removes their data. */
   async stop(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => node.kill()));
+    await this.#ports.release();
     await rm(this.#home, { recursive: true, force: true, maxRetries: 3 });
   }
 
@@ -212,9 +210,9 @@ export class TestCluster {
     const count = options.nodes ?? 1;
     const program = options.program ?? process.env[NODE_ENV] ?? "quorate-node";
     const home = await mkdtemp(join(tmpdir(), "quorate-testing-"));
-    const ports = await freePorts(2 * count);
-    const clients = ports.slice(0, count).map((port) => `127.0.0.1:${port}`);
-    const peers = ports.slice(count).map((port) => `127.0.0.1:${port}`);
+    const ports = await Ports.take(2 * count);
+    const clients = ports.numbers.slice(0, count).map((port) => `127.0.0.1:${port}`);
+    const peers = ports.numbers.slice(count).map((port) => `127.0.0.1:${port}`);
     const founders = peers.map((peer, node) => `${node + 1}=${peer}`).join(",");
     const nodes = clients.map((client, node) => {
       const flags = ["--client-listen", client, "--peer-listen", peers[node] ?? ""];
@@ -236,7 +234,7 @@ export class TestCluster {
         ...(options.flags ?? []),
       ]);
     });
-    return new TestCluster(home, nodes, options.tls ?? false);
+    return new TestCluster(home, nodes, ports, options.tls ?? false);
   }
 
   async #ready(): Promise<void> {
@@ -289,44 +287,4 @@ async function isReady(address: string): Promise<boolean> {
     // It does not listen yet.
     return false;
   }
-}
-
-/**
- * Ports that nobody listens on, all different.
- *
- * Below those of outgoing connections: one of these could take the port of a node that is down.
- */
-async function freePorts(count: number): Promise<number[]> {
-  const highest = Math.max(outgoingFrom(), PORTS_FROM + 1_000);
-  const ports = new Set<number>();
-  for (let looked = 0; looked < PORTS_LOOKED_AT && ports.size < count; looked += 1) {
-    const port = randomInt(PORTS_FROM, highest);
-    if (await isFree(port)) {
-      ports.add(port);
-    }
-  }
-  if (ports.size < count) {
-    throw new Error(`there are not ${count} free ports from ${PORTS_FROM} to ${highest}`);
-  }
-  return [...ports];
-}
-
-/** Whether this process could listen on a port a moment ago. */
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, "127.0.0.1");
-  try {
-    await once(server, "listening");
-  } catch {
-    // Somebody has it.
-    return false;
-  }
-  await once(server.close(), "close");
-  return true;
-}
-
-/** The first port that the system gives to outgoing connections. */
-function outgoingFrom(): number {
-  const range = "/proc/sys/net/ipv4/ip_local_port_range";
-  const first = existsSync(range) ? Number.parseInt(readFileSync(range, "utf8"), 10) : Number.NaN;
-  return Number.isNaN(first) ? OUTGOING_FROM : first;
 }
