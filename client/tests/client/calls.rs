@@ -26,7 +26,7 @@ fn ids(fake: &Fake) -> Vec<String> {
 #[tokio::test]
 async fn a_node_that_refuses_connections_is_passed_over() {
     let fake = Fake::start().await;
-    let client = Client::new(format!("{},{}", nobody().await, fake.address)).expect("endpoints");
+    let client = Client::new(format!("{},{}", nobody(), fake.address)).expect("endpoints");
     for _ in 0..5 {
         client.put("k", one()).await.expect("the other node is well");
     }
@@ -96,7 +96,7 @@ async fn a_slow_node_is_left_for_another_within_the_deadline() {
 
 #[tokio::test]
 async fn a_write_that_reached_no_node_is_not_applied() {
-    let client = Client::new(nobody().await).expect("an endpoint");
+    let client = Client::new(nobody()).expect("an endpoint");
     let error = client.put("k", one()).timeout(Duration::from_secs(1)).await.expect_err("nobody is there");
     let Error::Unavailable(gave_up) = &error else { panic!("{error:?}") };
     assert!(gave_up.attempts > 1, "{gave_up:?}");
@@ -260,7 +260,7 @@ async fn whether_an_entry_exists_is_asked_without_its_value() {
 
 #[tokio::test]
 async fn what_no_node_answered_has_the_code_of_a_lapse_of_time() {
-    let client = Client::builder().endpoints(nobody().await).timeout(Duration::from_millis(50)).build().expect("valid");
+    let client = Client::builder().endpoints(nobody()).timeout(Duration::from_millis(50)).build().expect("valid");
     let error = client.get("k").await.expect_err("nobody is there");
     assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Timeout), Applied::No), "{error:?}");
     let fake = Fake::start().await;

@@ -448,8 +448,7 @@ pub fn entry(key: &str, value: &Value, cas: &str) -> Value {
     })
 }
 
-/// An address where nobody listens.
-pub async fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    listener.local_addr().expect("is bound").to_string()
+/// An address where nobody listens. One that was free a moment ago another program may have had, for an outgoing connection, too.
+pub fn nobody() -> String {
+    "127.0.0.1:1".into()
 }

@@ -60,7 +60,7 @@ async fn a_new_leader_is_followed_and_an_old_term_is_not() {
 async fn a_wrong_hint_costs_a_try_and_no_more() {
     let fake = Fake::start_as(1).await;
     fake.name_leader(4, 2);
-    let client = Client::new(format!("{},{}", fake.address, nobody().await)).expect("endpoints");
+    let client = Client::new(format!("{},{}", fake.address, nobody())).expect("endpoints");
     for _ in 0..5 {
         put(&client).await;
     }

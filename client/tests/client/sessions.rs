@@ -124,7 +124,7 @@ async fn a_session_that_an_answer_does_not_name_was_not_renewed() {
 async fn renewals_find_another_node_when_one_is_gone_or_stands_still() {
     let (still, well) = (Fake::start().await, Fake::start().await);
     still.always("/renew", Act::Slow(Duration::from_secs(60)));
-    let endpoints = format!("{},{},{}", nobody().await, still.address, well.address);
+    let endpoints = format!("{},{},{}", nobody(), still.address, well.address);
     let client = Client::new(endpoints).expect("endpoints");
     let session = session(&client).await;
     well.asked("/renew", 8).await;

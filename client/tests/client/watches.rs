@@ -146,7 +146,7 @@ async fn initial_entries_come_anew_where_their_stream_broke() {
 
 #[tokio::test]
 async fn another_node_goes_on_where_one_is_gone_and_the_first_try_has_a_deadline() {
-    let (gone, fake) = (nobody().await, Fake::start_as(2).await);
+    let (gone, fake) = (nobody(), Fake::start_as(2).await);
     let client = Client::new(format!("{gone},{}", fake.address)).expect("endpoints");
     fake.script([stream([event(8, 0, true)]), stream([event(9, 0, true)])]);
     let mut watch = client.watch("").start().await.expect("one node is there");

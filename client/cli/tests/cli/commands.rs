@@ -33,7 +33,7 @@ pub async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
 /// A logger that ended must not end a worker, nor anything else.
 #[tokio::test]
 async fn nobody_has_to_listen_to_what_is_said_beside_the_output() {
-    let down = nobody().await;
+    let down = nobody();
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
     let mut started = command
         .args(["--endpoints", &down, "--timeout", "200ms", "get", "k"])
@@ -146,7 +146,7 @@ async fn what_only_a_node_can_see_is_told_by_the_name_of_the_argument() {
 
 #[tokio::test]
 async fn no_node_is_exit_code_1_and_not_applied() {
-    let ran = run(&nobody().await, &["put", "k", "1", "--timeout", "1s"]).await;
+    let ran = run(&nobody(), &["put", "k", "1", "--timeout", "1s"]).await;
     assert_eq!(ran.code, 1);
     for expected in ["cannot connect", "applied: no", "quorate status"] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
@@ -167,7 +167,7 @@ async fn an_unknown_fate_says_how_to_learn_it() {
 
 #[tokio::test]
 async fn status_shows_every_endpoint_also_those_that_are_down() {
-    let (fake, down) = (Fake::start_as(2).await, nobody().await);
+    let (fake, down) = (Fake::start_as(2).await, nobody());
     fake.name_leader(4, 2);
     let both = format!("{},{down}", fake.address);
     let status = run(&both, &["status"]).await;
@@ -183,7 +183,7 @@ async fn status_shows_every_endpoint_also_those_that_are_down() {
 
 #[tokio::test]
 async fn a_node_that_answers_at_all_lives() {
-    let (fake, down) = (Fake::start().await, nobody().await);
+    let (fake, down) = (Fake::start().await, nobody());
     let both = format!("{},{down}", fake.address);
     // Ready it is not, and who asks is not known to it.
     fake.always("/status", Act::problem(ErrorCode::Unauthenticated, Applied::No));
@@ -611,7 +611,7 @@ async fn keys_and_names_are_completed_by_asking_the_cluster() {
     let page = json!({"locks": [{"lock": "nightly", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 5, "index": 6});
     fake.script([Act::Answer(200, page.to_string())]);
     assert_eq!(completed(&fake.address, &["lock", "show", "ni"]).await.lines().next(), Some("nightly"));
-    assert_eq!(completed(&nobody().await, &["lock", "show", "ni"]).await, "", "nobody answers, and nothing is said");
+    assert_eq!(completed(&nobody(), &["lock", "show", "ni"]).await, "", "nobody answers, and nothing is said");
 }
 
 #[tokio::test]

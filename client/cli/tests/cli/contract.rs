@@ -118,7 +118,7 @@ fn fault(output: &Output) -> Option<String> {
 
 #[tokio::test]
 async fn every_failure_is_the_same_kind_of_document() {
-    let (home, down) = (tempfile::tempdir().expect("a directory"), nobody().await);
+    let (home, down) = (tempfile::tempdir().expect("a directory"), nobody());
     let (directory, down, leaves) = (home.path(), down.as_str(), leaves().await);
     let tried = leaves.iter().filter(|leaf| !WITHOUT_A_NODE.contains(&leaf.path.as_str()));
     let faults = futures::stream::iter(tried).map(|leaf| async move {
@@ -160,7 +160,7 @@ async fn a_failure_has_a_code_whoever_failed() {
         );
         assert_eq!(output.status.code(), Some(exit), "{line}: {document}");
     }
-    let output = typed("quorate get a", home.path(), &nobody().await).await;
+    let output = typed("quorate get a", home.path(), &nobody()).await;
     let document: Value = serde_json::from_slice(&output.stderr).expect("JSON");
     assert_eq!((&document["code"], &document["retry"]), (&json!("timeout"), &json!("same_request_id")), "{document}");
     // A context asks for a form too.

@@ -90,7 +90,7 @@ async fn a_lock_that_is_not_got_or_a_command_that_is_not_there_is_told_by_the_ex
     fake.always("/acquire", Act::Slow(Duration::ZERO));
     let ran = run(&fake.address, &["lock", "run", "l", "--", "/no/such/program"]).await;
     assert!(ran.code == 127 && ran.err.contains("/no/such/program"), "{}", ran.err);
-    let ran = run(&nobody().await, &["lock", "run", "l", "--timeout", "200ms", "--", "echo", "never"]).await;
+    let ran = run(&nobody(), &["lock", "run", "l", "--timeout", "200ms", "--", "echo", "never"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
     for (arguments, hint) in [
         (["lock", "run", "l"].as_slice(), "CMD"),
@@ -207,7 +207,7 @@ async fn every_other_wait_is_told_too() {
 
 #[tokio::test]
 async fn who_waits_for_nodes_is_told_for_which() {
-    let down = nobody().await;
+    let down = nobody();
     for (arguments, what) in [(&["wait-ready"][..], "be ready"), (&["wait-ready", "--live"], "answer")] {
         let ran = run(&down, &[arguments, &["--timeout", "3s"]].concat()).await;
         let expected = format!("waiting for {down} to {what}\n");
@@ -217,7 +217,7 @@ async fn who_waits_for_nodes_is_told_for_which() {
 
 #[tokio::test]
 async fn it_is_told_that_no_node_answers() {
-    let ran = run(&nobody().await, &["get", "k", "--timeout", "3s"]).await;
+    let ran = run(&nobody(), &["get", "k", "--timeout", "3s"]).await;
     let (first, rest) = ran.err.split_once('\n').expect("lines");
     assert!(first.starts_with("no node answers yet (127.0.0.1:") && first.ends_with("tried for 3.0s"), "{first}");
     assert!(ran.code == 1 && rest.starts_with("error: "), "{rest}");
