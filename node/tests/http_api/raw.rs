@@ -113,6 +113,13 @@ impl Server {
     pub async fn put_json(&self, path: &str, body: &str) -> Response {
         self.ask("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
     }
+
+    /// Waits until so many commands have come, since the start of the server or since they were forgotten.
+    pub async fn until_asked(&self, commands: usize) {
+        while self.backend.commands().len() < commands {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 pub struct Raw {

@@ -25,6 +25,7 @@ async fn a_wait_that_was_asked_for_is_not_slow_and_one_that_was_not_is() {
     assert_eq!(slow_requests(&server).await, 0);
     server.backend.hold("slow");
     let release = async {
+        server.until_asked(2).await;
         tokio::time::sleep(2 * SLOW).await;
         server.backend.release("slow");
     };

@@ -291,7 +291,9 @@ async fn a_claim_waits_until_something_is_due_and_is_one_request_all_the_while()
 
     come_to(&server, claimed(0));
     let body = json!({"wait_ms": 20_000, "request_id": "long"});
+    let asked = server.backend.commands().len();
     let (answer, ()) = tokio::join!(post(&server, "/v1/tasks/q/claim", body), async {
+        server.until_asked(asked + 1).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         come_to(&server, claimed(1));
     });

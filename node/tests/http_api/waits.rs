@@ -39,19 +39,13 @@ fn becomes(server: &Server, of: &LockName, party: Party) {
     server.backend.coordinate(|told| told.parties = vec![(of.clone(), SessionId(42), party)]);
 }
 
-async fn until_asked(server: &Server, commands: usize) {
-    while server.backend.commands().len() < commands {
-        tokio::task::yield_now().await;
-    }
-}
-
 #[tokio::test]
 async fn who_waits_for_a_lock_is_told_when_it_has_it() {
     let server = Server::start().await;
     waits_at(&server, &lock("l"), LONG_MS);
     let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
     let grant = async {
-        until_asked(&server, 1).await;
+        server.until_asked(1).await;
         becomes(&server, &lock("l"), Party::Holding { token: 60, row: holder(42, None) });
     };
     let (response, ()) = tokio::join!(ask, grant);
@@ -68,7 +62,7 @@ async fn who_was_waiting_is_told_when_the_session_or_the_place_is_gone() {
         let asked = server.backend.commands().len() + 1;
         let ask = post(&server, "/v1/elections/e/campaign", json!({"session": "42", "wait_ms": LONG_MS}));
         let end = async {
-            until_asked(&server, asked).await;
+            server.until_asked(asked).await;
             becomes(&server, &election("e"), party);
         };
         let (response, ()) = tokio::join!(ask, end);
@@ -103,7 +97,7 @@ async fn a_node_that_stops_lets_who_waits_go_on_elsewhere() {
     let begun = Instant::now();
     let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
     let stop = async {
-        until_asked(&server, 1).await;
+        server.until_asked(1).await;
         server.stop.cancel();
     };
     let (response, ()) = tokio::join!(ask, stop);
@@ -155,12 +149,12 @@ async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
     let body = json!({"session": "42", "wait_ms": LONG_MS}).to_string();
     let json = [("Content-Type", "application/json")];
     raw.send_request("POST", "/v1/locks/l/acquire", &json, body.as_bytes()).await;
-    tokio::time::timeout(PATIENCE, until_asked(&server, 1)).await.expect("it asks");
+    tokio::time::timeout(PATIENCE, server.until_asked(1)).await.expect("it asks");
     let begun = Instant::now();
     server.backend.come_to(Outcome::Lock(LockReply::HungUp(12)));
     server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
     drop(raw);
-    tokio::time::timeout(PATIENCE, until_asked(&server, 3)).await.expect("the place is given up");
+    tokio::time::timeout(PATIENCE, server.until_asked(3)).await.expect("the place is given up");
     assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}: nobody could have asked again", begun.elapsed());
     // Also where it holds it by then: only who has not asked since.
     let hang_up = LockOp::HangUp { lock: lock("l"), session: SessionId(42), question: Question::Numbered(9) };
@@ -175,7 +169,7 @@ async fn another_question_of_the_session_listens_where_the_last_one_was_left() {
     waits_at(&server, &lock("l"), LONG_MS);
     let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
     let other = async {
-        until_asked(&server, 1).await;
+        server.until_asked(1).await;
         // It is granted meanwhile.
         server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
         let row = WaiterRow { party: holder(42, None), until: CLOCK + LONG_MS, asked: 12, hung_up: true };
@@ -209,7 +203,7 @@ async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
     waits_at(&server, &lock("l"), LONG_MS);
     let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
     let grant = async {
-        until_asked(&server, 1).await;
+        server.until_asked(1).await;
         server.backend.come_to(Outcome::Lock(LockReply::Held { token: 60 }));
         let row = HolderRow { unheard: Some(12), ..holder(42, None) };
         becomes(&server, &lock("l"), Party::Holding { token: 60, row });
@@ -263,7 +257,7 @@ async fn barriers_and_latches_are_waited_for() {
     let enters = |asked| {
         server.backend.coordinate(is(Some(row(1, None)), true, true));
         server.backend.come_to(Outcome::Barrier(Some(row(1, None))));
-        until_asked(&server, asked)
+        server.until_asked(asked)
     };
     let opens = async {
         enters(1).await;
@@ -286,7 +280,7 @@ async fn barriers_and_latches_are_waited_for() {
     server.backend.coordinate(is(Some(row(1, Some(60))), false, true));
     let leave = post(&server, "/v1/barriers/b/leave", json!({"session": "4", "wait_ms": LONG_MS}));
     let others = async {
-        until_asked(&server, 4).await;
+        server.until_asked(4).await;
         server.backend.coordinate(is(Some(row(2, Some(70))), false, true));
     };
     let (response, ()) = tokio::join!(leave, others);
