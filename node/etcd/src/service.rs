@@ -1,7 +1,7 @@
 //! The way of every call: from its message to its answer, over gRPC or as JSON.
 //!
-//! Owns what comes before a handler (deadline, authentication, admission) and after it (metrics, the logs, the form of errors). Never
-//! knows what a handler does.
+//! Owns what comes before a handler (the judgement of pages, deadline, authentication, admission) and after it (metrics, the logs, the form
+//! of errors). Never knows what a handler does.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -31,42 +31,45 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::call::{Call, Target};
-use crate::gateway::failure::Failure;
+use crate::gateway::pages::{self, Allowed, Refusal, Way};
 use crate::gateway::{answer_body, caught, door, enter, request_ids};
 use crate::method::{Answer, Answers, Incoming, Outgoing, Policy, Questions, Served, Work};
 use crate::status::Status;
 use crate::{limits, message, status};
 use crate::{timings, watchdog};
 
-/// A call that came, before anything of it was looked at.
+/// A call that came, before anything but its head was looked at.
 struct Asked {
     call: Arc<Call>,
     served: Served,
     /// As it came: over gRPC that of its method.
     path: Cow<'static, str>,
     started: Instant,
-    /// Why the name that it asked by is none of this node.
-    misled: Option<Failure>,
+    /// Why it may not go on.
+    refusal: Option<Refusal>,
 }
 
-/// Takes a call apart. There is none where nobody said where it came to, which is a bug.
-fn arrive(mut request: Request, served: Served) -> Option<(Asked, HeaderMap, Body)> {
+/// Takes a call apart, and judges its head. There is none where nobody said where it came to, which is a bug.
+fn arrive(mut request: Request, served: Served, way: Way) -> Option<(Asked, HeaderMap, Body)> {
     let started = Instant::now();
     let Arrival { api, origin, lanes, busy } = request.extensions_mut().remove()?;
     let (head, body) = request.into_parts();
     let Policy { class, is_vital, writes, .. } = served.policy;
+    let asked = pages::Head { method: &head.method, uri: &head.uri, headers: &head.headers, from: &origin };
+    let refusal = pages::judge(&asked, way, Allowed::of(&api.settings)).err();
+    // What may not go on takes no place of its class.
+    let class = if refusal.is_some() { RequestClass::Node } else { class };
     let target = Target { route: served.method.path, class, is_vital };
     let id = if writes { request_ids::fresh_id() } else { request_ids::trace_id() };
     let mut call = Call::new(api, target, origin, lanes, busy, started, id);
     if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
         call.give_time(wanted);
     }
-    let misled = call.api.settings.hosts.judge(&head.uri, &head.headers, &call.origin).err();
     let path = match head.uri.path() {
         path if path == served.method.path => Cow::Borrowed(served.method.path),
         path => Cow::Owned(path.to_owned()),
     };
-    let asked = Asked { call: Arc::new(call), served, path, started, misled };
+    let asked = Asked { call: Arc::new(call), served, path, started, refusal };
     Some((asked, head.headers, body))
 }
 
@@ -148,7 +151,10 @@ fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
 
 /// Answers a call over gRPC.
 pub async fn grpc(served: Served, request: Request) -> Response {
-    let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    let Some((asked, headers, body)) = arrive(request, served, Way::Grpc) else { return nowhere() };
+    if let Some(refused) = asked.refused(&headers) {
+        return refused.into_http();
+    }
     match served.work {
         Work::Unary(_) => unary(asked, headers, body).await,
         Work::Exchange { .. } => streams(asked, headers, body).await,
@@ -189,10 +195,13 @@ async fn streams(asked: Asked, headers: HeaderMap, body: Body) -> Response {
 
 /// Answers a call in JSON. Where it is one with streams, one message comes in, and what goes out is a line each.
 pub async fn json(served: Served, request: Request) -> Response {
-    let Some((asked, headers, body)) = arrive(request, served) else { return nowhere() };
+    let Some((asked, headers, body)) = arrive(request, served, Way::Gateway) else { return nowhere() };
+    if let Some(refused) = asked.refused(&headers) {
+        return json_failure(&refused);
+    }
     let call = Arc::clone(&asked.call);
     let answered = async {
-        let message = read(&asked.call, &headers, body).await?;
+        let message = read(&asked.call, body).await?;
         let Work::Exchange { goes_on, .. } = served.work else {
             let answer = asked.perform(headers, Incoming::Json(message)).await?;
             return Ok(json_answer(StatusCode::OK, answer.to_json()));
@@ -206,8 +215,7 @@ pub async fn json(served: Served, request: Request) -> Response {
         let lines = asked.open(headers, questions).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
         Ok(([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response())
     };
-    let answer =
-        answered.await.unwrap_or_else(|status| json_answer(http_status(&status), ErrorBody::of(&status).to_json()));
+    let answer = answered.await.unwrap_or_else(|status| json_failure(&status));
     answer.map(|body| answer_body::of(&call, body))
 }
 
@@ -227,11 +235,16 @@ fn nowhere() -> Response {
 }
 
 impl Asked {
+    /// Why it is not answered, where its head does not let it go on. Told of as every answer is.
+    fn refused(&self, headers: &HeaderMap) -> Option<Status> {
+        let refusal = self.refusal.as_ref()?;
+        let status = Status::new(tonic::Code::PermissionDenied, format!("quorate: {refusal}"));
+        self.finish(headers, timings::Timings::default(), Some(&status));
+        Some(status)
+    }
+
     /// Lets it in.
     async fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
-        if let Some(misled) = &self.misled {
-            return Err(misled.clone().into());
-        }
         let policy = self.served.policy;
         let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
         door::check(self.call.origin.door, self.call.api.settings.admin.as_ref(), asked)?;
@@ -295,7 +308,7 @@ impl Asked {
 
     /// Tells of it, once it was answered.
     fn finish(&self, headers: &HeaderMap, timings: timings::Timings, failed: Option<&Status>) {
-        let Self { call, served, path, started, misled: _ } = self;
+        let Self { call, served, path, started, refusal: _ } = self;
         let (api, took) = (&call.api, started.elapsed());
         let status = failed.map_or(StatusCode::OK, http_status);
         if status != StatusCode::TOO_MANY_REQUESTS {
@@ -352,14 +365,7 @@ fn counted(call: &Arc<Call>, body: Body) -> Body {
 }
 
 /// Reads the body of a message in JSON.
-///
-/// Keeps web pages out: a browser sends a `POST` without a content type that needs leave to any address, and this port may stand on the
-/// loopback of someone who browses. Clients of etcd are no web pages.
-async fn read(call: &Arc<Call>, headers: &HeaderMap, body: Body) -> Result<Bytes, Status> {
-    if headers.contains_key(header::ORIGIN) {
-        let text = "quorate: web pages may not ask here; see /v1 and --cors-origins";
-        return Err(Status::new(tonic::Code::PermissionDenied, text));
-    }
+async fn read(call: &Arc<Call>, body: Body) -> Result<Bytes, Status> {
     let body = Limited::new(counted(call, body), call.api.settings.body_bytes_max);
     let reading = tokio::time::timeout_at(call.deadline.into(), body.collect()).await;
     match reading {
@@ -395,6 +401,10 @@ impl<'a> ErrorBody<'a> {
 fn json_answer(status: StatusCode, body: serde_json::Result<Vec<u8>>) -> Response {
     let Ok(body) = body else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
     (status, [(header::CONTENT_TYPE, APPLICATION_JSON)], body).into_response()
+}
+
+fn json_failure(status: &Status) -> Response {
+    json_answer(http_status(status), ErrorBody::of(status).to_json())
 }
 
 /// A message of a stream, or how it ends, on a line of its own.

@@ -1,18 +1,16 @@
 //! Web pages of other origins (the CORS protocol of the Fetch standard): what a browser lets them ask and see.
 //!
 //! Owns the headers. Closed unless origins are configured. No page gets a browser's own credentials: whoever has to say who it is
-//! sends a token, which the page must have.
+//! sends a token, which the page must have. Never lets a request in: `gateway::pages` does.
 
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
 use crate::gateway::api::ApiSettings;
+use crate::gateway::pages::{ANY, Allowed};
 use crate::output::response::Answer;
 use crate::routes::Route;
-
-/// What stands for every origin.
-pub const ANY: &str = "*";
 
 /// What a page may send.
 const ALLOWED: HeaderValue = HeaderValue::from_static(
@@ -50,7 +48,7 @@ pub fn say(settings: &ApiSettings, head: &Parts, fields: &mut HeaderMap) {
     if settings.cors_origins.is_empty() {
         return;
     }
-    if !is_open(settings) {
+    if !Allowed::of(settings).has_all_origins() {
         fields.append(header::VARY, HeaderValue::from_static("origin"));
     }
     if let Some(origin) = allowed(settings, head) {
@@ -59,15 +57,11 @@ pub fn say(settings: &ApiSettings, head: &Parts, fields: &mut HeaderMap) {
     }
 }
 
-fn is_open(settings: &ApiSettings) -> bool {
-    settings.cors_origins.iter().any(|known| known == ANY)
-}
-
 /// What stands for the origin of the request, if it is allowed.
 fn allowed(settings: &ApiSettings, head: &Parts) -> Option<HeaderValue> {
-    let origin = head.headers.get(header::ORIGIN)?;
-    if is_open(settings) {
+    let (origin, pages) = (head.headers.get(header::ORIGIN)?, Allowed::of(settings));
+    if pages.has_all_origins() {
         return Some(HeaderValue::from_static(ANY));
     }
-    settings.cors_origins.iter().any(|known| known.as_bytes() == origin.as_bytes()).then(|| origin.clone())
+    pages.has_origin(origin).then(|| origin.clone())
 }

@@ -233,6 +233,14 @@ mod tests {
     }
 
     #[test]
+    fn what_anybody_may_ask_is_only_read() {
+        for route in all() {
+            let mut open = route.operations().iter().filter(|operation| operation.policy.guard == Guard::None);
+            assert!(open.all(|operation| operation.method == Method::GET), "{route:?}");
+        }
+    }
+
+    #[test]
     fn what_serves_data_is_judged_by_its_handler_and_what_tells_of_the_node_is_not() {
         for route in all() {
             for operation in route.operations() {

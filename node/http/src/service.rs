@@ -1,7 +1,7 @@
 //! The way of every request: from its head to its answer.
 //!
-//! Owns what comes before a handler (deadline, authentication, admission, the checks of the head) and what comes after it (problem
-//! documents, the headers of every answer, metrics, traces, the audit log). Never knows what a handler does.
+//! Owns what comes before a handler (the judgement of pages, deadline, authentication, admission, the checks of the head) and what comes
+//! after it (problem documents, the headers of every answer, metrics, traces, the audit log). Never knows what a handler does.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use crate::gateway::door;
 use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
+use crate::gateway::pages::{self, Allowed, Way};
 use crate::input::extract::Query;
 use crate::input::{accept, body, headers};
 use crate::limits;
@@ -56,16 +57,22 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
     let _slot = Slot::take(&arrival.api);
     let (head, body) = request.into_parts();
     let operation = route.operation(&head.method);
-    let policy = operation.map_or(const { Policy::node(Guard::None) }, |operation| operation.policy);
+    let judged = judge(&arrival, &head, operation);
+    let mut policy = operation.map_or(const { Policy::node(Guard::None) }, |operation| operation.policy);
+    if judged.is_err() {
+        // It takes no place of its class.
+        policy.class = RequestClass::Node;
+    }
     let mut context = RequestContext::new(arrival, head, route, policy, started);
     let deadline = context.read_deadline();
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
     let work = pin!(async {
         let Some(operation) = operation else {
-            let granted = cors::preflight(&context.api.settings, &context.head, route);
+            let granted = judged.ok().and_then(|()| cors::preflight(&context.api.settings, &context.head, route));
             return granted.ok_or_else(|| refuse_route(&context));
         };
+        judged?;
         deadline?;
         admit(&context, operation, has_body).await?;
         answer(&context, operation, body, next).await
@@ -76,13 +83,19 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
     finish(&context, outcome, started, timings)
 }
 
+/// Whether its head lets a request go on. What is at no route tells nothing: only a preflight has to be let in there.
+fn judge(arrival: &Arrival, head: &Parts, operation: Option<&Operation>) -> Result<(), Failure> {
+    let way = match operation {
+        Some(operation) if operation.policy.guard == Guard::None => Way::Open,
+        _ => Way::Api,
+    };
+    let asked = pages::Head { method: &head.method, uri: &head.uri, headers: &head.headers, from: &arrival.origin };
+    pages::judge(&asked, way, Allowed::of(&arrival.api.settings)).map_err(Failure::from)
+}
+
 /// Lets a request in, or says why not.
 async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
     let (api, head) = (&context.api, &context.head);
-    // What anybody may know tells a web page nothing, and is asked for by load balancers under names of their own.
-    if context.policy.guard != Guard::None {
-        api.settings.hosts.judge(&head.uri, &head.headers, &context.origin)?;
-    }
     let (door, admin) = (context.origin.door, api.settings.admin.as_ref());
     let is_metrics = context.route.template() == METRICS;
     let asked = door::Asked { is_data: operation.is_data(), guard: context.policy.guard, is_metrics };
@@ -107,7 +120,6 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
         Query::parse(Some(query)).refuse_others(&operation.parameters)?;
     }
     if operation.takes_body() {
-        headers::refuse_browser_post(head)?;
         let configured = api.settings.body_bytes_max;
         let bytes_max = routes::body_bytes_max(&operation.policy, configured, headers::says_stream(head));
         body::check_declared(context, bytes_max)

@@ -421,22 +421,6 @@ async fn bad_input_is_told_by_field_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_web_page_cannot_write_without_asking() {
-    let server = Server::start().await;
-    let origin = ("Origin", "https://elsewhere.example");
-    let form = ("Content-Type", "application/x-www-form-urlencoded");
-    let body = br#"{"op":"upsert","key":"k","value":1}"#;
-    for headers in [vec![origin, form], vec![origin], vec![origin, ("Content-Type", "text/plain")]] {
-        let response = server.ask("POST", "/v1/ops", &headers, body).await;
-        assert_eq!(response.problem().code, ErrorCode::UnsupportedMediaType, "{headers:?}");
-    }
-    assert_eq!(server.ask("POST", "/v1/cluster/leader", &[origin], b"").await.status, 415);
-    assert_eq!(server.ask("OPTIONS", "/v1/ops", &[origin], b"").await.header("access-control-allow-origin"), None);
-    assert_eq!(server.backend.commands(), []);
-    assert_eq!(server.ask("POST", "/v1/ops", &[origin, JSON], body).await.status / 100, 2);
-}
-
-#[tokio::test]
 async fn the_largest_key_and_the_largest_values_are_taken() {
     let server = Server::start().await;
     // Each byte percent-encoded: the longest path there can be.

@@ -59,6 +59,7 @@ async fn no_other_page_may_and_none_unless_it_is_configured() {
         let refused = preflight(&server, page, "/v1/kv/k").await;
         assert_eq!((refused.status, refused.problem().code), (405, ErrorCode::MethodNotAllowed));
         let seen = server.ask("GET", "/v1/kv/k", &[("Origin", page)], b"").await;
+        assert_eq!((seen.status, seen.problem().code), (403, ErrorCode::PermissionDenied));
         for answer in [refused, seen] {
             assert_eq!(answer.header("access-control-allow-origin"), None, "{origins:?} {page}");
             assert_eq!(answer.header("access-control-expose-headers"), None, "{origins:?} {page}");

@@ -29,6 +29,7 @@ mod limits;
 mod listing;
 mod members;
 mod names;
+mod pages;
 mod preferences;
 mod quotas;
 mod readers;

@@ -11,6 +11,8 @@ use http_body_util::Empty;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_node::client_port::ServeSettings;
+use quorate_node::gateway::api::ApiSettings;
+use quorate_node::gateway::auth::authenticator::AuthSettings;
 use quorate_node::tls::{Authority, Issued, Lifetime, Port, PortTls, Subject, TlsFiles};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -30,6 +32,10 @@ struct Secured {
 }
 
 async fn secured(asks_for_certificates: bool) -> Secured {
+    secured_with(asks_for_certificates, api_settings()).await
+}
+
+async fn secured_with(asks_for_certificates: bool, api: ApiSettings) -> Secured {
     let dir = tempfile::tempdir().expect("a directory");
     let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
     let subject = Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
@@ -40,7 +46,7 @@ async fn secured(asks_for_certificates: bool) -> Secured {
     settings.header_timeout = Duration::from_millis(500);
     settings.connections_max = 2_000;
     settings.tls = Some(PortTls::open(files).expect("good files"));
-    let server = Server::start_with(api_settings(), settings).await;
+    let server = Server::start_with(api, settings).await;
     Secured { server, authority, dir }
 }
 
@@ -157,6 +163,58 @@ async fn client_certificates_are_believed_if_they_are_of_the_ca_and_nobody_needs
     };
     assert!(refused, "a certificate of another CA");
     assert!(connect(&server, &foreign.cert(), None, None).await.is_err(), "the client does not know the CA");
+}
+
+/// What a `POST` of this content type, and with these other headers, is answered.
+async fn posted(stream: TlsStream<TcpStream>, path: &str, kind: &str, lines: &str, body: &str) -> String {
+    let (mut stream, length) = (stream, body.len());
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: {kind}\r\n{lines}");
+    let request = format!("{head}Content-Length: {length}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).await.expect("it is taken");
+    let mut answer = Vec::new();
+    // The end of a connection may come without that of TLS.
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an answer");
+    assert!(read.is_ok() || !answer.is_empty(), "{read:?}");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn no_page_of_another_origin_acts_by_the_certificate_of_its_reader() {
+    let auth = AuthSettings::Guarded { root: None, jwt: None };
+    let cors_origins = vec!["https://app.example.org".to_owned()];
+    let Secured { server, authority, dir: _dir } =
+        secured_with(true, ApiSettings { auth, cors_origins, ..api_settings() }).await;
+    let root = authority.issue(&Subject::Client("root".into()), Lifetime::days(1)).expect("a certificate");
+    let as_root = || async { connect(&server, &authority.cert(), Some(&root), None).await.expect("a handshake") };
+    let op = r#"{"op":"upsert","key":"k","value":1}"#;
+    let put = r#"{"key":"aw==","value":"MQ=="}"#;
+    let message = "\0\0\0\0\u{6}\n\u{1}k\u{12}\u{1}1";
+    let ways = [
+        ("/v1/ops", "application/json", op, "HTTP/1.1 20"),
+        ("/v3/kv/put", "application/json", put, "HTTP/1.1 200"),
+        ("/etcdserverpb.KV/Put", "application/grpc", message, "HTTP/1.1 200"),
+    ];
+    for (path, kind, body, done) in ways {
+        let stranger = connect(&server, &authority.cert(), None, None).await.expect("a handshake");
+        posted(stranger, path, kind, "", body).await;
+        assert_eq!(server.backend.commands(), [], "{path}: nobody says who they are");
+        let written = posted(as_root().await, path, kind, "", body).await;
+        assert!(written.starts_with(done) && server.backend.commands().len() == 1, "{path}: {written}");
+        server.backend.forget_commands();
+        let site = "Sec-Fetch-Site: cross-site\r\n";
+        for origin in ["https://evil.example", "https://app.example.org", "null"] {
+            for kind in [kind, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+                let lines = format!("Origin: {origin}\r\n{site}");
+                let refused = posted(as_root().await, path, kind, &lines, body).await;
+                let is_denied = refused.starts_with("HTTP/1.1 403") || refused.contains("grpc-status: 7");
+                assert!(is_denied && server.backend.commands().is_empty(), "{path} {origin} {kind}: {refused}");
+            }
+        }
+    }
+    let own = "Origin: https://127.0.0.1\r\nSec-Fetch-Site: same-origin\r\n";
+    let written = posted(as_root().await, "/v1/ops", "application/json", own, op).await;
+    assert!(written.starts_with("HTTP/1.1 20"), "the console acts by it: {written}");
 }
 
 /// Asks once, on a connection that stays open.

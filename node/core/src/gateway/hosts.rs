@@ -1,18 +1,15 @@
 //! By which names this node is asked.
 //!
-//! Owns one judgement: where nobody has to say who they are, a request has to name this node by a name that is its own. A web page can
-//! have its own name lead to an address of the reader's machine or network (DNS rebinding); its browser then lets it ask there, and
-//! says so in `Host`. Never looks at who asks.
+//! Owns which names are a node's own: where nobody has to say who they are, a request has to name this node by one of them. A web page
+//! can have its own name lead to an address of the reader's machine or network (DNS rebinding); its browser then lets it ask there, and
+//! says so in `Host`. Never refuses a request: `pages` does.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use http::{HeaderMap, Uri, header};
-use quorate_api::{Applied, ErrorCode};
 
 use crate::connection::origin::Origin;
-use crate::gateway::failure::Failure;
-use crate::gateway::text::quoted;
 use crate::net::PeerAddress;
 
 /// Stands for every name.
@@ -41,30 +38,21 @@ impl AllowedHosts {
         self.names.as_ref()
     }
 
-    /// Refuses a request that came over the network by another name. Who says none is no browser, nor is who says one that no address of a
-    /// page can have: clients of etcd that know several nodes name all of them, as in `#initially=[10.0.0.1:2379]`.
-    pub fn judge(&self, uri: &Uri, headers: &HeaderMap, origin: &Origin) -> Result<(), Failure> {
-        let Some(names) = &self.names else { return Ok(()) };
-        if matches!(origin.address, PeerAddress::Local { .. }) {
-            return Ok(());
+    /// The name that a request over the network asks by and that is none of these. Who says none is no browser, nor is who says one that
+    /// no address of a page can have: clients of etcd that know several nodes name all of them, as in `#initially=[10.0.0.1:2379]`.
+    pub fn stranger<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap, from: &Origin) -> Option<&'a str> {
+        let names = self.names.as_ref()?;
+        if matches!(from.address, PeerAddress::Local { .. }) {
+            return None;
         }
-        // Bytes that are no text are no name.
-        let in_header = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
-        let mut said = uri.authority().map(|authority| authority.as_str()).into_iter().chain(in_header);
-        match said.find(|said| !said.starts_with('#') && !is_own(said, names)) {
-            Some(foreign) => Err(refusal(foreign)),
-            None => Ok(()),
-        }
+        said(uri, headers).find(|said| !said.starts_with('#') && !is_own(said, names))
     }
 }
 
-fn refusal(said: &str) -> Failure {
-    let said = quoted(said.chars().take(80).collect::<String>());
-    let detail = format!(
-        "this node does not know itself by the name {said} of the header Host, and asks nobody who they are, so that a web page could \
-         have led you here: ask by an address, or start the node with that name in --allowed-hosts, or with --auth required"
-    );
-    Failure::new(ErrorCode::PermissionDenied, Applied::No, detail).at("header:Host", "not a name of this node")
+/// The names that a request asks by, with their ports. Bytes that are no text are no name.
+pub fn said<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+    let in_header = headers.get_all(header::HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    uri.authority().map(|authority| authority.as_str()).into_iter().chain(in_header)
 }
 
 fn is_address(host: &str) -> bool {
@@ -113,7 +101,7 @@ mod tests {
             headers.insert(header::HOST, host.parse().expect("a header"));
         }
         let origin = Origin { address, certificate: None, door: Door::Clients };
-        hosts.judge(&Uri::from_static("/v1/kv/k"), &headers, &origin).is_ok()
+        hosts.stranger(&Uri::from_static("/v1/kv/k"), &headers, &origin).is_none()
     }
 
     const NETWORK: PeerAddress =
@@ -176,8 +164,11 @@ mod tests {
     fn over_http_2_the_authority_is_what_counts() {
         let hosts = AllowedHosts::of([]);
         let origin = Origin { address: NETWORK, certificate: None, door: Door::Clients };
-        let by = |uri: &'static str| hosts.judge(&Uri::from_static(uri), &HeaderMap::new(), &origin).is_ok();
-        assert!(by("http://127.0.0.1:7100/v1/kv/k"));
-        assert!(!by("http://evil.example/v1/kv/k"));
+        let stranger = |uri: &'static str| {
+            let (uri, headers) = (Uri::from_static(uri), HeaderMap::new());
+            hosts.stranger(&uri, &headers, &origin).map(str::to_owned)
+        };
+        assert_eq!(stranger("http://127.0.0.1:7100/v1/kv/k"), None);
+        assert_eq!(stranger("http://evil.example/v1/kv/k").as_deref(), Some("evil.example"));
     }
 }

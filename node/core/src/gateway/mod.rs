@@ -1,4 +1,5 @@
-//! What every protocol that clients speak shares: who asks, whether they may, how much is let in, and what a failure is called.
+//! What every protocol that clients speak shares: which pages may ask, who asks, whether they may, how much is let in, and what a failure
+//! is called.
 //!
 //! Owns the way from a checked request to the node and back: commands, fresh reads, permissions, admission, the audit log. Never knows
 //! how a request or an answer looks on the wire: `http` does.
@@ -23,6 +24,7 @@ pub mod freshness;
 pub mod hosts;
 pub mod leader_headers;
 pub mod lines;
+pub mod pages;
 pub mod propose;
 pub mod queue;
 pub mod rejection;

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, header};
 use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
 use crate::gateway::failure::Failure;
@@ -209,20 +209,6 @@ fn media_type(text: &str) -> &str {
     ];
     let essence = text.split(';').next().unwrap_or("").trim();
     KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(essence)).unwrap_or(essence)
-}
-
-/// Keeps web pages from writing. A browser sends a `POST` with a simple content type, or none, to any address without
-/// asking first, and this API may stand on the loopback of someone who browses. All other writes, and JSON, it asks for
-/// with an `OPTIONS` that is never granted.
-pub fn refuse_browser_post(head: &Parts) -> Result<(), Failure> {
-    if head.method != Method::POST || !head.headers.contains_key(header::ORIGIN) {
-        return Ok(());
-    }
-    let essence = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
-    if matches!(essence, Some("application/json" | STREAM_CONTENT_TYPE)) {
-        return Ok(());
-    }
-    Err(unsupported("a request from a web page (it has an `Origin`) must say `Content-Type: application/json`"))
 }
 
 /// Refuses a content type.
