@@ -566,6 +566,67 @@ async fn the_gateway_speaks_json_as_that_of_etcd() {
     cluster.assert_agreement().await;
 }
 
+/// A message as gRPC frames it.
+fn framed(message: &impl Message) -> Vec<u8> {
+    let message = message.encode_to_vec();
+    let length = u32::try_from(message.len()).expect("short").to_be_bytes();
+    [&[0][..], &length, &message].concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_web_page_changes_nothing_by_any_protocol() {
+    let mut cluster = Cluster::start().await;
+    let node = cluster.client_address(1);
+    Request::put("precious", "1").send(node).await.expect("an answer").expect_success();
+    let planted = put("planted", "by a page");
+    let everything = DeleteRangeRequest { key: bytes("\0"), range_end: bytes("\0"), ..DeleteRangeRequest::default() };
+    let role = AuthRoleAddRequest { name: "intruder".to_owned() };
+    let tries = [
+        ("/v1/ops", br#"{"op":"remove","key":"precious"}"#.to_vec()),
+        ("/v3/kv/deleterange", br#"{"key":"AA==","range_end":"AA=="}"#.to_vec()),
+        ("/etcdserverpb.KV/Put", framed(&planted)),
+        ("/etcdserverpb.KV/DeleteRange", framed(&everything)),
+        ("/etcdserverpb.Cluster/MemberRemove", framed(&MemberRemoveRequest { id: 3 })),
+        ("/etcdserverpb.Auth/RoleAdd", framed(&role)),
+    ];
+    let members = async || {
+        let members = Request::get("/v1/cluster/members").send(node).await.expect("an answer").expect_success();
+        members.json::<Value>()["members"].as_array().map(Vec::len)
+    };
+    let before = members().await;
+    for (path, body) in &tries {
+        for kind in ["text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+        {
+            // As `fetch(url, {method: "POST", mode: "no-cors", body})` has a browser ask.
+            let page = Request::new("POST", *path)
+                .header("Origin", "https://evil.example")
+                .header("Sec-Fetch-Site", "cross-site")
+                .header("Sec-Fetch-Mode", "no-cors")
+                .header("Content-Type", kind)
+                .body(body.clone());
+            let answer = page.send(node).await.expect("an answer");
+            let is_denied = answer.status == 403 || answer.header("grpc-status") == Some("7");
+            assert!(is_denied, "{path} {kind}: {} {}", answer.status, answer.text());
+        }
+    }
+    // Over HTTP/2, and with a content type that a page has to ask for.
+    let mut etcd = Etcd::of(node).await;
+    let mut page = tonic::Request::new(planted);
+    page.metadata_mut().insert("origin", "https://evil.example".parse().expect("ASCII"));
+    etcd.grpc.ready().await.expect("the connection stands");
+    let path = http::uri::PathAndQuery::from_static("/etcdserverpb.KV/Put");
+    let answer = etcd.grpc.unary(page, path, ProstCodec::<PutRequest, PutResponse>::default()).await;
+    let (code, text) = refused(answer.map(tonic::Response::into_inner));
+    assert_eq!(code, Code::PermissionDenied, "{text}");
+    assert!(text.contains("web pages"), "{text}");
+
+    Request::get("/v1/kv/precious").send(node).await.expect("an answer").expect_success();
+    assert_eq!(Request::get("/v1/kv/planted").send(node).await.expect("an answer").status, 404);
+    assert_eq!(members().await, before);
+    etcd.put("planted", "by a program").await;
+    cluster.assert_agreement().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rights_hold_whatever_the_protocol() {
     const ROOT: &str = "7c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
