@@ -124,8 +124,10 @@ fn of(code: ErrorCode) -> Words {
             "Ask another node, or this one after `Retry-After`.",
         ),
         ErrorCode::PermissionDenied => words(
-            "Whoever asks is known, and may not do this. `detail` names the permission that is missing, and on what.",
-            "`GET /v1/access/self` shows what you may do. An administrator grants more with roles.",
+            "Whoever asks is known, and may not do this: `detail` names the permission that is missing, and on what. Or a web page of another \
+             origin asks, or a name that is none of this node was asked: `errors` names the header `Origin` or `Host`.",
+            "`GET /v1/access/self` shows what you may do. An administrator grants more with roles. Pages are let in by `--cors-origins`, \
+             names by `--allowed-hosts`.",
         ),
         ErrorCode::PreconditionRequired => words(
             "The collection takes no write that does not say what it expects (`precondition_required`).",
