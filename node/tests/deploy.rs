@@ -307,6 +307,14 @@ fn the_unit_has_a_directory_for_logs_and_leaves_no_memory_in_files() {
     }
 }
 
+#[test]
+fn the_unit_lets_a_node_step_back_with_what_has_time() {
+    let unit = text("quorate-node.service");
+    let filters: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")).collect();
+    let last = filters.last().expect("the unit filters calls");
+    assert!(last.split(' ').any(|call| call == "setpriority"), "@resources has it, and later lists count: {filters:?}");
+}
+
 /// `systemd-analyze verify` wants the programs to be where the unit says, so it gets a copy that names the one just built.
 #[test]
 fn systemd_accepts_the_unit_where_there_is_a_systemd() {
