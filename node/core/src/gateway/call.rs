@@ -102,7 +102,19 @@ impl Call {
 
     /// The same caller's, for an answer that goes on: it takes nothing of a class, since it lasts as long as its caller wants.
     pub fn lasting(&self) -> Self {
-        let target = Target { route: self.route, class: RequestClass::Node, is_vital: self.is_vital };
+        self.going_on(RequestClass::Node)
+    }
+
+    /// The same caller's, for the next part of an answer that goes on, where that is a scan: once it is its turn. Others have theirs
+    /// between two parts.
+    pub async fn next_scan(&self) -> Result<Self, Failure> {
+        let part = self.going_on(RequestClass::Scan);
+        part.take_turn().await?;
+        Ok(part)
+    }
+
+    fn going_on(&self, class: RequestClass) -> Self {
+        let target = Target { route: self.route, class, is_vital: self.is_vital };
         let (api, origin, lanes) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::clone(&self.lanes));
         let call = Self::new(api, target, origin, lanes, Arc::default(), Instant::now(), self.request_id());
         Self { who: self.who.clone(), account: self.account.clone(), timeout: self.timeout, ..call }
@@ -190,6 +202,17 @@ impl Call {
         self.take_turn().await
     }
 
+    /// Goes on as a scan, where its message shows that it looks for what it is about: gives its place and its turn back, and waits for those
+    /// of a scan. Refused like every scan while its caller has not taken its long answers.
+    pub async fn go_on_as_scan(&self) -> Result<(), Failure> {
+        if self.permit.class() == RequestClass::Scan {
+            return Ok(());
+        }
+        self.permit.move_to(RequestClass::Scan)?;
+        self.take_turn().await?;
+        self.check_answers()
+    }
+
     /// Waits until it is the turn of its address, as long as there is room for those that wait.
     async fn take_turn(&self) -> Result<(), Failure> {
         self.permit.check()?;
@@ -243,9 +266,14 @@ impl Call {
         self.permit.costs(cost)
     }
 
+    /// What a page of up to this many entries costs.
+    pub const fn cost_of_page(entries: usize) -> usize {
+        1 + entries / limits::ENTRIES_FOR_COST
+    }
+
     /// Charges a page of up to this many entries.
     pub fn costs_page(&self, entries: usize) -> Result<(), Failure> {
-        let cost = 1 + entries / limits::ENTRIES_FOR_COST;
+        let cost = Self::cost_of_page(entries);
         self.costs(cost, cost)
     }
 

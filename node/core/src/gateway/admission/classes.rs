@@ -138,7 +138,7 @@ impl RequestClasses {
         let fits = self.try_take(class, 1);
         Permit {
             classes: Arc::clone(self),
-            class,
+            class: AtomicUsize::new(class as usize),
             cost: AtomicUsize::new(1),
             fits,
             turn: Mutex::default(),
@@ -201,8 +201,8 @@ impl RequestClasses {
 #[derive(Debug)]
 pub struct Permit {
     classes: Arc<RequestClasses>,
-    class: RequestClass,
-    /// Changed by its own request only.
+    /// The number of its class. Changed by its own request only, as the next one.
+    class: AtomicUsize,
     cost: AtomicUsize,
     fits: bool,
     /// Of its address; see [`Permit::hold`].
@@ -214,31 +214,42 @@ pub struct Permit {
 impl Permit {
     /// The class.
     pub fn class(&self) -> RequestClass {
-        self.class
+        RequestClass::ALL[self.class.load(Ordering::Relaxed)]
     }
 
     /// Refuses a request for which there was no room.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.fits { Ok(()) } else { Err(self.classes.refusal(self.class)) }
+        if self.fits { Ok(()) } else { Err(self.classes.refusal(self.class())) }
+    }
+
+    /// Goes on in another class: takes room there for what it costs so far, and gives back what it had, its turn with it. Where there is no
+    /// room it stays where it was.
+    pub fn move_to(&self, class: RequestClass) -> Result<(), Failure> {
+        let (before, cost) = (self.class(), self.cost.load(Ordering::Relaxed));
+        self.classes.take(class, cost)?;
+        self.class.store(class as usize, Ordering::Relaxed);
+        self.classes.give_back(before, cost);
+        drop((self.turn.lock().take(), self.large.lock().take()));
+        Ok(())
     }
 
     /// The request turned out to cost so much, all in all.
     pub fn costs(&self, cost: usize) -> Result<(), Failure> {
-        let own = self.cost.load(Ordering::Relaxed);
+        let (class, own) = (self.class(), self.cost.load(Ordering::Relaxed));
         let more = cost.saturating_sub(own);
-        let room = self.classes.room(self.class);
+        let room = self.classes.room(class);
         let before = room.in_use.fetch_add(more, Ordering::Relaxed);
         self.cost.store(own + more, Ordering::Relaxed);
         // Alone in its class it may cost what it likes, or it would never be done.
         let is_alone = before <= own;
         let bound = if cost > 1 { room.bound_of_large } else { room.bound };
         let fits = is_alone || before.saturating_add(more) <= bound;
-        if fits { Ok(()) } else { Err(self.classes.refusal(self.class)) }
+        if fits { Ok(()) } else { Err(self.classes.refusal(class)) }
     }
 
     /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait.
     pub fn wait(&self) -> Option<Waiting<'_>> {
-        let (classes, class, cost) = (&*self.classes, self.class, self.cost.load(Ordering::Relaxed));
+        let (classes, class, cost) = (&*self.classes, self.class(), self.cost.load(Ordering::Relaxed));
         if !classes.try_take(RequestClass::Waiting, 1) {
             classes.give_back(RequestClass::Waiting, 1);
             return None;
@@ -262,7 +273,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.classes.give_back(self.class, self.cost.load(Ordering::Relaxed));
+        self.classes.give_back(self.class(), self.cost.load(Ordering::Relaxed));
     }
 }
 
@@ -374,6 +385,23 @@ mod tests {
         drop(waiting);
         assert!(classes.enter(RequestClass::Coordination).check().is_err());
         drop(places);
+        assert_eq!(in_use(&classes), [0; 5]);
+    }
+
+    #[test]
+    fn who_goes_on_in_another_class_takes_nothing_of_its_own() {
+        let classes = classes();
+        let (one, other) = (classes.enter(RequestClass::Point), classes.enter(RequestClass::Point));
+        assert!(one.costs(3).is_ok() && one.move_to(RequestClass::Scan).is_ok());
+        assert_eq!((one.class(), in_use(&classes)), (RequestClass::Scan, vec![0, 1, 3, 0, 0]));
+        assert!(other.costs(2).is_ok() && other.move_to(RequestClass::Scan).is_err(), "5 of 4");
+        assert_eq!((other.class(), in_use(&classes)), (RequestClass::Point, vec![0, 2, 3, 0, 0]));
+        // Whoever waits has no place in the class that it goes on in, either.
+        let waiting = one.wait().expect("one may wait");
+        assert_eq!(in_use(&classes), [0, 2, 0, 1, 0]);
+        drop(waiting);
+        assert_eq!(in_use(&classes), [0, 2, 3, 0, 0]);
+        drop((one, other));
         assert_eq!(in_use(&classes), [0; 5]);
     }
 
