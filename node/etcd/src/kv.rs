@@ -35,7 +35,7 @@ const PLANS_MAX: usize = 64;
 /// That of a cluster in which nothing has happened.
 const FIRST_REVISION: u64 = 1;
 
-/// Reads a range.
+/// Reads a key, or a range, which is a scan.
 pub struct Range;
 
 impl Unary for Range {
@@ -46,10 +46,11 @@ impl Unary for Range {
 
     async fn answer(call: &Call, request: RangeRequest) -> Result<RangeResponse, Status> {
         let step = range::list_step(&request)?;
+        past::enter(call, &step).await?;
         let fresh = if request.serializable { Consistency::Local } else { Consistency::Linearizable };
         let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
         call.caller().admit_read(fresh, call.deadline, &wanted).await?;
-        past::read(call, step.clone(), past::revision_of(request.revision)).await
+        past::read(call, step, past::revision_of(request.revision)).await
     }
 }
 
@@ -68,7 +69,8 @@ impl Unary for Put {
             let expects = keeps.any();
             if expects {
                 freshness::refresh(&call.api.backend, call.deadline).await?;
-                txn::take_over(&call.api.backend, &mut op, keeps)?;
+                let read = call.api.backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
+                txn::take_over(read.entry, &mut op, keeps);
             }
             let (name, shows) = (op.key.clone(), op.return_previous);
             let mut reply = decide(call, Action::Write(op), false).await?;
@@ -172,7 +174,7 @@ impl Exchange for RangeStream {
             Ok((call, parts)) => futures::stream::try_unfold(parts, move |mut parts| {
                 let call = Arc::clone(&call);
                 async move {
-                    let part = parts.next(&call.lasting()).await?;
+                    let part = parts.next(&call).await?;
                     Ok(part.map(|part| (RangeStreamResponse { range_response: Some(part) }, parts)))
                 }
             })

@@ -44,6 +44,16 @@ impl Parts {
             return Ok(None);
         }
         let step = range::list_step(&self.request)?;
+        let cost = match &next {
+            Next::After { left, .. } => past::cost_of_page(*left),
+            Next::Begin | Next::End => past::cost(&step),
+        };
+        // Each part has a deadline, a place and a turn of its own.
+        let call = match past::named(&step) {
+            Some(_) => call.lasting(),
+            None => call.next_scan().await?,
+        };
+        call.costs(cost, cost)?;
         // Who may read it is asked for each part: that may change meanwhile.
         let fresh = match next {
             Next::Begin if !self.request.serializable => Consistency::Linearizable,
@@ -52,11 +62,11 @@ impl Parts {
         let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
         call.caller().admit_read(fresh, call.deadline, &wanted).await?;
         match next {
-            Next::Begin => self.begin(call, step).await.map(Some),
+            Next::Begin => self.begin(&call, step).await.map(Some),
             Next::After { key, at, left, more } => {
                 let start = [key.as_bytes(), &[0]].concat();
                 let range = KeyRange::new(start, step.range.end().map(<[u8]>::to_vec));
-                let part = past::part(call, query(&step, range, Some(at), left)).await?;
+                let part = past::part(&call, query(&step, range, Some(at), left)).await?;
                 let mut answer = RangeResponse::default();
                 self.take(part, left, more, &mut answer);
                 Ok(Some(answer))

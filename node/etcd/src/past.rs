@@ -1,9 +1,11 @@
 //! Reads of ranges outside transactions: as of now, or at a revision of the past.
 //!
-//! Owns which of the node's reads answers what, and that count and entries are of one revision.
+//! Owns which of the node's reads answers what, what a read costs, and that count and entries are of one revision. A read of one key that is
+//! named is done where it is asked for; all else is a scan.
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::RangeResponse;
+use quorate_store::limits::LOOK_BYTES;
 use quorate_store::state::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
 use quorate_store::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
 
@@ -26,6 +28,8 @@ struct Found {
     entries: Vec<(Key, Entry)>,
     count: u64,
     more: bool,
+    /// What was read for it, as [`Room`] counts that.
+    bytes: usize,
 }
 
 /// Why there is no answer.
@@ -34,39 +38,115 @@ enum Missed {
     TooMuch,
 }
 
-/// Reads a range as of now, or at this revision. Who may read it was judged before.
-pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Result<RangeResponse, Status> {
-    look(call, step, revision).await?.map_err(known)
+/// How much a read may hold.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Bytes.
+    left: usize,
+    /// What each entry takes of it beside its key and its value.
+    each: usize,
 }
 
-/// The same, where that a revision cannot be read may be no failure.
+impl Room {
+    /// That of an answer of its own.
+    const OF_ANSWER: Self = Self { left: limits::ETCD_RANGE_BYTES_MAX, each: 0 };
+
+    /// Most entries that fit, and one that does not.
+    fn entries(self) -> usize {
+        self.left.checked_div(self.each).map_or(usize::MAX, |most| most + 1)
+    }
+
+    /// What these take.
+    fn taken(self, entries: &[(Key, Entry)]) -> usize {
+        entries.iter().map(|(key, entry)| key.as_bytes().len() + entry.value.data.len() + self.each).sum()
+    }
+}
+
+/// The key that is read, where it is one that is named; `None` where its entries have to be looked for.
+pub fn named(step: &ListStep) -> Option<Key> {
+    step.range.key().and_then(|key| Key::new(key).ok())
+}
+
+/// What a read costs among scans: as a page where no more than that is looked at, else as a search. A range without a limit is taken for a
+/// long page; that most of them are short is not known before.
+pub fn cost(step: &ListStep) -> usize {
+    match named(step) {
+        Some(_) => 1,
+        None if is_in_order(step) && step.shown != ListShown::Count => cost_of_page(step.limit()),
+        None => limits::FIND_COST,
+    }
+}
+
+/// What a part of a range costs that ends at this limit.
+pub fn cost_of_page(limit: usize) -> usize {
+    Call::cost_of_page(limit.min(PAGE_FOR_COST))
+}
+
+/// Lets a read in as what it is: a scan, but where it names its key.
+pub async fn enter(call: &Call, step: &ListStep) -> Result<(), Failure> {
+    if named(step).is_some() {
+        return Ok(());
+    }
+    call.go_on_as_scan().await?;
+    let cost = cost(step);
+    call.costs(cost, cost)
+}
+
+/// Reads a range as of now, or at this revision. Who may read it was judged before.
+pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Result<RangeResponse, Status> {
+    let (before, charged) = (call.api.revision(), cost(&step));
+    let found = match named(&step) {
+        Some(key) => one(&call.api.backend, &key, &step, revision, Room::OF_ANSWER)
+            .map_err(|fault| Failure::from_fault(&fault))?,
+        None => scan(call, move |backend| many(&backend, &step, revision, Room::OF_ANSWER)).await?,
+    };
+    match found {
+        Ok(found) => {
+            // What it was is known only now. It is paid, and no more refused.
+            if let Some(account) = call.account() {
+                account.pay(Call::cost_of_page(found.entries.len()).saturating_sub(charged));
+            }
+            Ok(answer(call, found, revision, before))
+        }
+        Err(Missed::Known(error)) => Err(known(error)),
+        Err(Missed::TooMuch) => Err(Status::resource_exhausted(format!(
+            "quorate: the range has more than {} bytes; ask for it in pages, with a limit",
+            limits::ETCD_RANGE_BYTES_MAX
+        ))),
+    }
+}
+
+/// Reads a range at a revision of the past for a transaction, one key like many where it holds up nobody else, and takes what that is from
+/// what the transaction may still read. Who may read it was judged before. That the revision cannot be read may be no failure.
 pub async fn look(
     call: &Call,
     step: ListStep,
-    revision: Option<Revision>,
+    revision: Revision,
+    left: &mut usize,
 ) -> Result<Result<RangeResponse, Error>, Status> {
-    let before = call.api.revision();
-    let found = match step.range.key().and_then(|key| Key::new(key).ok()) {
-        Some(key) => one(&call.api.backend, &key, &step, revision).map_err(|fault| Failure::from_fault(&fault))?,
-        None => {
-            call.costs_page(step.limit().min(PAGE_FOR_COST))?;
-            scan(call, move |backend| many(&backend, &step, revision)).await?
+    let (before, at) = (call.api.revision(), Some(revision));
+    let room = Room { left: *left, each: LOOK_BYTES };
+    let found = scan(call, move |backend| match named(&step) {
+        Some(key) => one(&backend, &key, &step, at, room),
+        None => many(&backend, &step, at, room),
+    });
+    match found.await? {
+        Ok(found) => {
+            *left = left.saturating_sub(found.bytes);
+            Ok(Ok(answer(call, found, at, before)))
         }
-    };
-    let Found { at, entries, count, more } = match found {
-        Ok(found) => found,
-        Err(Missed::Known(error)) => return Ok(Err(error)),
-        Err(Missed::TooMuch) => {
-            return Err(Status::resource_exhausted(format!(
-                "quorate: the range has more than {} bytes; ask for it in pages, with a limit",
-                limits::ETCD_RANGE_BYTES_MAX
-            )));
-        }
-    };
+        Err(Missed::Known(error)) => Ok(Err(error)),
+        Err(Missed::TooMuch) => Err(known(Error::RequestTooLarge)),
+    }
+}
+
+/// `before` is the revision that this node knew of before it read.
+fn answer(call: &Call, found: Found, revision: Option<Revision>, before: Revision) -> RangeResponse {
+    let Found { at, entries, count, more, .. } = found;
     let kvs = entries.into_iter().map(|(key, entry)| key_value(&key, entry));
     // The header of a read in the past is about now all the same.
     let at = if revision.is_none() { at } else { before };
-    Ok(Ok(RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more }))
+    RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more }
 }
 
 fn one(
@@ -74,6 +154,7 @@ fn one(
     key: &Key,
     step: &ListStep,
     revision: Option<Revision>,
+    room: Room,
 ) -> Result<Result<Found, Missed>, StateFault> {
     let read = match revision {
         None => backend.get(key)?,
@@ -85,37 +166,51 @@ fn one(
     };
     let KeyRead { at, entry } = read;
     let count = u64::from(entry.is_some());
-    let (entries, more) = step.select(entry.map(|entry| (key.clone(), entry)).into_iter().collect());
-    Ok(Ok(Found { at: at.revision, entries, count, more }))
+    let found: Vec<_> = entry.map(|entry| (key.clone(), entry)).into_iter().collect();
+    let bytes = room.taken(&found);
+    if bytes > room.left {
+        return Ok(Err(Missed::TooMuch));
+    }
+    let (entries, more) = step.select(found);
+    Ok(Ok(Found { at: at.revision, entries, count, more, bytes }))
 }
 
 /// Most times that a range is read anew because it changed between its entries and its count.
 const TRIES_MAX: usize = 3;
 
-fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<Result<Found, Missed>, StateFault> {
-    // In order of key, nothing has to be read of what is behind the limit.
-    let in_order = step.order == ListOrder::BY_KEY && step.filter == RevisionFilter::ALL;
+/// Whether nothing has to be read of what is behind the limit.
+fn is_in_order(step: &ListStep) -> bool {
+    step.order == ListOrder::BY_KEY && step.filter == RevisionFilter::ALL
+}
+
+fn many(
+    backend: &Node,
+    step: &ListStep,
+    revision: Option<Revision>,
+    room: Room,
+) -> Result<Result<Found, Missed>, StateFault> {
     let query = |limit: usize, revision: Option<Revision>| ListQuery {
         start: step.range.start().to_vec(),
         end: step.range.end().map(<[u8]>::to_vec),
         revision,
         limit,
-        bytes_max: limits::ETCD_RANGE_BYTES_MAX,
+        bytes_max: room.left,
         keys_only: step.shown == ListShown::Keys && step.order.by != ListOrderBy::Value,
         reverse: false,
     };
     for attempt in 1.. {
         let wanted = match step.shown {
             ListShown::Count => 0,
-            _ if in_order => step.limit(),
+            _ if is_in_order(step) => step.limit(),
             _ => usize::MAX,
         };
-        let page = match backend.list(&query(wanted.max(1), revision))? {
+        let page = match backend.list(&query(wanted.max(1).min(room.entries()), revision))? {
             ListRead::Page(page) => page,
             ListRead::Compacted(_) => return Ok(Err(Missed::Known(Error::Compacted))),
             ListRead::Future(_) => return Ok(Err(Missed::Known(Error::FutureRev))),
         };
-        if page.more && page.entries.len() < wanted {
+        let bytes = room.taken(&page.entries);
+        if bytes > room.left || (page.more && page.entries.len() < wanted) {
             return Ok(Err(Missed::TooMuch));
         }
         let count = match page.more {
@@ -133,7 +228,7 @@ fn many(backend: &Node, step: &ListStep, revision: Option<Revision>) -> Result<R
         };
         let (entries, more) = step.select(page.entries);
         let more = more || (page.more && step.shown != ListShown::Count);
-        return Ok(Ok(Found { at: page.at.revision, entries, count, more }));
+        return Ok(Ok(Found { at: page.at.revision, entries, count, more, bytes }));
     }
     unreachable!("the last try answers")
 }
@@ -150,7 +245,6 @@ pub struct Part {
 
 /// Reads a part of a range, as of now or at this revision. Who may read it was judged before.
 pub async fn part(call: &Call, query: ListQuery) -> Result<Part, Status> {
-    call.costs_page(query.limit.min(PAGE_FOR_COST))?;
     let limit = query.limit;
     match scan(call, move |backend| backend.list(&query)).await? {
         ListRead::Page(page) => {

@@ -3,8 +3,10 @@
 //! Owns which step stands for which operation. What is wrong with a transaction by itself is found first, without a look at the state, so
 //! that it is what is told. A put that keeps the value or the lease of what is there, and a read at a revision of the past, are not steps:
 //! the first becomes a write that expects the entry it read, the second is read beside the transaction, since the past does not change;
-//! whether it could be read is decided with the transaction.
+//! whether it could be read is decided with the transaction. Both are read as a scan, after the rights on all steps were judged, and one
+//! sum bounds them.
 
+use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{
@@ -12,19 +14,17 @@ use quorate_etcd_api::kv::{
     PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
     TxnRequest, TxnResponse,
 };
-use quorate_etcd_api::{Error, Message};
 use quorate_store::document::Criteria;
-use quorate_store::limits::{TXN_EFFECT_BYTES_MAX, TXN_STEPS_MAX};
+use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, TXN_STEPS_MAX};
+use quorate_store::state::KeyRead;
 use quorate_store::types::{
-    Action, Branch, Change, Compared, Comparison, ComparisonOperator, Expect, Expiry, Key, ListStep, Listed,
+    Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
     RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
 };
 
-use crate::backend::Node;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
+use crate::gateway::scan::scan;
 use crate::header::inner;
 use crate::past;
 use crate::range::{key, key_range, key_value, list_step, value};
@@ -41,7 +41,8 @@ pub struct Planned {
     pub txn: Txn,
     /// What its results are to be shown as.
     pub shape: Shape,
-    looks_back: bool,
+    /// What it costs among scans; 0 where it is none.
+    cost: usize,
 }
 
 /// What the results of a branch are to be shown as.
@@ -86,42 +87,45 @@ impl Keeps {
     }
 }
 
-/// How much a transaction asks for, before any of it is looked at.
-#[derive(Default)]
-struct Measure {
-    /// Comparisons and operations, nested ones too.
-    operations: usize,
-    /// Whether planning it reads what is there: an entry that a put keeps a part of, or the past.
-    looks_back: bool,
-}
-
-impl Measure {
-    fn add(&mut self, request: &TxnRequest) {
-        self.operations += request.compare.len() + request.success.len() + request.failure.len();
-        for operation in request.success.iter().chain(&request.failure) {
-            match &operation.request {
-                Some(RequestOpRequest::RequestTxn(nested)) => self.add(nested),
-                Some(RequestOpRequest::RequestPut(put)) => self.looks_back |= put.ignore_value || put.ignore_lease,
-                Some(RequestOpRequest::RequestRange(range)) => self.looks_back |= range.revision != 0,
-                Some(RequestOpRequest::RequestDeleteRange(_)) | None => {}
-            }
-        }
-    }
+/// How many comparisons and operations a transaction has, nested ones too.
+fn operations(request: &TxnRequest) -> usize {
+    let within = |operation: &RequestOp| match &operation.request {
+        Some(RequestOpRequest::RequestTxn(nested)) => operations(nested),
+        _ => 0,
+    };
+    let steps = request.success.iter().chain(&request.failure);
+    request.compare.len() + request.success.len() + request.failure.len() + steps.map(within).sum::<usize>()
 }
 
 /// Plans a transaction, as far as that needs no look at the state.
 pub fn plan(request: TxnRequest) -> Result<Planned, Status> {
-    let mut measure = Measure::default();
-    measure.add(&request);
-    if measure.operations > TXN_STEPS_MAX {
+    if operations(&request) > TXN_STEPS_MAX {
         return Err(known(Error::TooManyOps));
     }
     let (branch, shape) = plan_branch(request)?;
     let txn = Txn::of_branch(branch);
-    match txn.fault() {
-        Some(fault) => Err(of_fault(&fault)),
-        None => Ok(Planned { txn, shape, looks_back: measure.looks_back }),
+    if let Some(fault) = txn.fault() {
+        return Err(of_fault(&fault));
     }
+    let cost = match txn.then.as_slice() {
+        [Step::Branch(branch)] => cost_of_scans(branch, &shape, !txn.writes()),
+        _ => 0,
+    };
+    Ok(Planned { txn, shape, cost })
+}
+
+/// What the scans of a branch cost: what is read for the plan, and ranges as of now where nothing is written. Those of a transaction that
+/// writes are read in the log.
+fn cost_of_scans(branch: &Branch, shape: &Shape, only_reads: bool) -> usize {
+    let cost = |(step, part): (&Step, &Part)| match (step, part) {
+        (Step::List(step), Part::Past(_)) => past::cost(step),
+        (Step::List(step), Part::Range) if only_reads && past::named(step).is_none() => past::cost(step),
+        (Step::Write(_), Part::Put { keeps, .. }) => usize::from(keeps.any()),
+        (Step::Branch(branch), Part::Txn(shape)) => cost_of_scans(branch, shape, only_reads),
+        _ => 0,
+    };
+    let of_then = branch.then.iter().zip(&shape.then).map(cost).sum::<usize>();
+    of_then + branch.otherwise.iter().zip(&shape.otherwise).map(cost).sum::<usize>()
 }
 
 fn plan_branch(request: TxnRequest) -> Result<(Branch, Shape), Status> {
@@ -165,16 +169,17 @@ fn range(request: &RangeRequest) -> Result<(Step, Part), Status> {
 const NEVER: Revision = Revision::MAX;
 
 impl Planned {
-    /// Looks at what it keeps and reads of what is there. Says whether one of its writes expects an entry that was read for it: where
-    /// that has changed since, it is planned anew.
+    /// Looks at what it keeps and reads of what is there, as a scan. Says whether one of its writes expects an entry that was read for it:
+    /// where that has changed since, it is planned anew.
     pub async fn look(&mut self, call: &Call) -> Result<bool, Status> {
-        if !self.looks_back {
+        if self.cost == 0 {
             return Ok(false);
         }
-        // Nobody makes a node read what they have no right to.
+        // Nobody makes a node read what they have no right to: all of its steps name what they are about.
         let action = Action::Txn(self.txn.clone());
         call.admit_read(&requirement::on_action(&action)).await?;
-        freshness::refresh(&call.api.backend, call.deadline).await?;
+        call.go_on_as_scan().await?;
+        call.costs(self.cost, self.cost)?;
         let mut found = Found { expects: false, room: TXN_EFFECT_BYTES_MAX };
         if let [Step::Branch(branch)] = self.txn.then.as_mut_slice() {
             look(call, branch, &mut self.shape, &mut found).await?;
@@ -195,13 +200,7 @@ async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, found: &mut F
     for (steps, parts) in [(&mut branch.then, &mut shape.then), (&mut branch.otherwise, &mut shape.otherwise)] {
         for (step, part) in steps.iter_mut().zip(parts) {
             match (step, part) {
-                (Step::Write(op), Part::Put { keeps, .. }) if keeps.any() => {
-                    found.expects = true;
-                    // That there is no entry is told first here, and beside a transaction that there is no such lease.
-                    if !take_over(&call.api.backend, op, *keeps)? {
-                        op.session = None;
-                    }
-                }
+                (Step::Write(op), Part::Put { keeps, .. }) if keeps.any() => keep(call, op, *keeps, found).await?,
                 (Step::List(names), Part::Past(past)) => look_at_past(call, names, past, &mut found.room).await?,
                 (Step::Branch(branch), Part::Txn(shape)) => Box::pin(look(call, branch, shape, found)).await?,
                 _ => {}
@@ -211,17 +210,26 @@ async fn look(call: &Call, branch: &mut Branch, shape: &mut Shape, found: &mut F
     Ok(())
 }
 
+async fn keep(call: &Call, op: &mut WriteOp, keeps: Keeps, found: &mut Found) -> Result<(), Status> {
+    found.expects = true;
+    let key = op.key.clone();
+    let KeyRead { entry, .. } = scan(call, move |backend| backend.get(&key)).await?;
+    let bytes = entry.as_ref().map_or(0, |entry| op.key.as_bytes().len() + entry.value.data.len() + LOOK_BYTES);
+    found.room = found.room.checked_sub(bytes).ok_or_else(|| known(Error::RequestTooLarge))?;
+    // That there is no entry is told first here, and beside a transaction that there is no such lease.
+    if !take_over(entry, op, keeps) {
+        op.session = None;
+    }
+    Ok(())
+}
+
 async fn look_at_past(call: &Call, names: &mut ListStep, past: &mut Past, room: &mut usize) -> Result<(), Status> {
     let Past::At(step, at) = past else { return Ok(()) };
     let (at, seen) = match past::revision_of(*at) {
         // Below all that there ever was.
         None => (0, Past::Not),
-        Some(revision) => match past::look(call, ListStep::clone(step), Some(revision)).await? {
-            Ok(read) => {
-                let left = room.checked_sub(read.encoded_len());
-                *room = left.ok_or_else(|| known(Error::RequestTooLarge))?;
-                (revision, Past::Read(RangeResponse { header: None, ..read }))
-            }
+        Some(revision) => match past::look(call, ListStep::clone(step), revision, room).await? {
+            Ok(read) => (revision, Past::Read(RangeResponse { header: None, ..read })),
             Err(Error::Compacted) => (revision, Past::Not),
             // It may have come by the time the transaction is carried out, and was not read.
             Err(_) => (NEVER, Past::Not),
@@ -255,17 +263,16 @@ pub fn put(request: PutRequest) -> Result<(WriteOp, Keeps), Status> {
     Ok((op, Keeps { value: ignore_value, lease: ignore_lease }))
 }
 
-/// Lets a write keep what it is to keep, and expect the entry that it has that of. This node has to be as fresh as the cluster. Where there
-/// is no entry it says so, and the write is refused where it is carried out, unless there is one by then.
-pub fn take_over(backend: &Node, op: &mut WriteOp, keeps: Keeps) -> Result<bool, Status> {
-    let read = backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(entry) = read.entry else {
+/// Lets a write keep what it is to keep, and expect the entry that it has that of: the one that is there. Where there is none it says so, and
+/// the write is refused where it is carried out, unless there is one by then.
+pub fn take_over(entry: Option<Entry>, op: &mut WriteOp, keeps: Keeps) -> bool {
+    let Some(entry) = entry else {
         op.expect = Expect::Cas(NO_TOKEN);
         if let Change::Upsert(value) = &mut op.change {
             let value = Value { kind: value.kind, data: std::mem::take(&mut value.data) };
             op.change = Change::Replace(value);
         }
-        return Ok(false);
+        return false;
     };
     op.expect = Expect::Cas(entry.meta.cas);
     if keeps.value {
@@ -274,7 +281,7 @@ pub fn take_over(backend: &Node, op: &mut WriteOp, keeps: Keeps) -> Result<bool,
     if keeps.lease {
         op.session = entry.meta.session;
     }
-    Ok(true)
+    true
 }
 
 /// A deletion as a step.
