@@ -17,6 +17,7 @@ pub mod kv;
 pub mod lease;
 pub mod lock;
 pub mod maintenance;
+pub mod measure;
 mod methods;
 pub mod watch;
 
