@@ -63,6 +63,14 @@ pub const COMPACT_GROUPS: u32 = 64;
 /// Longest message over etcd's protocol, which is what etcd takes: a request, and room for what stands around it.
 pub const ETCD_MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
+/// Most fields of one message over etcd's protocol, each as often as it comes: a transaction with as many operations as it may have has half
+/// as many. Decoding them takes some milliseconds.
+pub const ETCD_FIELDS_MAX: usize = 32 * ETCD_ELEMENTS_MAX;
+
+/// Most elements of all lists in one message over etcd's protocol: as many as a transaction may have operations, which are the only ones that
+/// are ever many. Two bytes of an empty one become a hundred once it is decoded.
+pub const ETCD_ELEMENTS_MAX: usize = limits::TXN_STEPS_MAX;
+
 /// Most bytes of keys and values in one answer to a range over etcd's protocol, which has no pages of its own accord.
 pub const ETCD_RANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use quorate_etcd_api::measure::{self, Fault, Measure, Measured};
 use quorate_etcd_api::{METHODS, Message, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,8 +20,8 @@ use tonic::codec::EncodeBuf;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::enter::Guard;
-use crate::message;
-use crate::status::Status;
+use crate::status::{Status, known};
+use crate::{limits, message};
 
 /// What holds for a call before it is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +65,15 @@ pub trait Form: Message + Default + Serialize + DeserializeOwned + Send + 'stati
 
 impl<T: Message + Default + Serialize + DeserializeOwned + Send + 'static> Form for T {}
 
+/// A message that is asked with, which is measured before it is read.
+pub trait Asks: Form + Measured {}
+
+impl<T: Form + Measured> Asks for T {}
+
 /// A call with one message each way.
 pub trait Unary: Send + Sync + 'static {
     /// What is asked.
-    type Request: Form;
+    type Request: Asks;
     /// What is answered.
     type Response: Form;
     /// Its path over gRPC.
@@ -82,7 +88,7 @@ pub trait Unary: Send + Sync + 'static {
 /// A call with a stream each way.
 pub trait Exchange: Send + Sync + 'static {
     /// What comes in.
-    type Request: Form;
+    type Request: Asks;
     /// What goes out.
     type Response: Form;
     /// Its path over gRPC.
@@ -108,8 +114,12 @@ pub enum Incoming {
     Json(Bytes),
 }
 
+/// How much a message may be made of.
+const MOST: Measure = Measure { elements: limits::ETCD_ELEMENTS_MAX, fields: limits::ETCD_FIELDS_MAX };
+
 impl Incoming {
-    fn read<T: Form>(self) -> Result<T, Status> {
+    fn read<T: Asks>(self) -> Result<T, Status> {
+        self.check::<T>()?;
         match self {
             Self::Proto(bytes) => T::decode(bytes).map_err(|error| Status::internal(error.to_string())),
             Self::Json(bytes) if bytes.trim_ascii().is_empty() => Ok(T::default()),
@@ -122,6 +132,26 @@ impl Incoming {
             }
         }
     }
+
+    /// Refuses a message that would become much larger than it came, before anything of it is decoded.
+    fn check<T: Asks>(&self) -> Result<(), Status> {
+        let measured = match self {
+            Self::Proto(bytes) => measure::of_proto::<T>(bytes, MOST),
+            Self::Json(bytes) => measure::of_json(bytes, MOST),
+        };
+        let Err(fault) = measured else { return Ok(()) };
+        Err(match (fault, self) {
+            (Fault::TooMuch, _) => T::too_much().map_or_else(too_much, known),
+            (Fault::Malformed, Self::Proto(_)) => Status::internal("quorate: the message cannot be decoded"),
+            (Fault::Malformed, Self::Json(_)) => Status::invalid_argument("quorate: the message is nested too deeply"),
+        })
+    }
+}
+
+fn too_much() -> Status {
+    let Measure { elements, fields } = MOST;
+    let text = format!("quorate: a message has at most {elements} elements in its lists, and {fields} fields");
+    Status::invalid_argument(text)
 }
 
 /// A message on its way out.
@@ -208,4 +238,58 @@ fn open<E: Exchange>(call: Arc<Call>, questions: Questions, stop: CancellationTo
 /// The entry of a call in the table.
 fn method(path: &str) -> &'static Method {
     METHODS.iter().find(|method| method.path == path).expect("every call that is served is in the table")
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_etcd_api::Error;
+    use quorate_etcd_api::kv::{PutRequest, RequestOp, RequestOpRequest, TxnRequest};
+    use quorate_etcd_api::watch::{WatchCreateRequest, WatchRequest, WatchRequestRequestUnion};
+    use tonic::Code;
+
+    use super::*;
+
+    fn refused<T: Asks + std::fmt::Debug>(message: Incoming) -> (Code, String) {
+        let status = message.read::<T>().expect_err("it is refused");
+        (status.code(), status.message().to_owned())
+    }
+
+    /// Whatever stands behind it: nothing of it is decoded.
+    #[test]
+    fn what_has_too_much_is_refused_before_it_is_decoded() {
+        let too_many = (Code::InvalidArgument, Error::TooManyOps.text().to_owned());
+        let empty = [[0x12_u8, 0].repeat(100_000), vec![0xff]].concat();
+        assert_eq!(refused::<TxnRequest>(Incoming::Proto(empty.into())), too_many);
+        let empty = format!(r#"{{"success":[{}"#, "{},".repeat(100_000));
+        assert_eq!(refused::<TxnRequest>(Incoming::Json(empty.into())), too_many);
+        let filters = vec![0; 1_025];
+        let create = WatchCreateRequest { filters, ..WatchCreateRequest::default() };
+        let watch = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(create)) };
+        for message in [
+            Incoming::Proto(watch.encode_to_vec().into()),
+            Incoming::Json(serde_json::to_vec(&watch).expect("JSON").into()),
+        ] {
+            let (code, text) = refused::<WatchRequest>(message);
+            assert!(code == Code::InvalidArgument && text.contains("at most 1024 elements"), "{code:?} {text}");
+        }
+        assert_eq!(refused::<PutRequest>(Incoming::Proto(Bytes::from_static(&[0x12, 0x80]))).0, Code::Internal);
+    }
+
+    #[test]
+    fn as_much_as_may_be_is_read_in_both_forms() {
+        let put = |n: usize| {
+            let (key, value) = (format!("key {n}").into(), "[{,:\"".into());
+            let put = PutRequest { key, value, lease: 7, prev_kv: true, ignore_value: true, ignore_lease: true };
+            RequestOp { request: Some(RequestOpRequest::RequestPut(put)) }
+        };
+        let most = limits::ETCD_ELEMENTS_MAX;
+        let txn = TxnRequest { success: (0..most).map(put).collect(), ..TxnRequest::default() };
+        let both = [
+            Incoming::Proto(txn.encode_to_vec().into()),
+            Incoming::Json(serde_json::to_vec(&txn).expect("JSON").into()),
+        ];
+        for message in both {
+            assert_eq!(message.read::<TxnRequest>().expect("it is one"), txn);
+        }
+    }
 }

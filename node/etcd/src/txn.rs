@@ -15,7 +15,7 @@ use quorate_etcd_api::kv::{
     TxnRequest, TxnResponse,
 };
 use quorate_store::document::Criteria;
-use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, TXN_STEPS_MAX};
+use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX};
 use quorate_store::state::KeyRead;
 use quorate_store::types::{
     Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
@@ -87,21 +87,8 @@ impl Keeps {
     }
 }
 
-/// How many comparisons and operations a transaction has, nested ones too.
-fn operations(request: &TxnRequest) -> usize {
-    let within = |operation: &RequestOp| match &operation.request {
-        Some(RequestOpRequest::RequestTxn(nested)) => operations(nested),
-        _ => 0,
-    };
-    let steps = request.success.iter().chain(&request.failure);
-    request.compare.len() + request.success.len() + request.failure.len() + steps.map(within).sum::<usize>()
-}
-
-/// Plans a transaction, as far as that needs no look at the state.
+/// Plans a transaction, as far as that needs no look at the state. It has no more operations than one may have, or was not decoded.
 pub fn plan(request: TxnRequest) -> Result<Planned, Status> {
-    if operations(&request) > TXN_STEPS_MAX {
-        return Err(known(Error::TooManyOps));
-    }
     let (branch, shape) = plan_branch(request)?;
     let txn = Txn::of_branch(branch);
     if let Some(fault) = txn.fault() {
@@ -422,7 +409,7 @@ pub fn delete_of(removed: Removed) -> DeleteRangeResponse {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use quorate_store::limits::{KEY_BYTES_MAX, TXN_DEPTH_MAX};
+    use quorate_store::limits::{KEY_BYTES_MAX, TXN_DEPTH_MAX, TXN_STEPS_MAX};
     use tonic::Code;
 
     use super::*;
