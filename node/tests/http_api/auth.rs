@@ -205,6 +205,33 @@ fn filled(text: &str, prefix: &str, session: &str) -> String {
         .replace("%2FUT", "PUT")
 }
 
+/// All of its steps are judged before any of it is read, and what is read holds the memory of the node.
+#[tokio::test]
+async fn nothing_is_read_for_a_transaction_of_etcd_of_which_a_part_is_not_allowed() {
+    let guarded = Guarded::start().await;
+    let backend = &guarded.server.backend;
+    let value = Value { kind: ContentKind::Bytes, data: vec![b'x'; 1_536 * 1024] };
+    let revision = backend.seed("orders/large", value);
+    let past = |key: &str, end: &str| {
+        format!(r#"{{"request_range":{{"key":"{key}","range_end":"{end}","revision":"{revision}"}}}}"#)
+    };
+    // From `orders/` to `orders0`, and from `a` to `b`.
+    let (own, foreign) = (past("b3JkZXJzLw==", "b3JkZXJzMA=="), past("YQ==", "Yg=="));
+    let ask = async |token: &str, steps: &[&str]| {
+        let body = format!(r#"{{"success":[{}]}}"#, steps.join(","));
+        let answer = guarded.ask(token, "POST", "/v3/kv/txn", &body).await;
+        (answer.status, answer.json()["error"].as_str().map(str::to_owned))
+    };
+    let denied = (403, Some("etcdserver: permission denied".to_owned()));
+    assert_eq!(ask(&guarded.nobody, &[&own; 12]).await, denied);
+    assert_eq!(ask(&guarded.app, &[&own, &own, &foreign]).await, denied);
+    assert_eq!(backend.readers().len(), 0);
+    // Who has the right is refused for what it comes to.
+    let too_large = (400, Some("etcdserver: request is too large".to_owned()));
+    assert_eq!(ask(&guarded.app, &[&own; 12]).await, too_large);
+    assert_eq!(backend.readers().len(), 11, "ten fit into the bound of a transaction");
+}
+
 /// Each request of a data route, as who has nothing, as a stranger, on foreign names, and on one's own.
 #[tokio::test]
 async fn every_data_route_is_judged() {

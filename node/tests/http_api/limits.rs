@@ -3,9 +3,11 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::gateway::admission::accounts::AccountLimits;
-use quorate_store::types::{Outcome, SessionReply};
+use quorate_store::types::{ContentKind, Outcome, SessionReply, Value};
 use serde_json::json;
 use tokio::net::TcpSocket;
 
@@ -98,6 +100,75 @@ async fn scans_cost_what_they_may_look_at() {
     assert_eq!((all.response(false).await.status, small.response(false).await.status), (200, 200));
     until("the class is not empty", async || metric(&server, "quorate_http_class_in_use{class=\"scan\"}").await == 0.0)
         .await;
+}
+
+/// Asks over etcd's gateway; gives the error, where it is one.
+async fn ask_etcd(server: &Server, path: &str, body: &str) -> (u16, Option<String>) {
+    let answer = server.ask("POST", path, &[JSON], body.as_bytes()).await;
+    (answer.status, answer.json()["error"].as_str().map(str::to_owned))
+}
+
+#[tokio::test]
+async fn ranges_of_etcd_are_scans_and_single_keys_are_not() {
+    const RANGE: &str = "/v3/kv/range";
+    // Room for a count and a little.
+    let server = server_with(|api| api.classes.scan = 18).await;
+    server.backend.hold_scans(true);
+    let count = r#"{"key":"YQ==","range_end":"Yg==","count_only":true}"#;
+    let mut counting = begin(&server, "POST", RANGE, &[JSON], count.as_bytes()).await;
+    until("the count did not come", async || server.backend.scans() == 1).await;
+    assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"scan\"}").await, 16.0);
+    assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 0.0);
+    let too_many_requests = (429, Some("etcdserver: too many requests".to_owned()));
+    for long in [count, r#"{"key":"YQ==","range_end":"Yg=="}"#] {
+        assert_eq!(ask_etcd(&server, RANGE, long).await, too_many_requests, "{long}");
+    }
+    too_many(&server.get("/v1/kv?prefix=a&limit=1000").await.problem(), "class `scan`");
+    let page = r#"{"key":"YQ==","range_end":"Yg==","limit":10}"#;
+    let mut small = begin(&server, "POST", RANGE, &[JSON], page.as_bytes()).await;
+    until("a small page did not come in", async || server.backend.scans() == 2).await;
+    // So are two reads of the past in a transaction, of one key too, and what it has of ranges if it only reads.
+    let reads = server.backend.readers().len();
+    let past = r#"{"request_range":{"key":"YQ==","revision":"1"}}"#;
+    let (twice, range) = (format!("{past},{past}"), r#"{"request_range":{"key":"YQ==","range_end":"Yg=="}}"#);
+    for steps in [twice.as_str(), range] {
+        let txn = format!(r#"{{"success":[{steps}]}}"#);
+        assert_eq!(ask_etcd(&server, "/v3/kv/txn", &txn).await, too_many_requests, "{steps}");
+    }
+    assert_eq!(server.backend.readers().len(), reads);
+    assert_eq!(ask_etcd(&server, RANGE, r#"{"key":"YQ=="}"#).await, (200, None));
+    server.backend.hold_scans(false);
+    assert_eq!((counting.response(false).await.status, small.response(false).await.status), (200, 200));
+    until("the class is not empty", async || metric(&server, "quorate_http_class_in_use{class=\"scan\"}").await == 0.0)
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_transaction_of_etcd_looks_back_at_has_one_bound_and_is_read_aside() {
+    let server = Server::start().await;
+    let seed =
+        |key: &str, bytes: usize| server.backend.seed(key, Value { kind: ContentKind::Bytes, data: vec![b'x'; bytes] });
+    let revision = seed("large", 1 << 20);
+    let past = vec![json!({"request_range": {"key": BASE64.encode("large"), "revision": revision}}); 20];
+    let too_large = (400, Some("etcdserver: request is too large".to_owned()));
+    assert_eq!(ask_etcd(&server, "/v3/kv/txn", &json!({ "success": past }).to_string()).await, too_large);
+    assert_eq!(server.backend.readers().len(), 16, "fifteen fit into the bound of a transaction");
+    // A put holds the value that it keeps.
+    let put = |n: usize| {
+        let key = format!("kept/{n}");
+        seed(&key, 1_536 * 1024);
+        json!({"request_put": {"key": BASE64.encode(&key), "ignore_value": true}})
+    };
+    let puts: Vec<_> = (0..12).map(put).collect();
+    assert_eq!(ask_etcd(&server, "/v3/kv/txn", &json!({ "failure": puts }).to_string()).await, too_large);
+    let readers = server.backend.readers();
+    assert_eq!(readers.len(), 16 + 11, "ten fit");
+    // The thread of this test serves the requests: what is no scan is read there.
+    let own = std::thread::current().id();
+    assert!(readers.iter().all(|reader| *reader != own));
+    assert_eq!(ask_etcd(&server, "/v3/kv/range", r#"{"key":"YQ=="}"#).await, (200, None));
+    assert_eq!(server.backend.readers().last(), Some(&own));
+    assert!(server.backend.commands().is_empty());
 }
 
 #[tokio::test]

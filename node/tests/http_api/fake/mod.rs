@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -89,6 +90,8 @@ struct State {
     holds_scans: bool,
     /// Listings that came.
     scans: usize,
+    /// On which thread each read of entries was done.
+    readers: Vec<ThreadId>,
     /// What was contained.
     contained: FaultsRead,
     /// Whether nobody can say how far this node is behind.
@@ -140,6 +143,11 @@ impl Fake {
     /// What was listed of queues.
     pub fn task_queries(&self) -> Vec<TasksQuery> {
         self.with(|state| state.task_queries.clone())
+    }
+
+    /// On which thread each read of entries was done, of one or of many.
+    pub fn readers(&self) -> Vec<ThreadId> {
+        self.with(|state| state.readers.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
@@ -273,7 +281,7 @@ impl Fake {
         while !self.with(|state| {
             state.pages_left.as_mut().is_none_or(|left| left.checked_sub(1).map(|next| *left = next).is_some())
         }) {
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -569,21 +577,30 @@ impl Backend for Fake {
     }
 
     fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-        Ok(self.with(|state| KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }))
+        Ok(self.with(|state| {
+            state.readers.push(thread::current().id());
+            KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }
+        }))
     }
 
     fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
-        Ok(self.with(|state| match state.at() {
-            at if revision < at.oldest_revision => PastRead::Compacted(at),
-            at if revision > at.revision => PastRead::Future(at),
-            at => PastRead::Found(KeyRead { at, entry: state.entry_at(key.as_bytes(), revision) }),
+        Ok(self.with(|state| {
+            state.readers.push(thread::current().id());
+            match state.at() {
+                at if revision < at.oldest_revision => PastRead::Compacted(at),
+                at if revision > at.revision => PastRead::Future(at),
+                at => PastRead::Found(KeyRead { at, entry: state.entry_at(key.as_bytes(), revision) }),
+            }
         }))
     }
 
     fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
-        self.with(|state| state.scans += 1);
+        self.with(|state| {
+            state.scans += 1;
+            state.readers.push(thread::current().id());
+        });
         while self.with(|state| state.holds_scans) {
-            std::thread::sleep(Duration::from_millis(2));
+            thread::sleep(Duration::from_millis(2));
         }
         self.with(|state| {
             let mut at = state.at();
