@@ -465,6 +465,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_for_a_plan_and_ranges_that_only_read_cost_as_scans() {
+        let cost =
+            |success: Vec<RequestOp>| plan(TxnRequest { success, ..TxnRequest::default() }).expect("it is one").cost;
+        let range = |revision, count_only| {
+            let (key, range_end) = ("a".into(), "b".into());
+            let request = RangeRequest { key, range_end, revision, count_only, ..RangeRequest::default() };
+            op(RequestOpRequest::RequestRange(request))
+        };
+        let put = |ignore_lease| op(RequestOpRequest::RequestPut(PutRequest { ignore_lease, ..put_of("p") }));
+        let page = past::cost_of_page(usize::MAX);
+        assert_eq!(cost(vec![at(0), put(false)]), 0);
+        assert_eq!(cost(vec![at(5), put(true)]), 2);
+        assert_eq!(cost(vec![range(0, false), range(0, true)]), page + crate::limits::FIND_COST);
+        assert_eq!(cost(vec![range(0, false), put(false)]), 0, "it is read in the log");
+        assert_eq!(cost(vec![range(5, false), put(false)]), page);
+        let nested = TxnRequest { failure: vec![at(5); 3], ..TxnRequest::default() };
+        assert_eq!(cost(vec![op(RequestOpRequest::RequestTxn(nested))]), 3);
+    }
+
+    #[test]
     fn what_is_too_long_for_a_key_is_planned_as_what_is_not_there() {
         let key = Bytes::from(vec![b'k'; KEY_BYTES_MAX + 1]);
         let compare = vec![Compare { key: key.clone(), ..Compare::default() }];
