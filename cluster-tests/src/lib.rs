@@ -22,6 +22,7 @@ pub mod parsers;
 pub mod ports;
 pub mod secret;
 pub mod seed;
+pub mod stalls;
 pub mod stats;
 pub mod turns;
 pub mod workload;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use cluster_tests::history::check::Report;
+use cluster_tests::stalls;
 use cluster_tests::workload::driver::Run;
 use cluster_tests::workload::nemesis::BESIDE;
 use cluster_tests::workload::scenarios::{Pace, SCENARIOS, Scenario};
@@ -66,6 +67,11 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     let seed = args.seed.unwrap_or_else(rand::random);
     println!("soak with --seed {seed}");
+    if let Err(error) = stalls::watch() {
+        println!(
+            "nobody watches whether the machine stands still ({error}): a step that was long for that counts as a fault"
+        );
+    }
     let mut dice = StdRng::seed_from_u64(seed);
     let all: Vec<&Scenario> = SCENARIOS.iter().collect();
     let chosen = if args.only.is_empty() { all } else { args.only };
