@@ -2,7 +2,7 @@
 //!
 //! Owns the phases, and what of a run the seed decides. Never repeats anything: the seed does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,6 +24,7 @@ use cluster_tests::workload::set::Set;
 use cluster_tests::workload::tasks::Tasks;
 use cluster_tests::{Connection, Request};
 use futures::FutureExt;
+use quorate_node::watchdog::SAID;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -87,18 +88,24 @@ pub struct Outcome {
     pub broken: Vec<String>,
     /// Rules that could not tell.
     pub undecided: Vec<String>,
+    /// Kinds of steps that kept a thread for too long, and for how long at most, in milliseconds. What a step does follows from the seed; what
+    /// it takes does not.
+    pub long_steps: BTreeMap<String, u64>,
 }
 
 impl Outcome {
     /// Whether every rule could tell, and nothing is broken.
     pub fn is_sound(&self) -> bool {
-        self.broken.is_empty() && self.undecided.is_empty()
+        self.broken.is_empty() && self.undecided.is_empty() && self.long_steps.is_empty()
     }
 
     /// Says what is wrong, if anything is.
     pub fn tell(&self) {
         self.broken.iter().for_each(|found| println!("seed {}: BROKEN: {found}", self.seed));
         self.undecided.iter().for_each(|rule| println!("seed {}: UNDECIDED: {rule}", self.seed));
+        self.long_steps
+            .iter()
+            .for_each(|(what, ms)| println!("seed {}: BROKEN: {SAID}: {what}, for {ms} ms", self.seed));
         if !self.is_sound() {
             println!("show it again with: simulate --only {}", self.seed);
         }
@@ -373,6 +380,7 @@ impl Run {
             kinds: self.kinds,
             broken,
             undecided,
+            long_steps: BTreeMap::new(),
         };
         let is_broken = !outcome.broken.is_empty();
         (outcome, is_broken.then_some(history))
