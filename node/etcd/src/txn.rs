@@ -15,7 +15,7 @@ use quorate_etcd_api::kv::{
     TxnRequest, TxnResponse,
 };
 use quorate_store::document::Criteria;
-use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX};
+use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, VALUE_BYTES_MAX};
 use quorate_store::state::KeyRead;
 use quorate_store::types::{
     Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
@@ -26,6 +26,7 @@ use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::scan::scan;
 use crate::header::inner;
+use crate::limits;
 use crate::past;
 use crate::range::{key, key_range, key_value, list_step, value};
 use crate::status::{Status, known, of_fault};
@@ -115,6 +116,26 @@ fn cost_of_scans(branch: &Branch, shape: &Shape, only_reads: bool) -> usize {
     of_then + branch.otherwise.iter().zip(&shape.otherwise).map(cost).sum::<usize>()
 }
 
+/// Places of the class of scans that a transaction takes for each key whose value it keeps from before it is carried out until then.
+const KEY_PLACES: usize = 32;
+/// The same for a range; and the most of all, since what a transaction looks at has one bound. With all places taken that is 256 MiB.
+const PLACES_MAX: usize = 256;
+const _: () = assert!(limits::SCAN_COST_MAX / PLACES_MAX * TXN_EFFECT_BYTES_MAX <= 256 << 20);
+const _: () = assert!(limits::SCAN_COST_MAX / KEY_PLACES * VALUE_BYTES_MAX <= 256 << 20);
+
+/// Places that a branch takes for what it looks at.
+fn places(branch: &Branch, shape: &Shape) -> usize {
+    let of_one = |(step, part): (&Step, &Part)| match (step, part) {
+        (Step::List(step), Part::Past(_)) if past::named(step).is_none() => PLACES_MAX,
+        (Step::List(_), Part::Past(_)) => KEY_PLACES,
+        (Step::Write(_), Part::Put { keeps, .. }) if keeps.value => KEY_PLACES,
+        (Step::Branch(branch), Part::Txn(shape)) => places(branch, shape),
+        _ => 0,
+    };
+    let of_then = branch.then.iter().zip(&shape.then).map(of_one).sum::<usize>();
+    (of_then + branch.otherwise.iter().zip(&shape.otherwise).map(of_one).sum::<usize>()).min(PLACES_MAX)
+}
+
 fn plan_branch(request: TxnRequest) -> Result<(Branch, Shape), Status> {
     let comparisons = request.compare.into_iter().map(comparison).collect::<Result<_, _>>()?;
     let (then, of_then) = plan_steps(request.success)?;
@@ -166,11 +187,10 @@ impl Planned {
         let action = Action::Txn(self.txn.clone());
         call.admit_read(&requirement::on_action(&action)).await?;
         call.go_on_as_scan().await?;
-        call.costs(self.cost, self.cost)?;
+        let [Step::Branch(branch)] = self.txn.then.as_mut_slice() else { return Ok(false) };
+        call.costs(self.cost.max(places(branch, &self.shape)), self.cost)?;
         let mut found = Found { expects: false, room: TXN_EFFECT_BYTES_MAX };
-        if let [Step::Branch(branch)] = self.txn.then.as_mut_slice() {
-            look(call, branch, &mut self.shape, &mut found).await?;
-        }
+        look(call, branch, &mut self.shape, &mut found).await?;
         Ok(found.expects)
     }
 }
@@ -482,6 +502,30 @@ mod tests {
         assert_eq!(cost(vec![range(5, false), put(false)]), page);
         let nested = TxnRequest { failure: vec![at(5); 3], ..TxnRequest::default() };
         assert_eq!(cost(vec![op(RequestOpRequest::RequestTxn(nested))]), 3);
+    }
+
+    #[test]
+    fn what_a_transaction_looks_at_takes_places_by_what_it_may_hold() {
+        let taken = |success: Vec<RequestOp>| {
+            let planned = plan(TxnRequest { success, ..TxnRequest::default() }).expect("it is one");
+            match planned.txn.then.as_slice() {
+                [Step::Branch(branch)] => places(branch, &planned.shape),
+                other => panic!("{other:?}"),
+            }
+        };
+        let keeps = |ignore_value, ignore_lease| {
+            op(RequestOpRequest::RequestPut(PutRequest {
+                ignore_value,
+                ignore_lease,
+                value: Bytes::new(),
+                ..put_of("p")
+            }))
+        };
+        let range = RangeRequest { key: "a".into(), range_end: "b".into(), revision: 5, ..RangeRequest::default() };
+        assert_eq!(taken(vec![at(0), keeps(false, true)]), 0);
+        assert_eq!(taken(vec![at(5), keeps(true, false)]), 2 * KEY_PLACES);
+        assert_eq!(taken(vec![op(RequestOpRequest::RequestRange(range))]), PLACES_MAX);
+        assert_eq!(taken(vec![at(5); 100]), PLACES_MAX);
     }
 
     #[test]
