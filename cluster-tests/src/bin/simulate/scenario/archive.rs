@@ -242,13 +242,15 @@ impl Seen {
     }
 }
 
-/// A log goes no further than what was ever archived, once anything is.
+/// A log goes no further than what was ever archived, while there is a base that it goes on from. Where the last one was lost, a new one has
+/// to come anyway, and what is before that is of no more use.
 fn judge_purge(world: &World, id: HostId, purged: u64) -> Found {
-    let ever = world.objects.ever();
-    let bases = || ever.iter().filter_map(|path| base_of(path)).map(|base| base.index);
+    let (ever, hurt) = (world.objects.ever(), world.objects.hurt());
+    let has_base = world.objects.all().keys().any(|path| base_of(path).is_some() && !hurt.damaged.contains(path));
+    let bases = ever.iter().filter_map(|path| base_of(path)).map(|base| base.index);
     let pieces = ever.iter().filter_map(|path| piece_of(path)).map(|piece| piece.last);
-    match pieces.chain(bases()).max() {
-        Some(archived) if purged > archived && bases().next().is_some() => {
+    match pieces.chain(bases).max() {
+        Some(archived) if purged > archived && has_base => {
             Err(format!("the log of node {id} was purged up to {purged}, and the archive has entries up to {archived}"))
         }
         _ => Ok(()),
