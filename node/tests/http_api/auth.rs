@@ -217,18 +217,19 @@ async fn nothing_is_read_for_a_transaction_of_etcd_of_which_a_part_is_not_allowe
     };
     // From `orders/` to `orders0`, and from `a` to `b`.
     let (own, foreign) = (past("b3JkZXJzLw==", "b3JkZXJzMA=="), past("YQ==", "Yg=="));
+    let (own, foreign) = (own.as_str(), foreign.as_str());
     let ask = async |token: &str, steps: &[&str]| {
         let body = format!(r#"{{"success":[{}]}}"#, steps.join(","));
         let answer = guarded.ask(token, "POST", "/v3/kv/txn", &body).await;
         (answer.status, answer.json()["error"].as_str().map(str::to_owned))
     };
     let denied = (403, Some("etcdserver: permission denied".to_owned()));
-    assert_eq!(ask(&guarded.nobody, &[&own; 12]).await, denied);
-    assert_eq!(ask(&guarded.app, &[&own, &own, &foreign]).await, denied);
+    assert_eq!(ask(&guarded.nobody, &[own; 12]).await, denied);
+    assert_eq!(ask(&guarded.app, &[own, own, foreign]).await, denied);
     assert_eq!(backend.readers().len(), 0);
     // Who has the right is refused for what it comes to.
     let too_large = (400, Some("etcdserver: request is too large".to_owned()));
-    assert_eq!(ask(&guarded.app, &[&own; 12]).await, too_large);
+    assert_eq!(ask(&guarded.app, &[own; 12]).await, too_large);
     assert_eq!(backend.readers().len(), 11, "ten fit into the bound of a transaction");
 }
 
