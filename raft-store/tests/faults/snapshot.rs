@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Barrier};
 
-use openraft::storage::RaftStateMachine;
+use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
 use quorate_store::watchdog;
 
 use crate::state_support::snapshots::*;
