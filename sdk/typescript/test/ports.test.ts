@@ -13,7 +13,10 @@ test("ports are none that outgoing connections get", async () => {
   const { numbers } = await Ports.take(20).finally(() => server.close());
   assert.equal(new Set(numbers).size, 20);
   const below = Math.max(given, PORTS_FROM + 1_000);
-  assert.ok(numbers.every((port) => port >= PORTS_FROM && port < below), `${numbers} and ${given}`);
+  assert.ok(
+    numbers.every((port) => port >= PORTS_FROM && port < below),
+    `${numbers} and ${given}`,
+  );
 });
 
 test("ports that are held are nobody else's, though nobody listens there", async () => {
