@@ -154,7 +154,7 @@ struct Node {
 }
 
 impl Node {
-    /// With its ports at these addresses, and those of its proxies where it has any.
+    /// A node at these addresses: its ports, and those of its proxies if it has any.
     fn at(addresses: &[SocketAddr], ports: Ports, has_proxies: bool) -> Self {
         let (client, peer) = (addresses[0], addresses[1]);
         let (peer_reached, client_reached) = if has_proxies { (addresses[2], addresses[3]) } else { (peer, client) };

@@ -103,7 +103,7 @@ impl Network {
         self.rules.send_modify(Rules::clear);
     }
 
-    /// Which node has dialled the second address from the first.
+    /// The node that dialled the second address from the first.
     fn node_of(&self, dialler: SocketAddr, dialled: SocketAddr) -> u64 {
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(inode) = socket_inode(dialler, dialled) else { return CLIENTS };

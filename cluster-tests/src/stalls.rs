@@ -17,7 +17,7 @@ use quorate_node::watchdog::{SAID, STEP_MAX};
 const NAP: Duration = Duration::from_millis(1);
 /// A nap that is late by less is nothing.
 const LATE_MIN: Duration = Duration::from_millis(1);
-/// A step may have been interrupted by others for so long between the moment at which the machine stood still and its end.
+/// How long before the end of a step a stall still counts: other threads may have interrupted the step in between.
 const BEFORE: Duration = Duration::from_millis(200);
 /// How many are remembered of each processor.
 const REMEMBERED: usize = 10_000;

@@ -13,7 +13,7 @@ use std::{fs, io};
 
 /// Blocks lie from here up to the first port of outgoing connections.
 const LOWEST: u16 = 10_000;
-/// Where those begin, if the system does not say otherwise.
+/// First port of outgoing connections if the system does not name another.
 const OUTGOING_FROM: u16 = 32_768;
 /// Ports of a block, with the first.
 const BLOCK: u16 = 8;

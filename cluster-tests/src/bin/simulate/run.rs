@@ -88,8 +88,8 @@ pub struct Outcome {
     pub broken: Vec<String>,
     /// Rules that could not tell.
     pub undecided: Vec<String>,
-    /// Kinds of steps that kept a thread for too long, and for how long at most, in milliseconds. What a step does follows from the seed; what
-    /// it takes does not.
+    /// Kinds of steps that kept a thread for too long, and for how long at most, in milliseconds. The seed decides the work of a step, not its
+    /// time.
     pub long_steps: BTreeMap<String, u64>,
 }
 

@@ -242,8 +242,8 @@ impl Seen {
     }
 }
 
-/// A log goes no further than what was ever archived, while there is a base that it goes on from. Where the last one was lost, a new one has
-/// to come anyway, and what is before that is of no more use.
+/// Checks that no log is purged beyond the archive while a sound base exists. After the loss of the last base the archive needs a new one, and
+/// entries before that base are of no use to it.
 fn judge_purge(world: &World, id: HostId, purged: u64) -> Found {
     let (ever, hurt) = (world.objects.ever(), world.objects.hurt());
     let has_base = world.objects.all().keys().any(|path| base_of(path).is_some() && !hurt.damaged.contains(path));
