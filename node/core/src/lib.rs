@@ -16,6 +16,7 @@ pub use quorate_store::watchdog;
 pub mod app;
 pub mod backend;
 pub mod connection;
+pub mod evicting_limit;
 pub mod file_mode;
 pub mod file_version;
 pub mod gateway;

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 
 use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind, Counters};
-use super::evicting_limit::EvictingLimit;
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use super::peer_membership::PeerMembership;
 use super::raft_rpc::RaftCell;
@@ -20,6 +19,7 @@ use super::service::{PeerInfo, PeerService};
 use super::stream::PeerRead;
 use super::writer::FrameSender;
 use crate::connection::origin::Neighbour;
+use crate::evicting_limit::EvictingLimit;
 
 pub(super) struct Server {
     pub net: PeerNet,

@@ -9,7 +9,7 @@
 //!
 //! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how, `stream` over what; `channel`, `connection`,
 //! `client`, `raft_client`, `append_stream` are the asking side; `server`, `serve_app`, `serve_raft`,
-//! `serve_snapshot` the answering side (`evicting_limit` bounds its connections, `peer_membership` says whose they are); `snapshot_stream` is the protocol of the snapshot channel.
+//! `serve_snapshot` the answering side ([`crate::evicting_limit`] bounds its connections, `peer_membership` says whose they are); `snapshot_stream` is the protocol of the snapshot channel.
 
 pub mod counters;
 pub mod frame;
@@ -20,7 +20,6 @@ mod net_inner;
 pub mod raft_codec;
 
 pub mod client;
-mod evicting_limit;
 pub mod gate;
 pub mod handshake;
 mod inbound;

@@ -18,7 +18,6 @@ use tokio_util::task::TaskTracker;
 use super::channel::tune;
 use super::client::PeerNet;
 use super::counters::{ChannelCounters, ChannelKind};
-use super::evicting_limit::EvictingLimit;
 use super::frame::FrameReader;
 use super::handshake::{Hello, Refusal, Welcome, read_hello, welcome_frame};
 use super::inbound::{CountedReader, Inbound, Server};
@@ -31,6 +30,7 @@ use super::service::{MembershipStatus, PeerInfo, PeerService};
 use super::stream::{PeerStream, PeerWrite, Shown, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
+use crate::evicting_limit::EvictingLimit;
 use crate::net::{Listener, PeerAddress, Stream};
 use crate::watchdog;
 
@@ -94,7 +94,8 @@ impl Server {
         tasks: TaskTracker,
     ) {
         let pushed_out = token.child_token();
-        let waits = self.greetings.take(remote.into(), pushed_out.clone());
+        // Nothing is proved here: there is always one that has to go.
+        let Ok(waits) = self.greetings.take(remote.into(), pushed_out.clone()) else { return };
         let greeting = timeout(self.net.inner.timings.handshake(), self.greet(stream, remote));
         let greeted = match pushed_out.run_until_cancelled(greeting).await {
             None if token.is_cancelled() => return,
@@ -107,7 +108,7 @@ impl Server {
             Ok(greeted) => {
                 // All who are no members share the permits of one.
                 let owner = greeted.known.is_known_member().then_some(greeted.peer.node_id);
-                let _permit = self.connections.take(owner, token.clone());
+                let Ok(_permit) = self.connections.take(owner, token.clone()) else { return };
                 self.start(greeted, token, tasks).await;
             }
             Err(reason) => self.warn(remote, &reason),
