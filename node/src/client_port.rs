@@ -1,7 +1,8 @@
 //! From a listening socket to served connections, with every deadline that `axum::serve` lacks.
 //!
 //! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
-//! stalled, too many, drained. Deadlines of bodies and requests are those of `http`.
+//! stalled, too many, drained. Of too many those go first that have shown nothing ([`EvictingLimit`]). Deadlines of bodies
+//! and requests are those of `http`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,7 +24,6 @@ use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,7 +33,8 @@ use crate::connection::handshake::Handshake;
 use crate::connection::handshake_queue::HandshakeQueue;
 use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
-use crate::connection::origin::Origin;
+use crate::connection::origin::{Neighbour, Origin};
+use crate::evicting_limit::{EvictingLimit, EvictingPermit, Full, Standing};
 use crate::gateway::admission::pace::{Paced, PacedExecutor};
 use crate::gateway::api::Api;
 use crate::gateway::arrival::Arrival;
@@ -53,7 +54,7 @@ use threads::{Homes, Resident};
 /// How the accept loop treats connections.
 #[derive(Clone)]
 pub struct ServeSettings {
-    /// Most connections at a time; one more is told 429 and closed.
+    /// Most connections at a time. For one more, one that has shown nothing is closed; where there is none it is told 429 and closed.
     pub connections_max: usize,
     /// How long a connection may be silent at first, and how long a request head may take.
     pub header_timeout: Duration,
@@ -69,6 +70,15 @@ pub struct ServeSettings {
     pub door: Door,
     /// Runtimes that serve connections, too: see [`threads`].
     pub beside: Vec<Handle>,
+}
+
+/// One of so many places of a port is for addresses that have none.
+const PLACES_FOR_ONE_NEWCOMER: usize = 20;
+
+/// Room for connections: for all, and for those of one address.
+fn places(all: usize, of_one: Option<usize>) -> EvictingLimit<Neighbour> {
+    let of_one = of_one.map_or(all, |most| most.min(all));
+    EvictingLimit::new(of_one, all).keeping(all / PLACES_FOR_ONE_NEWCOMER)
 }
 
 /// What is served, over either protocol.
@@ -107,8 +117,8 @@ pub async fn serve(
     let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
     let settings = Arc::new(settings);
     let port = Port {
+        places: places(settings.connections_max, api.accounts.connections_max()),
         api,
-        places: Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS))),
         queue: HandshakeQueue::default(),
         homes: Homes::new(&settings.beside),
         tasks: TaskTracker::new(),
@@ -139,8 +149,8 @@ pub async fn serve(
 /// What all listeners of a node share.
 struct Port {
     api: Arc<Api>,
-    /// Room for connections.
-    places: Arc<Semaphore>,
+    /// Room for connections. Each port of a node has its own: who fills that of clients keeps no operator, and no probe, from the other.
+    places: EvictingLimit<Neighbour>,
     /// For handshakes.
     queue: HandshakeQueue,
     homes: Homes,
@@ -166,33 +176,41 @@ impl Port {
         }
     }
 
-    /// Serves a connection, if there is room for it.
+    /// Serves a connection, if there is room for it or can be made.
     fn begin(&self, stream: Stream, peer: PeerAddress, settings: &Arc<ServeSettings>) {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| Failure::too_many("this node has as many connections as it may"));
-        let room = place.and_then(|place| Ok((place, self.api.accounts.connect(peer.into())?)));
-        let (place, held) = match room {
-            Ok(room) => room,
-            Err(why) => {
+        // Children, so that connections do not contend for one lock.
+        let (stop, abort) = (self.stop.child_token(), self.abort.child_token());
+        let place = match self.places.take(peer.into(), abort.clone()) {
+            Ok(place) => Arc::new(place),
+            Err(full) => {
                 self.api.metrics.on_connection_end(ConnectionEnd::Refused);
-                refuse(&stream, settings, why);
+                refuse(&stream, settings, self.why(full));
                 return;
             }
         };
         let (api, settings) = (Arc::clone(&self.api), Arc::clone(settings));
-        // Children, so that connections do not contend for one lock.
-        let (stop, abort) = (self.stop.child_token(), self.abort.child_token());
+        let (metrics, port_abort) = (Arc::clone(&api.metrics), self.abort.clone());
         let queue = self.queue.clone();
         let (runtime, resident) = self.homes.settle();
-        let room = Room { _place: place, _resident: resident };
+        let room = Room { place, _resident: resident };
         let served = async move {
-            let _held = held;
             tokio::select! {
-                () = abort.cancelled() => {}
+                () = abort.cancelled() => if !port_abort.is_cancelled() {
+                    crate::debug!(%peer, "a client connection had to make room for another one");
+                    metrics.on_connection_end(ConnectionEnd::PushedOut);
+                },
                 () = connection(stream, peer, api, &settings, queue, stop, room) => {}
             }
         };
         watchdog::spawn_tracked_on(&self.tasks, served, runtime);
+    }
+
+    /// What one connection too many is told.
+    fn why(&self, full: Full) -> Failure {
+        match full {
+            Full::OfOne if self.api.accounts.connections_max().is_some() => self.api.accounts.too_many_connections(),
+            Full::OfOne | Full::OfAll => Failure::too_many("this node has as many connections as it may"),
+        }
     }
 
     async fn drain(self, most: Duration) {
@@ -231,7 +249,7 @@ fn refuse(stream: &Stream, settings: &ServeSettings, mut why: Failure) {
 
 /// What a connection takes of its port.
 struct Room {
-    _place: OwnedSemaphorePermit,
+    place: Arc<EvictingPermit<Neighbour>>,
     _resident: Resident,
 }
 
@@ -242,7 +260,7 @@ async fn connection(
     settings: &ServeSettings,
     queue: HandshakeQueue,
     stop: CancellationToken,
-    _room: Room,
+    room: Room,
 ) {
     let _open = api.metrics.connection_opened();
     let begun = stream.moved_here().and_then(|stream| stream.set_nodelay().map(|()| stream));
@@ -260,7 +278,7 @@ async fn connection(
     };
     let metrics = Arc::clone(&api.metrics);
     let origin = Origin { address: peer, certificate: None, door: settings.door };
-    let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout);
+    let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout, Arc::downgrade(&room.place));
     // In boxes of their own size: side by side they would make every connection as large as the largest.
     let end = match (first, &settings.tls) {
         (First::Silent, _) => ConnectionEnd::SlowHead,
@@ -363,8 +381,12 @@ async fn serve_tls(
 }
 
 /// What the router answered. It gives an answer without a body the length 0, which is not that of what has not changed.
-async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) -> Result<Response, Infallible> {
+async fn answered(
+    answer: impl Future<Output = Result<Response, Infallible>>,
+    of: Option<Arc<ConnectionMonitor>>,
+) -> Result<Response, Infallible> {
     let mut answer = answer.await?;
+    show_served(of);
     if answer.status() == StatusCode::NOT_MODIFIED {
         answer.headers_mut().remove(header::CONTENT_LENGTH);
     }
@@ -372,8 +394,24 @@ async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) ->
 }
 
 /// A call over gRPC, past the router: clients of etcd make many, and it would take as long as they do.
-fn straight(served: etcd::Served, request: Request<Incoming>) -> BoxFuture<'static, Result<Response, Infallible>> {
-    Box::pin(async move { Ok(etcd::grpc(served, request.map(Body::new)).await) })
+fn straight(
+    served: etcd::Served,
+    request: Request<Incoming>,
+    of: Option<Arc<ConnectionMonitor>>,
+) -> BoxFuture<'static, Result<Response, Infallible>> {
+    Box::pin(async move {
+        let answer = etcd::grpc(served, request.map(Body::new)).await;
+        show_served(of);
+        Ok(answer)
+    })
+}
+
+/// A request of this connection was answered. There is one only where nobody says who they are: elsewhere an answer shows nothing, since
+/// strangers get some, too.
+fn show_served(of: Option<Arc<ConnectionMonitor>>) {
+    if let Some(monitor) = of {
+        monitor.prove(Standing::Served);
+    }
 }
 
 /// One handler for each connection: the router, and a mark that a request is in the works.
@@ -387,11 +425,12 @@ macro_rules! handler {
             let lanes = Arc::clone(&lanes);
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
+            let of = api.authenticator.is_open().then(|| Arc::clone(&monitor));
             // Calls over gRPC are POST: no other request pays for the look.
             let is_post = request.method() == Method::POST;
             match is_post.then(|| etcd::served_at(request.uri().path())).flatten() {
-                Some(served) => straight(served, request),
-                None => Box::pin(answered(router.call(request))),
+                Some(served) => straight(served, request, of),
+                None => Box::pin(answered(router.call(request), of)),
             }
         })
     }};

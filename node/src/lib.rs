@@ -14,8 +14,8 @@ pub mod raft_config;
 pub mod server;
 
 pub use quorate_node_core::{
-    app, backend, connection, debug, end_now, file_mode, gateway, limits, logging, metrics, millis, net, peer, rebuild,
-    slow, timings, tls, traces, unix_socket, watchdog,
+    app, backend, connection, debug, end_now, evicting_limit, file_mode, gateway, limits, logging, metrics, millis,
+    net, peer, rebuild, slow, timings, tls, traces, unix_socket, watchdog,
 };
 pub use quorate_node_etcd as etcd;
 pub use quorate_node_http as http;

@@ -59,7 +59,8 @@ async fn main() {
     raise_file_limit();
     // All of them come from one address.
     let settings = Settings::default()
-        .flag("--connections-max", args.idle + args.busy + 1_000)
+        // Some are for addresses that have none.
+        .flag("--connections-max", (args.idle + args.busy) * 11 / 10 + 1_000)
         .flag("--account-connections-max", 0);
     let cluster = Cluster::start_with(settings).await;
     let mut report = serde_json::Map::new();

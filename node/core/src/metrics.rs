@@ -54,9 +54,11 @@ pub enum ConnectionEnd {
     Stalled,
     /// No handshake of TLS came about, or TLS was spoken where none is.
     Handshake,
+    /// It had to make room for another one, and had not shown who it is.
+    PushedOut,
 }
 
-const ENDS: [&str; 6] = ["closed", "refused", "idle", "slow_head", "stalled", "tls_handshake"];
+const ENDS: [&str; 7] = ["closed", "refused", "idle", "slow_head", "stalled", "tls_handshake", "pushed_out"];
 
 /// Where the events of watches come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -182,7 +182,7 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BODY_BYTES_MAX", value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
 
-    /// Most client connections at a time [default: 4096]
+    /// Most client connections at a time; one more closes one that has not shown who it is [default: 4096]
     #[arg(long, env = "QUORATE_CONNECTIONS_MAX", value_name = "N")]
     pub connections_max: Option<usize>,
 
@@ -196,7 +196,7 @@ pub struct Args {
     pub account_bytes_per_second: Option<u64>,
 
     /// Most connections of one address at a time; 0 for no limit. Behind a proxy all clients are one address
-    /// [default: half of --connections-max]
+    /// [default: a quarter of --connections-max]
     #[arg(long, env = "QUORATE_ACCOUNT_CONNECTIONS_MAX", value_name = "N")]
     pub account_connections_max: Option<usize>,
 

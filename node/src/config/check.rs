@@ -152,7 +152,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             ),
             connections_max: faults.size(
                 "account_connections_max",
-                args.account_connections_max.unwrap_or(connections_max.div_ceil(2)),
+                args.account_connections_max.unwrap_or(connections_max.div_ceil(4)),
                 0,
                 1_000_000,
             ),

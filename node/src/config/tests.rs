@@ -353,10 +353,10 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
 }
 
 #[test]
-fn one_address_may_have_half_of_the_connections_unless_it_is_told_otherwise() {
+fn one_address_may_have_a_quarter_of_the_connections_unless_it_is_told_otherwise() {
     for (given, all, of_one) in [
-        (&[][..], 4_096, 2_048),
-        (&["--connections-max", "1001"], 1_001, 501),
+        (&[][..], 4_096, 1_024),
+        (&["--connections-max", "1001"], 1_001, 251),
         (&["--connections-max", "1"], 1, 1),
         (&["--connections-max", "1000", "--account-connections-max", "900"], 1_000, 900),
         (&["--account-connections-max", "0"], 4_096, 0),

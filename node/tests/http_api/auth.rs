@@ -396,6 +396,36 @@ async fn strangers_take_no_place_for_long_where_nobody_leads() {
 }
 
 #[tokio::test]
+async fn a_connection_of_somebody_stays_and_those_of_strangers_make_room() {
+    let guarded = Guarded::start_with(ServeSettings { connections_max: 8, ..serve_settings() }).await;
+    let bearer = format!("Bearer {}", guarded.app);
+    let known = [("Authorization", bearer.as_str())];
+    let mut first = guarded.server.connect().await;
+    first.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
+    assert_eq!(first.response(false).await.status, 404);
+    let mut crowd = Vec::new();
+    for stranger in 0..40 {
+        let mut raw = guarded.server.connect_from(2 + stranger % 2).await;
+        // What everybody is told shows nothing of who asks.
+        raw.send_request("GET", "/livez", &[], b"").await;
+        assert_eq!(raw.response(false).await.status, 200);
+        crowd.push(raw);
+    }
+    let mut others = Vec::new();
+    for _ in 0..6 {
+        let mut other = guarded.server.connect_from(4).await;
+        other.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
+        assert_eq!(other.response(false).await.status, 404);
+        others.push(other);
+    }
+    others.push(first);
+    for mut open in others {
+        open.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
+        assert_eq!(open.response(false).await.status, 404);
+    }
+}
+
+#[tokio::test]
 async fn a_command_is_judged_again_where_the_rules_changed_on_its_way() {
     let guarded = Arc::new(Guarded::start().await);
     let backend = &guarded.server.backend;

@@ -290,6 +290,44 @@ async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
 }
 
 #[tokio::test]
+async fn one_connection_too_many_takes_the_place_of_the_oldest_silent_one_of_the_largest_crowd() {
+    let mut settings = serve_settings();
+    settings.connections_max = 6;
+    let server = Server::start_with(api_settings(), settings).await;
+    let mut served = server.connect().await;
+    served.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(served.response(false).await.status, 200);
+    let alone = server.connect_from(2).await;
+    let mut crowd = std::collections::VecDeque::new();
+    for _ in 0..4 {
+        crowd.push_back(server.connect_from(3).await);
+    }
+    let mut newcomers = Vec::new();
+    for last in [4, 5] {
+        let mut newcomer = server.connect_from(last).await;
+        newcomer.send_request("GET", "/livez", &[], b"").await;
+        assert_eq!(newcomer.response(false).await.status, 200);
+        newcomers.push(newcomer);
+        assert_eq!(crowd.pop_front().expect("there are more").closed().await, b"", "it is not told, it said nothing");
+    }
+    for mut open in crowd.into_iter().chain([served, alone]) {
+        open.send_request("GET", "/livez", &[], b"").await;
+        assert_eq!(open.response(false).await.status, 200);
+    }
+    // A moment after they were closed.
+    let (counted, until) =
+        ("quorate_http_connections_ended_total{reason=\"pushed_out\"} 2\n", Instant::now() + PATIENCE);
+    loop {
+        newcomers[0].send_request("GET", "/metrics", &[], b"").await;
+        let metrics = newcomers[0].response(false).await.text();
+        if metrics.contains(counted) {
+            break;
+        }
+        assert!(Instant::now() < until, "{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn http2_is_served_on_the_same_port() {
     let server = Server::start().await;
     server.put_json("/v1/kv/k", "1").await;

@@ -16,7 +16,7 @@ use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +64,7 @@ pub fn api_settings() -> ApiSettings {
 
 pub fn serve_settings() -> ServeSettings {
     ServeSettings {
-        connections_max: 100,
+        connections_max: 200,
         header_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_secs(30),
         write_stall_timeout: Duration::from_secs(30),
@@ -97,6 +97,13 @@ impl Server {
 
     pub async fn connect(&self) -> Raw {
         Raw::on(TcpStream::connect(self.addr).await.expect("the server listens"))
+    }
+
+    /// Connects from another address of this machine, 127.0.0.`last`.
+    pub async fn connect_from(&self, last: u8) -> Raw {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, last], 0).into()).expect("an address of loopback");
+        Raw::on(socket.connect(self.addr).await.expect("the server listens"))
     }
 
     /// One request on a connection of its own.

@@ -60,6 +60,7 @@ impl Handshake {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
     use std::time::Duration;
 
     use rustls::pki_types::pem::PemObject;
@@ -104,7 +105,7 @@ mod tests {
             TlsConnector::from(Arc::new(config)).connect(name, stream).await
         });
         let (accepted, address) = listener.accept().await.expect("a connection");
-        let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
+        let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1), Weak::new());
         let deadline = Instant::now() + Duration::from_secs(10);
         let address = PeerAddress::Network(address);
         let origin = Origin { address, certificate: None, door: Door::Clients };

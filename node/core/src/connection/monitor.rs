@@ -6,7 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
+use crate::connection::origin::Neighbour;
+use crate::evicting_limit::{EvictingPermit, Idle, Standing};
 use crate::limits;
 use crate::net::Stream;
 
@@ -29,6 +31,10 @@ pub struct ConnectionMonitor {
     stop: CancellationToken,
     /// How long it may stand without a request; a stream without an operation.
     idle: Duration,
+    /// Its place among all connections. Not held: whoever serves it gives it back.
+    place: Weak<EvictingPermit<Neighbour>>,
+    /// What its place was told that it has shown.
+    standing: AtomicU8,
     /// Requests between complete head and complete answer.
     busy: AtomicU32,
     /// Those of them whose answer goes on until somebody ends it.
@@ -76,11 +82,13 @@ pub struct Patience {
 
 impl ConnectionMonitor {
     /// A connection that was just accepted and has sent its first byte.
-    pub fn new(stop: CancellationToken, idle: Duration) -> Arc<Self> {
+    pub fn new(stop: CancellationToken, idle: Duration, place: Weak<EvictingPermit<Neighbour>>) -> Arc<Self> {
         let monitor = Self {
             born: Instant::now(),
             stop,
             idle,
+            place,
+            standing: AtomicU8::new(Standing::Stranger as u8),
             busy: AtomicU32::new(0),
             endless: AtomicU32::new(0),
             idle_since: AtomicU64::new(NEVER),
@@ -119,6 +127,19 @@ impl ConnectionMonitor {
     pub fn request_ended(&self) {
         self.idle_since.store(self.now(), Ordering::Relaxed);
         self.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// What came on it has shown so much: its place is told.
+    pub fn prove(self: &Arc<Self>, standing: Standing) {
+        // Every request asks, and the first one only has something to tell.
+        if self.standing.load(Ordering::Relaxed) >= standing as u8 {
+            return;
+        }
+        self.standing.fetch_max(standing as u8, Ordering::Relaxed);
+        if let Some(place) = self.place.upgrade() {
+            let idle: Weak<Self> = Arc::downgrade(self);
+            place.prove(standing, idle);
+        }
     }
 
     /// The connection ends with the answer under way, although the request may not have come whole.
@@ -194,6 +215,14 @@ impl ConnectionMonitor {
         takers.push(Taker { offer: Arc::downgrade(&offer), round: Round::default() });
         drop(takers);
         Taking { monitor: Arc::clone(self), offer }
+    }
+}
+
+impl Idle for ConnectionMonitor {
+    fn idle_for(&self) -> Option<Duration> {
+        let since = self.idle_since.load(Ordering::Relaxed);
+        let is_busy = self.busy.load(Ordering::Relaxed) > 0;
+        (!is_busy).then(|| Duration::from_millis(self.now().saturating_sub(since)))
     }
 }
 
@@ -448,7 +477,10 @@ impl AsyncWrite for Watched {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+    use crate::evicting_limit::EvictingLimit;
     use crate::net::Simulated;
 
     const SECOND: u64 = 1_000;
@@ -458,7 +490,7 @@ mod tests {
     }
 
     fn monitor() -> Arc<ConnectionMonitor> {
-        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(300))
+        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(300), Weak::new())
     }
 
     impl ConnectionMonitor {
@@ -476,6 +508,32 @@ mod tests {
         assert_eq!(monitor.after(1_000_000), Verdict::Fine);
         drop(busy);
         assert_eq!((monitor.after(299), monitor.after(301)), (Verdict::Fine, Verdict::Idle));
+    }
+
+    #[test]
+    fn a_connection_that_has_shown_who_it_is_keeps_its_place_and_one_that_waits_is_not_idle() {
+        let limit = EvictingLimit::new(4, 4);
+        let of = |last: u8| Neighbour::from(IpAddr::from([10, 0, 0, last]));
+        let connect = |last| {
+            let end = CancellationToken::new();
+            let place = Arc::new(limit.take(of(last), end.clone()).expect("there is room"));
+            let monitor =
+                ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60), Arc::downgrade(&place));
+            (place, monitor, end)
+        };
+        let (_known_place, known, known_end) = connect(1);
+        known.prove(Standing::Known);
+        known.prove(Standing::Served);
+        let (_silent_place, _silent, silent_end) = connect(1);
+        let crowd = [connect(2), connect(2)];
+        let newcomer = connect(3);
+        assert!(crowd[0].2.is_cancelled(), "the older one of the largest crowd of those that have shown nothing");
+        assert!(!known_end.is_cancelled() && !silent_end.is_cancelled());
+        assert!(!crowd[1].2.is_cancelled() && !newcomer.2.is_cancelled());
+        let busy = Busy::new(Arc::clone(&known));
+        assert_eq!(known.idle_for(), None);
+        drop(busy);
+        assert!(known.idle_for().is_some());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{AppError, Consistency};
 use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
+use crate::evicting_limit::Standing;
 use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::admission::body_memory::BodyPermit;
@@ -178,6 +179,13 @@ impl Call {
         }
     }
 
+    /// Its connection has shown so much, and keeps its place by it: see [`Standing`].
+    pub fn prove(&self, standing: Standing) {
+        if let Some(busy) = &*self.busy.lock() {
+            busy.monitor().prove(standing);
+        }
+    }
+
     /// Cancelled when the connection, or this node, is to end; `None` where the answer goes on by itself.
     pub fn stop(&self) -> Option<CancellationToken> {
         self.busy.lock().as_ref().map(|busy| busy.monitor().stop().clone())
@@ -306,7 +314,12 @@ impl Call {
     /// caller has half of all places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
         let share = self.share(Scarce::Waits)?;
-        Some((self.permit.wait()?, share))
+        let waiting = self.permit.wait()?;
+        // It may wait for long, and is no stranger meanwhile.
+        if self.api.authenticator.is_open() {
+            self.prove(Standing::Served);
+        }
+        Some((waiting, share))
     }
 
     /// One more of what there are few of; `None` where its caller has half of them.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
+use crate::evicting_limit::Standing;
 use crate::gateway::auth::audit_event::Event;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::proof::Proof;
@@ -92,7 +93,10 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
         other => other,
     };
     match proved {
-        Ok(person) => Ok(Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof }))),
+        Ok(person) => {
+            call.prove(Standing::Known);
+            Ok(Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof })))
+        }
         Err(doubt) => Err(authenticator.unknown(from, doubt.why)),
     }
 }

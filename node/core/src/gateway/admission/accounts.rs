@@ -1,4 +1,4 @@
-//! What one caller may take of this node: operations and bytes a second, connections, watches.
+//! What one caller may take of this node: operations and bytes a second, watches. Connections are counted by their port.
 //!
 //! Owns who counts as one caller ([`Account`]), the bounded table of them, and the refusals. Off where nothing is configured: then
 //! no request looks anything up. Never knows what a request does.
@@ -28,7 +28,7 @@ pub struct AccountLimits {
     pub ops_per_second: u64,
     /// Bytes of requests and answers.
     pub bytes_per_second: u64,
-    /// Connections at a time.
+    /// Connections at a time, at each port.
     pub connections_max: usize,
     /// Watches and observers at a time.
     pub watches_max: usize,
@@ -73,7 +73,6 @@ struct Ledger {
     bytes: Bucket,
     /// Requests that were refused and are kept back: they will all ask again.
     kept_back: AtomicUsize,
-    connections: AtomicUsize,
     watches: AtomicUsize,
 }
 
@@ -141,12 +140,15 @@ impl Accounts {
         });
     }
 
-    /// A connection from there. `Err`: it has as many as it may.
-    pub fn connect(self: &Arc<Self>, from: Neighbour) -> Result<Option<Held>, Failure> {
-        if self.limits.connections_max == 0 {
-            return Ok(None);
-        }
-        self.spender(Account::Neighbour(from)).hold(Limit::Connections).map(Some)
+    /// How many connections of one address a port takes; `None` where it takes as many as of all. The port counts them.
+    pub fn connections_max(&self) -> Option<usize> {
+        Some(self.limits.connections_max).filter(|most| *most > 0)
+    }
+
+    /// What a connection is told whose address has as many as it may.
+    pub fn too_many_connections(&self) -> Failure {
+        let most = self.limits.connections_max;
+        self.refuse(Limit::Connections, format!("one account may have {most} connections on this node"))
     }
 
     fn refuse(&self, limit: Limit, detail: String) -> Failure {
@@ -231,20 +233,13 @@ impl Spender {
 
     /// A watch, until what is returned is dropped.
     pub fn watch(&self) -> Result<Held, Failure> {
-        self.hold(Limit::Watches)
-    }
-
-    fn hold(&self, limit: Limit) -> Result<Held, Failure> {
-        let held = Held { ledger: Arc::clone(&self.ledger), limit };
-        let (most, what) = match limit {
-            Limit::Watches => (self.accounts.limits.watches_max, "watches"),
-            _ => (self.accounts.limits.connections_max, "connections"),
-        };
+        let held = Held { ledger: Arc::clone(&self.ledger) };
+        let most = self.accounts.limits.watches_max;
         // Counted first, and given back by `Held`, so that two at once do not both pass.
-        let before = held.count().fetch_add(1, Ordering::Relaxed);
+        let before = held.ledger.watches.fetch_add(1, Ordering::Relaxed);
         if most > 0 && before >= most {
-            let detail = format!("one account may have {most} {what} on this node");
-            return Err(self.accounts.refuse(limit, detail));
+            let detail = format!("one account may have {most} watches on this node");
+            return Err(self.accounts.refuse(Limit::Watches, detail));
         }
         Ok(held)
     }
@@ -253,25 +248,15 @@ impl Spender {
 /// Owed for longer than that is much.
 const MUCH: Duration = Duration::from_secs(1);
 
-/// Something of which an account has a number.
+/// One of the watches of an account.
 #[derive(Debug)]
 pub struct Held {
     ledger: Arc<Ledger>,
-    limit: Limit,
-}
-
-impl Held {
-    fn count(&self) -> &AtomicUsize {
-        match self.limit {
-            Limit::Watches => &self.ledger.watches,
-            _ => &self.ledger.connections,
-        }
-    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.count().fetch_sub(1, Ordering::Relaxed);
+        self.ledger.watches.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -140,6 +140,7 @@ impl Drop for StreamOp {
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Weak;
     use std::time::Duration;
 
     use tokio_util::sync::CancellationToken;
@@ -152,7 +153,7 @@ mod tests {
     }
 
     fn taking() -> Taking {
-        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60)).watch_taking()
+        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60), Weak::new()).watch_taking()
     }
 
     #[test]
