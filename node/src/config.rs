@@ -146,7 +146,7 @@ pub struct Config {
     pub request_timeout_max: Duration,
     /// Largest request body, bytes.
     pub body_bytes_max: usize,
-    /// Most client connections at a time.
+    /// Most client connections at a time; for one more, one that has shown nothing is closed.
     pub connections_max: usize,
     /// What one caller may take of this node.
     pub accounts: AccountLimits,

@@ -603,7 +603,7 @@ impl Node {
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings =
             ServeSettings { tls: tls.clients, beside: listeners.client_threads, ..config.serve_settings() };
-        // With places of its own, and on the node's own runtime: whatever clients do, an operator gets in.
+        // With places of its own, and on the node's own runtime: whatever clients do, operators and probes get in.
         let admin_settings = ServeSettings {
             door: Door::Admin,
             connections_max: ADMIN_CONNECTIONS_MAX,

@@ -75,6 +75,11 @@ def check_probes(where, container):
     paths = [container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
     if paths != ["/livez", "/livez", "/readyz"]:
         fault(where, f"the probes ask {paths}")
+    ports = {container[name]["httpGet"]["port"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    listens = re.search(r"--admin-listen [\d.]+:(\d+)", " ".join(container["command"]))
+    admin = [port["containerPort"] for port in container["ports"] if port["name"] == "admin"]
+    if ports != {"admin"} or not listens or admin != [int(listens.group(1))]:
+        fault(where, "probes have to ask at the port for administration: clients can use up the connections of theirs")
     start, live = container["startupProbe"], container["livenessProbe"]
     if start["periodSeconds"] * start["failureThreshold"] < 1200:
         fault(where, "a recovery may take more than twenty minutes")

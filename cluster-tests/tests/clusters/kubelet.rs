@@ -247,9 +247,10 @@ impl Kubelet {
         SocketAddr::new(self.pods[&pod].address, 7100)
     }
 
-    /// Asks a pod as a probe does.
+    /// Asks a pod as a probe does, at its port for administration.
     async fn probe(&self, pod: u64, path: &str) -> Result<u16, String> {
-        let answer = Request::get(path).send_within(self.address(pod), LIVENESS_TIMEOUT).await;
+        let at = SocketAddr::new(self.pods[&pod].address, 7300);
+        let answer = Request::get(path).send_within(at, LIVENESS_TIMEOUT).await;
         answer.map(|answer| answer.status).map_err(|error| error.to_string())
     }
 
