@@ -101,12 +101,13 @@ impl<K: Ord + Copy> EvictingLimit<K> {
     /// proved there is one for everybody.
     pub fn take(&self, key: K, end: CancellationToken) -> Result<EvictingPermit<K>, Full> {
         let mut rows = self.taken.lock();
-        if let Some(serial) = self.to_go(&rows, key)?
-            && let Some(row) = rows.remove(serial)
-        {
-            row.end.cancel();
-        }
+        let gone = self.to_go(&rows, key)?.and_then(|serial| rows.remove(serial));
         let serial = rows.begin(key, end);
+        // Whoever waits for the token is woken without the lock: its end takes the lock, too.
+        drop(rows);
+        if let Some(gone) = gone {
+            gone.end.cancel();
+        }
         Ok(EvictingPermit { serial, of: self.clone() })
     }
 
