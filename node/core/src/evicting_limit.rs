@@ -40,8 +40,9 @@ pub enum Full {
     OfAll,
 }
 
-/// Of those that have shown something so many are looked at for one that is idle: it happens while all others wait.
-const LOOKED_AT: usize = 64;
+/// How many of the oldest, and how many of the newest, are looked at for one that is idle, where they have shown something: it happens
+/// while all others wait.
+const LOOKED_AT: usize = 32;
 
 /// A limit for each `K` and for all together. Cloning shares it.
 #[derive(Debug)]
@@ -245,8 +246,10 @@ impl<K: Ord + Copy> Rows<K> {
             _ => {}
         }
         let (_, _, of) = served?;
-        let oldest = self.crowds.get(of)?.served.iter().take(LOOKED_AT);
-        oldest.min_by_key(|serial| Reverse(self.idle_for(**serial))).copied()
+        let served = &self.crowds.get(of)?.served;
+        // Watches grow old: where none of the oldest is idle, one of the newest mostly is.
+        let looked_at = served.iter().take(LOOKED_AT).chain(served.iter().rev().take(LOOKED_AT));
+        looked_at.min_by_key(|serial| Reverse(self.idle_for(**serial))).copied()
     }
 
     /// For how long a connection was idle; one that is gone for ever.
@@ -428,6 +431,17 @@ mod tests {
     }
 
     #[test]
+    fn those_that_are_at_work_stay_where_one_is_idle_though_they_are_the_oldest() {
+        let limit = EvictingLimit::new(80, 80);
+        let crowd = take_all(&limit, 7, 80);
+        let idle = |at: usize| Some(100 - at as u64).filter(|_| at >= 70);
+        let _idle: Vec<_> =
+            crowd.iter().enumerate().map(|(at, taken)| prove(taken, Standing::Served, idle(at))).collect();
+        let _newcomer = take(&limit, 1);
+        assert_eq!(gone(&crowd), [70], "that which is idle for the longest");
+    }
+
+    #[test]
     fn who_just_came_does_not_go_for_more_of_a_large_crowd_that_was_served() {
         let limit = EvictingLimit::new(10, 10).keeping(3);
         let crowd = take_all(&limit, 7, 7);
@@ -449,6 +463,7 @@ mod tests {
         let _served = prove(&first, Standing::Served, Some(60));
         let second = take(&limit, 7);
         let third = take(&limit, 7);
+        let _late = prove(&second, Standing::Known, None);
         assert_eq!(gone(&[first, second, third]), [1]);
         assert_empty(&limit);
     }
