@@ -406,8 +406,8 @@ fn straight(
     })
 }
 
-/// A request of this connection was answered. There is one only where nobody says who they are: elsewhere an answer shows nothing, since
-/// strangers get some, too.
+/// A request of this connection was answered. There is one only where nobody says who they are, and until its first answer: elsewhere an
+/// answer shows nothing, since strangers get some, too.
 fn show_served(of: Option<Arc<ConnectionMonitor>>) {
     if let Some(monitor) = of {
         monitor.prove(Standing::Served);
@@ -425,7 +425,9 @@ macro_rules! handler {
             let lanes = Arc::clone(&lanes);
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
-            let of = api.authenticator.is_open().then(|| Arc::clone(&monitor));
+            // The first answer shows it: later requests pay for a look and no more.
+            let is_to_show = api.authenticator.is_open() && !monitor.has_shown(Standing::Served);
+            let of = is_to_show.then(|| Arc::clone(&monitor));
             // Calls over gRPC are POST: no other request pays for the look.
             let is_post = request.method() == Method::POST;
             match is_post.then(|| etcd::served_at(request.uri().path())).flatten() {

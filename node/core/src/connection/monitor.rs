@@ -129,10 +129,15 @@ impl ConnectionMonitor {
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Whether its place was told of so much, or more.
+    pub fn has_shown(&self, standing: Standing) -> bool {
+        self.standing.load(Ordering::Relaxed) >= standing as u8
+    }
+
     /// What came on it has shown so much: its place is told.
     pub fn prove(self: &Arc<Self>, standing: Standing) {
         // Every request asks, and the first one only has something to tell.
-        if self.standing.load(Ordering::Relaxed) >= standing as u8 {
+        if self.has_shown(standing) {
             return;
         }
         self.standing.fetch_max(standing as u8, Ordering::Relaxed);
@@ -522,8 +527,10 @@ mod tests {
             (place, monitor, end)
         };
         let (_known_place, known, known_end) = connect(1);
+        assert!(!known.has_shown(Standing::Served));
         known.prove(Standing::Known);
         known.prove(Standing::Served);
+        assert!(known.has_shown(Standing::Served) && known.has_shown(Standing::Known));
         let (_silent_place, _silent, silent_end) = connect(1);
         let crowd = [connect(2), connect(2)];
         let newcomer = connect(3);
