@@ -186,7 +186,8 @@ pub struct WhereAnswer {
     pub failed: u64,
     /// Entries looked at.
     pub examined: u64,
-    /// Those that were skipped or failed; at most 100.
+    /// Those that were skipped or failed; at most 100. A kept answer (`replayed`) has none where they were too long to be kept: read
+    /// what there is.
     pub results: Vec<BulkResult>,
     /// Give this back as `cursor`, with the rest of the body but another request id, to go on. Absent once everything was
     /// looked at.

@@ -62,7 +62,7 @@ pub struct ClaimAnswer {
     /// How many they are.
     pub count: u64,
     /// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what
-    /// it leaves; at most 16.
+    /// it leaves; at most 16. A kept answer (`replayed`) has none where they were too long to be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<BulkResult>,
     /// Entries looked at.

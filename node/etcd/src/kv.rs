@@ -137,6 +137,7 @@ impl Unary for Txn {
                 continue;
             }
             let done = match only_result(&mut reply)? {
+                result if result.lacks_listed() => return Err(status::not_listed(reply.revision)),
                 StepReply::Branched(Branched { succeeded, results }) => {
                     let mut shows = Shows::of(&results, reply.revision);
                     shape.answer(succeeded, results, &mut shows)

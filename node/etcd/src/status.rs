@@ -7,7 +7,7 @@ use std::ops::Deref;
 use axum::response::Response;
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
-use quorate_store::types::{Outcome, Rejection, Reply, TxnFault, TxnRefusal};
+use quorate_store::types::{Outcome, Rejection, Reply, Revision, TxnFault, TxnRefusal};
 use tonic::Code;
 
 use crate::gateway::failure::Failure;
@@ -109,6 +109,13 @@ pub fn of_reply(key: impl AsRef<[u8]>, reply: &Reply) -> Status {
         _ => propose::confused(reply),
     };
     failure.into()
+}
+
+/// What a transaction is answered with that this node sent again, not knowing that it was carried out, and of whose first answer what it
+/// listed was too long to be kept. Not one of the codes upon which a client would send it once more.
+pub fn not_listed(revision: Revision) -> Status {
+    let what = "it was carried out, and an answer was lost on the way; what it listed is not kept";
+    Status::new(Code::Unknown, format!("quorate: {what}: at revision {revision}, read it again"))
 }
 
 /// What the gateway says went wrong.

@@ -90,6 +90,14 @@ pub const ROW_BYTES_MAX: usize = 4 * BATCH_EFFECT_BYTES_MAX;
 /// id. Where there are more, none are: a retry is told the same, but not why in detail.
 pub const KEPT_DETAILS_MAX: usize = 64 * 1024;
 
+/// Most bytes of what an outcome lists (ranges of a transaction, entries that were not changed) that are kept under one request id, beside
+/// as many as the command has. Where there is more, none of it is: a retry is told that it was done, and reads again what there is. Else a
+/// few bytes, sent again and again, would fill the disks with lists of the same keys.
+pub const KEPT_LISTED_MAX: usize = 16 * 1024;
+
+/// What is reckoned for each entry of such a list beside its key.
+pub const LISTED_ENTRY_BYTES: usize = 32;
+
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
 /// written and dropped with its whole bucket, so for at most two.
 pub const REQUEST_BUCKET_MS: u64 = 15 * 60 * 1000;

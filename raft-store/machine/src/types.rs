@@ -757,6 +757,27 @@ impl Outcome {
         }
     }
 
+    /// About what a row takes for all that it lists: what was only looked at, so that it may be long however little was asked or done.
+    /// What it says of its own writes is not among it.
+    pub fn listed_bytes(&self) -> usize {
+        match self {
+            Self::Txn(done) => done.listed_bytes(),
+            Self::Where(done) => done.items.iter().map(WhereItem::listed_bytes).sum(),
+            Self::Claimed(done) => done.refused.iter().map(WhereItem::listed_bytes).sum(),
+            _ => 0,
+        }
+    }
+
+    /// Leaves out what it lists. How much that was, its other numbers say.
+    fn drop_listed(&mut self) {
+        match self {
+            Self::Txn(done) => done.drop_listed(),
+            Self::Where(done) => done.items = Vec::new(),
+            Self::Claimed(done) => done.refused = Vec::new(),
+            _ => {}
+        }
+    }
+
     /// How many items or steps it tells of; 0 for that of a single write.
     pub fn parts(&self) -> usize {
         match self {
@@ -810,6 +831,13 @@ impl Reply {
     pub(crate) fn without_details(&self) -> Self {
         let mut short = self.clone();
         short.outcome.each_rejection(&mut Rejection::drop_details);
+        short
+    }
+
+    /// A copy that does not have what was only listed.
+    pub(crate) fn without_listed(&self) -> Self {
+        let mut short = self.clone();
+        short.outcome.drop_listed();
         short
     }
 

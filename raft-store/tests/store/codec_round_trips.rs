@@ -340,8 +340,9 @@ fn replies() -> impl Strategy<Value = Reply> {
             .prop_map(|results| StepReply::Txn(TxnReply { failed: None, results })),
         vec(written.prop_map(StepReply::Written), 0..2)
             .prop_map(|results| StepReply::Branched(Branched { succeeded: false, results })),
-        (vec((keys(), shown()), 0..3), any::<(u64, bool)>())
-            .prop_map(|(entries, (count, more))| StepReply::Listed(Listed { entries, count, more })),
+        (vec((keys(), shown()), 0..3), any::<(u64, bool, bool)>()).prop_map(|(entries, (count, more, left_out))| {
+            StepReply::Listed(Listed { entries, count, more, left_out })
+        }),
         (vec((keys(), shown()), 0..3), any::<u64>())
             .prop_map(|(entries, count)| StepReply::Removed(Removed { count, entries })),
     ];

@@ -440,7 +440,7 @@ type ClaimAnswer struct {
 	// Entries looked at.
 	Examined uint64 `json:"examined"`
 	// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what it
-	// leaves; at most 16.
+	// leaves; at most 16. A kept answer (`replayed`) has none where they were too long to be kept.
 	Failed []BulkResult `json:"failed,omitempty"`
 	// Log index at which it took effect or was evaluated.
 	Index uint64 `json:"index"`
@@ -3497,7 +3497,8 @@ type WhereAnswer struct {
 	Matched uint64 `json:"matched"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Those that were skipped or failed; at most 100.
+	// Those that were skipped or failed; at most 100. A kept answer (`replayed`) has none where they were too long to be kept: read
+	// what there is.
 	Results []BulkResult `json:"results"`
 	// Revision at which the changes took effect or were evaluated.
 	Revision uint64 `json:"revision,string"`

@@ -160,7 +160,8 @@ impl<V: View> Applier<'_, V> {
         if let Some(id) = &command.request_id
             && self.kept_reply(id, &command.principal)?.is_none()
         {
-            self.keep_reply(&id.0, requests::fingerprint_of(encoded), &reply, &command.principal)?;
+            let judged = (requests::fingerprint_of(encoded), encoded.len());
+            self.keep_reply(&id.0, judged, &reply, &command.principal)?;
         }
         self.park_planning(&command.action)?;
         let key = match command.action {

@@ -303,7 +303,7 @@ impl<'v, V: View> Applier<'v, V> {
                 let principal = command.principal.clone();
                 let reply = self.execute(command)?;
                 if is_kept(&reply.outcome) && !mutants::is("outcomes are forgotten") {
-                    self.keep_reply(&id.0, fingerprint, &reply, &principal)?;
+                    self.keep_reply(&id.0, (fingerprint, encoded.len()), &reply, &principal)?;
                 }
                 Ok(reply)
             }

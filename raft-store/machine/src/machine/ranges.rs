@@ -35,7 +35,7 @@ impl<V: View> Applier<'_, V> {
     /// Reads a range, or says that it cannot be read at the revision that is asked for. `place` points to the step.
     pub(super) fn list(&mut self, step: &ListStep, place: &str) -> Result<Stepped<Listed>, Fault> {
         if let Some(at) = step.at {
-            let nothing = Listed { entries: Vec::new(), count: 0, more: false };
+            let nothing = Listed { entries: Vec::new(), count: 0, more: false, left_out: false };
             let refused =
                 |why| Box::new(StepRejected { pointer: place.to_owned(), key: None, why: Rejection::Txn(why) });
             return Ok(self.can_be_read(at).map(|()| nothing).map_err(refused));
@@ -53,7 +53,7 @@ impl<V: View> Applier<'_, V> {
         })?;
         let (found, more) = step.select(found);
         let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
-        let listed = Listed { entries, count, more };
+        let listed = Listed { entries, count, more, left_out: false };
         self.take_shown(&listed.entries);
         Ok(Ok(listed))
     }

@@ -2,6 +2,8 @@
 //!
 //! Owns looking up and keeping outcomes, and dropping them bucket by bucket.
 
+use std::borrow::Cow;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Applier;
@@ -94,20 +96,17 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Keeps the first outcome of an id.
+    /// Keeps the first outcome of an id, of a command with this fingerprint and of so many bytes.
     pub(super) fn keep_reply(
         &mut self,
         id: &str,
-        fingerprint: u64,
+        (fingerprint, command_bytes): (u64, usize),
         reply: &Reply,
         principal: &str,
     ) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), principal, id);
-        let row = match reply.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
-            true => request::encode(fingerprint, &reply.without_details()),
-            false => request::encode(fingerprint, reply),
-        };
+        let row = request::encode(fingerprint, &kept_of(reply, command_bytes));
         self.count_in_bucket(|held| held.requests += (row_key.len() + row.len()) as u64)?;
         self.overlay.insert_absent(row_key, row)
     }
@@ -142,6 +141,18 @@ impl<V: View> Applier<'_, V> {
             self.overlay.drop_buckets(oldest);
         }
     }
+}
+
+/// What is kept of an answer to a command of so many bytes: not what would be long in proportion to that.
+fn kept_of(reply: &Reply, command_bytes: usize) -> Cow<'_, Reply> {
+    let mut kept = Cow::Borrowed(reply);
+    if kept.outcome.listed_bytes() > limits::KEPT_LISTED_MAX + command_bytes {
+        kept = Cow::Owned(kept.without_listed());
+    }
+    if kept.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
+        kept = Cow::Owned(kept.without_details());
+    }
+    kept
 }
 
 /// An entry that an outcome shows, by how much of it was asked for.
@@ -222,7 +233,7 @@ mod tests {
     use crate::codec;
     use crate::document::Criteria;
     use crate::keyspace::bucket_use::{self, BucketUse};
-    use crate::types::{Change, ContentKind, Expect, Expiry, WriteOp};
+    use crate::types::{Change, ContentKind, Expect, Expiry, WhereReply, WriteOp};
 
     #[test]
     fn a_full_table_decides_no_new_id_and_a_full_bucket_records_no_refusal() {
@@ -261,6 +272,21 @@ mod tests {
             let is_refusal = |write: &super::super::Write| matches!(write, super::super::Write::Put { key, .. } if key[0] == crate::keyspace::family::REFUSALS);
             assert_eq!(writes.iter().any(is_refusal), is_kept, "{writes:?}");
         }
+    }
+
+    #[test]
+    fn a_list_is_kept_where_it_is_not_long_beside_its_command() {
+        let item = |n: u32| WhereItem { n, key: Key::new(vec![b'k'; 1_000]).unwrap(), why: Rejection::NotFound };
+        let reply = |items: u32| {
+            let items = (0..items).map(item).collect();
+            let outcome = Outcome::Where(WhereReply { matched: 40, failed: 30, items, ..WhereReply::default() });
+            Reply { index: 1, revision: 2, clock: 0, replayed: false, outcome }
+        };
+        let each = 1_000 + limits::LISTED_ENTRY_BYTES;
+        let most = u32::try_from(limits::KEPT_LISTED_MAX / each).unwrap();
+        assert_eq!(*kept_of(&reply(most), 0), reply(most));
+        assert_eq!(*kept_of(&reply(most + 1), 0), reply(0), "how many failed is still told");
+        assert_eq!(*kept_of(&reply(most + 1), each), reply(most + 1), "its command is as long");
     }
 
     #[test]

@@ -385,6 +385,14 @@ impl TxnReply {
         self.failed.iter().map(|failed| failed.why.detail_bytes()).chain(nested).sum()
     }
 
+    pub(super) fn listed_bytes(&self) -> usize {
+        self.results.iter().map(StepReply::listed_bytes).sum()
+    }
+
+    pub(super) fn drop_listed(&mut self) {
+        self.results.iter_mut().for_each(StepReply::drop_listed);
+    }
+
     pub(super) fn parts(&self) -> usize {
         self.results.iter().map(StepReply::parts).sum()
     }
@@ -457,6 +465,40 @@ impl StepReply {
             Self::Txn(done) => done.parts(),
             Self::Listed(Listed { entries, .. }) | Self::Removed(Removed { entries, .. }) => entries.len(),
             Self::Branched(done) => done.results.iter().map(Self::parts).sum(),
+        }
+    }
+
+    /// About what a row takes for all that steps have listed.
+    fn listed_bytes(&self) -> usize {
+        match self {
+            Self::Listed(Listed { entries, .. }) => {
+                entries.iter().map(|(key, _)| key.as_bytes().len() + limits::LISTED_ENTRY_BYTES).sum()
+            }
+            Self::Txn(done) => done.listed_bytes(),
+            Self::Branched(done) => done.results.iter().map(Self::listed_bytes).sum(),
+            // What a write shows is bounded by what was written before.
+            Self::Got(_) | Self::Written(_) | Self::Removed(_) => 0,
+        }
+    }
+
+    fn drop_listed(&mut self) {
+        match self {
+            Self::Listed(listed) if !listed.entries.is_empty() => {
+                (listed.entries, listed.left_out) = (Vec::new(), true);
+            }
+            Self::Txn(done) => done.drop_listed(),
+            Self::Branched(done) => done.results.iter_mut().for_each(Self::drop_listed),
+            Self::Listed(_) | Self::Got(_) | Self::Written(_) | Self::Removed(_) => {}
+        }
+    }
+
+    /// Whether something that it listed is left out, see [`Listed::left_out`].
+    pub fn lacks_listed(&self) -> bool {
+        match self {
+            Self::Listed(listed) => listed.left_out,
+            Self::Txn(done) => done.results.iter().any(Self::lacks_listed),
+            Self::Branched(done) => done.results.iter().any(Self::lacks_listed),
+            Self::Got(_) | Self::Written(_) | Self::Removed(_) => false,
         }
     }
 

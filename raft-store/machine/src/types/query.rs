@@ -8,6 +8,7 @@ use bincode::{Decode, Encode};
 use super::{Expect, Expiry, Guard, Key, Rejection, Shown};
 use crate::document::path::Path;
 use crate::document::{Criteria, Order, Patch};
+use crate::limits;
 use crate::rules::{CollectionName, Rules, SequenceName};
 
 /// Changes entries that match, each on its own, in order of key.
@@ -56,7 +57,8 @@ pub struct WhereReply {
     pub failed: u32,
     /// Entries looked at, expired ones too.
     pub examined: u32,
-    /// The first of those skipped or failed, at most [`crate::limits::WHERE_ITEMS_MAX`].
+    /// The first of those skipped or failed, at most [`crate::limits::WHERE_ITEMS_MAX`]; none in the answer to a retry where they
+    /// were too long to be kept.
     pub items: Vec<WhereItem>,
     /// Where to go on; `None` once every entry was looked at.
     pub after: Option<Key>,
@@ -71,6 +73,13 @@ pub struct WhereItem {
     pub key: Key,
     /// Why.
     pub why: Rejection,
+}
+
+impl WhereItem {
+    /// About what a row takes for it.
+    pub(super) fn listed_bytes(&self) -> usize {
+        self.key.as_bytes().len() + limits::LISTED_ENTRY_BYTES + self.why.detail_bytes()
+    }
 }
 
 /// Locks entries that match and are not locked, in order, all at one revision.
@@ -98,7 +107,7 @@ pub struct ClaimReply {
     /// What was claimed, in order; the token of each is the key to its lock.
     pub entries: Vec<(Key, Shown)>,
     /// Entries that match and were passed over, because the patch does not fit them or leaves what their collection does
-    /// not accept; at most [`crate::limits::CLAIM_REFUSED_MAX`].
+    /// not accept; at most [`crate::limits::CLAIM_REFUSED_MAX`], and none in the answer to a retry where they were too long to be kept.
     pub refused: Vec<WhereItem>,
     /// Entries looked at.
     pub examined: u32,

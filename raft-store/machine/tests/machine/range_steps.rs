@@ -2,6 +2,7 @@
 
 use crate::machine_support::bounds::put;
 use crate::machine_support::{Store, batch};
+use quorate_machine::keyspace::family;
 use quorate_machine::level;
 use quorate_machine::limits::KEY_BYTES_MAX;
 use quorate_machine::machine::Vars;
@@ -100,6 +101,44 @@ fn a_range_may_begin_and_end_with_what_is_too_long_for_a_key() {
     assert_eq!(counted(&mut store, KeyRange::new(beyond.clone(), None)), 1, "only what is behind it");
     assert_eq!(counted(&mut store, KeyRange::new(Vec::new(), Some(beyond.clone()))), 2, "what is before it");
     assert_eq!(counted(&mut store, KeyRange::new(beyond.clone(), Some(beyond))), 0);
+}
+
+#[test]
+fn what_a_transaction_listed_is_kept_only_where_it_is_short() {
+    let mut store = store();
+    let long = |n: u32| format!("long/{n:0>1000}");
+    for n in 0..20 {
+        apply(&mut store, put(long(n), b"1".to_vec(), None));
+    }
+    let listing = |range: KeyRange, id: &str| {
+        let steps = vec![nested(true, vec![list(range, None)], vec![]), written(id)];
+        Command { request_id: Some(RequestId(id.into())), ..txn(steps) }
+    };
+    let results = |reply: &Reply| match &reply.outcome {
+        Outcome::Txn(done) => done.results.clone(),
+        other => panic!("{other:?}"),
+    };
+    let listed = |reply: &Reply| match &results(reply)[0] {
+        StepReply::Branched(done) => match &done.results[..] {
+            [StepReply::Listed(listed)] => listed.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let all = listing(KeyRange::new(b"long/".to_vec(), Some(b"long0".to_vec())), "all");
+    let first = apply(&mut store, all.clone());
+    assert_eq!((listed(&first).entries.len(), listed(&first).count, listed(&first).left_out), (20, 20, false));
+    let rows = store.rows(family::REQUEST);
+    assert!(rows.len() == 1 && rows[0].1.len() < 256, "{} bytes are kept", rows[0].1.len());
+    let revision = store.vars.revision;
+    let again = apply(&mut store, all);
+    assert_eq!(listed(&again), Listed { entries: Vec::new(), count: 20, more: false, left_out: true });
+    assert!(again.replayed && results(&again)[0].lacks_listed() && !results(&first)[0].lacks_listed());
+    assert_eq!(results(&again)[1], results(&first)[1], "what it wrote is told as it was");
+    assert_eq!(store.vars.revision, revision, "nothing is written twice");
+    let one = listing(KeyRange::of_key(long(7).as_bytes()), "one");
+    let first = apply(&mut store, one.clone());
+    assert_eq!(apply(&mut store, one), Reply { replayed: true, ..first });
 }
 
 #[test]

@@ -234,7 +234,7 @@ impl Model {
             let why = match at {
                 at if at < self.oldest_revision() => TxnRefusal::Compacted,
                 at if at > before => TxnRefusal::Future,
-                _ => return Ok(Listed { entries: Vec::new(), count: 0, more: false }),
+                _ => return Ok(Listed { entries: Vec::new(), count: 0, more: false, left_out: false }),
             };
             return Err(Box::new(StepRejected { pointer: pointer.to_owned(), key: None, why: Rejection::Txn(why) }));
         }
@@ -259,7 +259,7 @@ impl Model {
             found.iter_mut().for_each(|(_, entry)| entry.value.data.clear());
         }
         let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
-        Ok(Listed { entries, count, more })
+        Ok(Listed { entries, count, more, left_out: false })
     }
 
     fn remove(&mut self, step: &RemoveStep, pointer: &str) -> Result<Removed, Box<StepRejected>> {
