@@ -10,8 +10,8 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::keyspace::{
-    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members, quota,
-    refusals, request, sequence, session, task, timer,
+    access, audit, bucket_use, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members,
+    quota, refusals, request, sequence, session, task, timer,
 };
 use quorate_store::offline::decode_row;
 use quorate_store::types::CollectionRow;
@@ -53,6 +53,10 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
         family::REQUEST => {
             request::decode_key(row_key).map(|(bucket, owner, id)| request::row_key(bucket, owner, id))?
         }
+        family::BUCKET_USE => match bucket_use::decode_key(row_key)? {
+            (bucket, "") => bucket_use::row_key(bucket),
+            (bucket, owner) => bucket_use::owner_key(bucket, owner),
+        },
         family::DEADLINE => deadline::decode_key(row_key).map(|(at, key)| deadline::row_key(at, key))?,
         family::LOCK => lock::decode_key(row_key).map(|(at, key)| lock::row_key(at, key))?,
         family::COLLECTION => collection::row_key(collection::decode_key(row_key)?.as_str().as_bytes()),

@@ -347,8 +347,12 @@ pub const NESTED_QUOTAS_MAX: usize = 16;
 pub const PRINCIPAL_QUOTAS_MAX: u32 = 10_000;
 
 /// Most bytes of outcomes that are kept under request ids at a time: as much as may be stored by default. At ten thousand writes a
-/// second they take a third of it. Where there are as many, new ids are refused; none is forgotten before its time.
+/// second they take a third of it. Where there are as many, new ids are refused but for what an operator does and for the end of a
+/// session; none is forgotten before its time.
 pub const REQUEST_TABLE_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
+
+/// As many of them may be of one principal, so that no one client takes what all need. Where nobody authenticates there are no principals.
+pub const REQUEST_TABLE_SHARE_MAX: u64 = REQUEST_TABLE_BYTES_MAX / 4;
 
 /// Most bytes of audit groups of refusals in one bucket. What is refused beyond that is not recorded; that it was is counted.
 pub const REFUSALS_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -527,6 +527,8 @@ pub enum Bounded {
     PrincipalQuotas,
     /// Bytes of the outcomes that are kept under request ids. Not stored: there is room again within the time for which they are kept.
     RequestIds,
+    /// The same, of those of the principal who asks.
+    OwnRequestIds,
 }
 
 impl Rejection {
@@ -573,7 +575,7 @@ impl Rejection {
 
     /// Whether it is refused because there is too much already.
     fn lacks_room(&self) -> bool {
-        matches!(self, Self::BeyondQuota(_) | Self::TooMany { what: Bounded::RequestIds, .. })
+        matches!(self, Self::BeyondQuota(_) | Self::TooMany { what: Bounded::RequestIds | Bounded::OwnRequestIds, .. })
     }
 
     /// The current entry, to be changed.

@@ -108,6 +108,9 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
                 Bounded::RequestIds => {
                     "bytes of outcomes kept for retries; those of a quarter of an hour go at once, so ask again in a few minutes"
                 }
+                Bounded::OwnRequestIds => {
+                    "bytes of outcomes kept for retries of one user, and yours are as many; those of a quarter of an hour go at once"
+                }
             };
             format!("there may be at most {limit} {what}")
         }
@@ -252,7 +255,7 @@ pub fn faults_below(rejection: &Rejection, place: &str) -> Vec<InputFault> {
 pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
     match rejection {
         // For the moment only, so that no trail has it.
-        Rejection::TooMany { what: Bounded::RequestIds, .. } => ErrorCode::TooManyRequests,
+        Rejection::TooMany { what: Bounded::RequestIds | Bounded::OwnRequestIds, .. } => ErrorCode::TooManyRequests,
         _ => refusal_code(rejection.into()),
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
-use quorate_machine::keyspace::bucket_use::{self, BucketUse};
+use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
@@ -161,18 +161,31 @@ fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
 /// Checks how much buckets are said to hold.
 fn check_bucket_uses(store: &Store) {
     let mut held: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut owned: BTreeMap<(u64, String), OwnerUse> = BTreeMap::new();
     for (row_key, row) in store.rows(family::REQUEST) {
-        held.entry(request::decode_key(&row_key).unwrap().0).or_default().0 += (row_key.len() + row.len()) as u64;
+        let (bucket, owner, _) = request::decode_key(&row_key).unwrap();
+        let bytes = (row_key.len() + row.len()) as u64;
+        held.entry(bucket).or_default().0 += bytes;
+        if !owner.is_empty() {
+            owned.entry((bucket, owner.to_owned())).or_default().requests += bytes;
+        }
     }
     for (row_key, row) in store.rows(family::REFUSALS) {
         held.entry(refusals::decode_key(&row_key).unwrap().0).or_default().1 += (row_key.len() + row.len()) as u64;
     }
+    let mut said_owned: BTreeMap<(u64, String), OwnerUse> = BTreeMap::new();
     for (row_key, row) in store.rows(family::BUCKET_USE) {
+        let (bucket, owner) = bucket_use::decode_key(&row_key).unwrap();
+        if !owner.is_empty() {
+            said_owned.insert((bucket, owner.to_owned()), codec::decode(&row).unwrap());
+            continue;
+        }
         let said: BucketUse = codec::decode(&row).unwrap();
-        let (requests, refusals) = held.remove(&bucket_use::decode_key(&row_key).unwrap()).unwrap_or_default();
+        let (requests, refusals) = held.remove(&bucket).unwrap_or_default();
         assert_eq!((said.requests, said.refusals), (requests, refusals), "said on the left, held on the right");
     }
     assert!(held.is_empty(), "no bucket is said to hold {held:?}");
+    assert_eq!(said_owned, owned, "what principals are said to have on the left, what they have on the right");
 }
 
 fn check_buckets(store: &Store) {
@@ -185,7 +198,7 @@ fn check_buckets(store: &Store) {
         assert!(is_bare && !kept.reply.replayed, "{kept:?}");
     }
     found.extend(store.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));
-    found.extend(store.rows(family::BUCKET_USE).iter().map(|(key, _)| bucket_use::decode_key(key).unwrap()));
+    found.extend(store.rows(family::BUCKET_USE).iter().map(|(key, _)| bucket_use::decode_key(key).unwrap().0));
     check_bucket_uses(store);
     let known: BTreeSet<_> = store.vars.buckets.iter().map(|part| part.bucket).collect();
     assert_eq!(found, known, "buckets with rows on the left, buckets of the digest on the right");

@@ -12,6 +12,7 @@
 //! | `0x31` | [`refusals`] | bucket BE, log index BE | [`audit::AuditGroup`] | for each batch whose commands were all refused, until its bucket is dropped |
 //! | `0x40` | [`request`] | bucket BE, request id, owner | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x41` | [`bucket_use`] | bucket BE | [`bucket_use::BucketUse`] | once something was written into the bucket, until it is dropped |
+//! | `0x41` | [`bucket_use`] | bucket BE, principal | [`bucket_use::OwnerUse`] | once something was kept for a principal in the bucket, until it is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | while the entry of that key has that `locked_until`, until the lock has ended |
 //! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |

@@ -1,13 +1,13 @@
 //! How much the live buckets of kept answers and refusals hold.
 //!
-//! Owns the counts while batches are applied: each command of a client changes one, so they are decoded once and written once a batch.
-//! Never decides what is too much.
+//! Owns the counts while batches are applied: each command of a client changes that of its bucket, so those are decoded once and written
+//! once a batch. What principals have, of whom there may be many, is counted in its rows at once. Never decides what is too much.
 
 use super::Applier;
 use super::view::{Fault, View};
 use crate::codec;
 use crate::keyspace::bucket;
-use crate::keyspace::bucket_use::{self, BucketUse};
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
 
 /// Those that were asked for so far: two as a rule.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,27 @@ impl<V: View> Applier<'_, V> {
     /// What a bucket holds.
     pub(super) fn held_in(&mut self, bucket: u64) -> Result<BucketUse, Fault> {
         self.counted(bucket).map(|counted| counted.held)
+    }
+
+    /// What a principal has in a bucket.
+    pub(super) fn held_by(&mut self, bucket: u64, owner: &str) -> Result<OwnerUse, Fault> {
+        let row_key = bucket_use::owner_key(bucket, owner);
+        match self.overlay.get(&row_key)? {
+            Some(row) => codec::decode(row).map_err(|error| Fault::row(&row_key, error)),
+            None => Ok(OwnerUse::default()),
+        }
+    }
+
+    /// Counts bytes of a kept outcome in the bucket of now: for all, and for a principal if it is of one.
+    pub(super) fn count_kept(&mut self, owner: &str, bytes: u64) -> Result<(), Fault> {
+        self.count_in_bucket(|held| held.requests += bytes)?;
+        if owner.is_empty() {
+            return Ok(());
+        }
+        let bucket = bucket::at(self.vars.clock);
+        let mut held = self.held_by(bucket, owner)?;
+        held.requests += bytes;
+        self.overlay.replace(&bucket_use::owner_key(bucket, owner), Some(codec::encode(&held))).map(drop)
     }
 
     fn counted(&mut self, bucket: u64) -> Result<&mut Counted, Fault> {

@@ -297,7 +297,7 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None if !self.is_still_authorised(&command) => Ok(self.access_changed()),
             None => {
-                if let Err(rejection) = self.check_request_table()? {
+                if let Err(rejection) = self.check_request_table(&command)? {
                     return Ok(self.reply(Outcome::Rejected(rejection)));
                 }
                 let principal = command.principal.clone();

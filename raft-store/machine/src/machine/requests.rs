@@ -15,7 +15,7 @@ use crate::keyspace::{bucket, entry};
 use crate::limits;
 use crate::types::{
     Action, Bounded, ClusterMillis, Command, Entry, Key, ListShown, Listed, Outcome, Rejection, Removed, Reply,
-    RequestId, Revision, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
+    RequestId, Revision, SessionOp, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -107,18 +107,46 @@ impl<V: View> Applier<'_, V> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), principal, id);
         let row = request::encode(fingerprint, &kept_of(reply, command_bytes));
-        self.count_in_bucket(|held| held.requests += (row_key.len() + row.len()) as u64)?;
+        self.count_kept(principal, (row_key.len() + row.len()) as u64)?;
         self.overlay.insert_absent(row_key, row)
     }
 
-    /// Whether one more outcome may be kept: where the table is full no new id is decided, since none may be forgotten early.
-    pub(super) fn check_request_table(&mut self) -> Result<Result<(), Rejection>, Fault> {
-        let (now, limit) = (self.vars.clock, limits::REQUEST_TABLE_BYTES_MAX);
-        let mut held = 0;
-        for bucket in bucket::oldest_live(now)..=bucket::at(now) {
-            held += self.held_in(bucket)?.requests;
+    /// Whether one more outcome may be kept: where the table, or the principal's share of it, is full no new id is decided, since none may
+    /// be forgotten early.
+    pub(super) fn check_request_table(&mut self, command: &Command) -> Result<Result<(), Rejection>, Fault> {
+        if self.goes_beyond_the_table(&command.action)? {
+            return Ok(Ok(()));
         }
-        Ok(if held < limit { Ok(()) } else { Err(Rejection::TooMany { what: Bounded::RequestIds, limit }) })
+        let (mut held, mut own) = (0, 0);
+        for bucket in bucket::oldest_live(self.vars.clock)..=bucket::at(self.vars.clock) {
+            held += self.held_in(bucket)?.requests;
+            if !command.principal.is_empty() {
+                own += self.held_by(bucket, &command.principal)?.requests;
+            }
+        }
+        let full = |what, limit| Ok(Err(Rejection::TooMany { what, limit }));
+        // The share first: it tells the one who can do something about it.
+        if own >= limits::REQUEST_TABLE_SHARE_MAX {
+            return full(Bounded::OwnRequestIds, limits::REQUEST_TABLE_SHARE_MAX);
+        }
+        if held >= limits::REQUEST_TABLE_BYTES_MAX {
+            return full(Bounded::RequestIds, limits::REQUEST_TABLE_BYTES_MAX);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether a command is decided, and its outcome kept and counted, however full the table is. What only somebody can ask for who may
+    /// do everything is such: whoever fills the table is stopped by that. So is the end of a session that lives; each began with a command
+    /// for whose outcome there was room, so there are no more ends than those.
+    fn goes_beyond_the_table(&mut self, action: &Action) -> Result<bool, Fault> {
+        Ok(match action {
+            Action::Access(_) | Action::Quota(_) | Action::Members(_) | Action::Faults(_) => true,
+            Action::Session(SessionOp::End(id)) => self.session_row(*id)?.is_some(),
+            Action::Session(SessionOp::Create { .. } | SessionOp::CreateAs { .. } | SessionOp::Renew(_)) => false,
+            Action::Write(_) | Action::Bulk(_) | Action::Txn(_) | Action::Where(_) | Action::Claim(_) => false,
+            Action::Rules(_) | Action::Numbers(_) | Action::Task(_) | Action::Maintain(_) => false,
+            Action::Lock(_) | Action::Barrier(_) | Action::Latch(_) => false,
+        })
     }
 
     /// Whether refusals of so many bytes may be recorded; otherwise only that there were some is.
@@ -228,12 +256,17 @@ fn push_step_parts(steps: &[Step], results: &[StepReply], parts: &mut Vec<ShownP
 
 #[cfg(test)]
 mod tests {
-    use super::super::{MemoryView, Vars, evaluate};
+    use std::collections::BTreeMap;
+
+    use super::super::{MemoryView, Vars, Write, evaluate};
     use super::*;
-    use crate::codec;
     use crate::document::Criteria;
-    use crate::keyspace::bucket_use::{self, BucketUse};
-    use crate::types::{Change, ContentKind, Expect, Expiry, WhereReply, WriteOp};
+    use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+    use crate::types::{
+        AccessOp, Batch, Change, ContentKind, Expect, Expiry, MembersOp, QuotaBounds, QuotaOp, QuotaSubject, RoleName,
+        SessionId, TokenId, WhereReply, WriteOp,
+    };
+    use crate::{codec, level};
 
     #[test]
     fn a_full_table_decides_no_new_id_and_a_full_bucket_records_no_refusal() {
@@ -271,6 +304,103 @@ mod tests {
             let writes = applier.finish().writes;
             let is_refusal = |write: &super::super::Write| matches!(write, super::super::Write::Put { key, .. } if key[0] == crate::keyspace::family::REFUSALS);
             assert_eq!(writes.iter().any(is_refusal), is_kept, "{writes:?}");
+        }
+    }
+
+    /// Rows that say of the two buckets that are live at the clock of these scalars how much is kept in each: in all, and for ann.
+    fn held(all: u64, by_ann: u64) -> (MemoryView, Vars) {
+        let bucket = 40;
+        let vars = Vars { clock: bucket * limits::REQUEST_BUCKET_MS, level: level::KNOWN, ..Vars::default() };
+        let all = codec::encode(&BucketUse { requests: all, ..BucketUse::default() });
+        let by_ann = codec::encode(&OwnerUse { requests: by_ann });
+        let rows = [bucket - 1, bucket].into_iter().flat_map(|bucket| {
+            [(bucket_use::row_key(bucket), all.clone()), (bucket_use::owner_key(bucket, "ann"), by_ann.clone())]
+        });
+        (MemoryView(rows.collect()), vars)
+    }
+
+    fn by(principal: &str, action: Action) -> Command {
+        Command { request_id: Some(RequestId("r".into())), principal: principal.into(), ..Command::unnamed(action) }
+    }
+
+    fn touch() -> Action {
+        Action::Write(WriteOp { change: Change::Touch, ..WriteOp::removal(Key::new("k").unwrap(), false) })
+    }
+
+    #[test]
+    fn a_principal_whose_share_is_full_is_refused_and_nobody_else() {
+        let limit = limits::REQUEST_TABLE_SHARE_MAX;
+        let refused = Outcome::Rejected(Rejection::TooMany { what: Bounded::OwnRequestIds, limit });
+        for (by_ann, is_refused) in [(limit / 2 - 1, false), (limit / 2, true)] {
+            let (view, vars) = held(limit, by_ann);
+            let outcome = |principal| evaluate(&view, &vars, 3, &by(principal, touch())).unwrap().outcome;
+            assert_eq!(outcome("ann") == refused, is_refused, "{by_ann}");
+            for other in ["bob", "an", "anna", ""] {
+                assert_eq!(outcome(other), Outcome::Rejected(Rejection::NotFound), "{other}");
+            }
+        }
+        // It is told by the bound that it is at, also where the table is full as well.
+        let (view, vars) = held(limits::REQUEST_TABLE_BYTES_MAX, limit);
+        assert_eq!(evaluate(&view, &vars, 3, &by("ann", touch())).unwrap().outcome, refused);
+    }
+
+    #[test]
+    fn what_is_kept_counts_for_its_principal() {
+        let (view, vars) = held(0, 0);
+        let mut applier = super::super::Applier::new(&view, vars.clone());
+        let commands = ["ann", "bob", "ann", ""].map(|principal| {
+            let id = Some(RequestId(format!("{principal}'s")));
+            command_codec::encode_command(&Command { request_id: id, ..by(principal, touch()) })
+        });
+        let batch = Batch { clock: vars.clock, wall: 0, seed: [0; 16], commands: commands.to_vec() };
+        let replies = applier.apply_batch(3, &batch).unwrap();
+        assert!(replies[2].replayed && !replies[3].replayed, "{replies:?}");
+        let bucket = bucket::at(vars.clock);
+        let written: BTreeMap<_, _> = applier.finish().writes.into_iter().filter_map(as_put).collect();
+        let bytes = |owner: &str| {
+            let row_key = request::row_key(bucket, owner, &format!("{owner}'s"));
+            (row_key.len() + written[&row_key].len()) as u64
+        };
+        for owner in ["ann", "bob"] {
+            let said: OwnerUse = codec::decode(&written[&bucket_use::owner_key(bucket, owner)]).unwrap();
+            assert_eq!(said.requests, bytes(owner), "{owner}");
+        }
+        let all: BucketUse = codec::decode(&written[&bucket_use::row_key(bucket)]).unwrap();
+        assert_eq!(all.requests, bytes("ann") + bytes("bob") + bytes(""));
+    }
+
+    fn as_put(write: Write) -> Option<(Vec<u8>, Vec<u8>)> {
+        match write {
+            Write::Put { key, value } => Some((key, value)),
+            Write::Delete { .. } | Write::DeleteRange { .. } => None,
+        }
+    }
+
+    #[test]
+    fn an_operator_does_not_wait_for_the_table_and_is_decided_once_all_the_same() {
+        let (view, vars) = held(limits::REQUEST_TABLE_BYTES_MAX, limits::REQUEST_TABLE_SHARE_MAX);
+        let created = SessionOp::Create { ttl_ms: 60_000, owner: String::new(), labels: Vec::new() };
+        let subject = QuotaSubject::Principal("eve".into());
+        let does = [
+            Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants: Vec::new() }),
+            Action::Access(AccessOp::RemoveToken(TokenId(7))),
+            Action::Quota(QuotaOp::Set { subject, bounds: QuotaBounds::USUAL }),
+            Action::Members(MembersOp::Revoke(TokenId(7))),
+            Action::Session(SessionOp::End(SessionId(vars.revision + 1))),
+        ];
+        for action in does {
+            let mut applier = super::super::Applier::new(&view, vars.clone());
+            let commands =
+                [Command::unnamed(Action::Session(created.clone())), by("ann", action.clone()), by("ann", action)];
+            let commands = commands.iter().map(command_codec::encode_command).collect();
+            let batch = Batch { clock: vars.clock, wall: 0, seed: [0; 16], commands };
+            let replies = applier.apply_batch(3, &batch).unwrap();
+            assert!(!replies[1].outcome.lacks_room() && !replies[1].replayed, "{replies:?}");
+            assert_eq!(replies[2], Reply { replayed: true, ..replies[1].clone() });
+        }
+        // The end of what does not live stays: it frees nothing, and there is no end of those.
+        for action in [Action::Session(SessionOp::End(SessionId(99))), Action::Session(created), touch()] {
+            assert!(evaluate(&view, &vars, 3, &by("bob", action)).unwrap().outcome.lacks_room());
         }
     }
 
