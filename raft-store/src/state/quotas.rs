@@ -9,7 +9,7 @@ use super::reader::StateReader;
 use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
-use crate::keyspace::bucket_use::{self, BucketUse};
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
 use crate::keyspace::{bucket, quota};
 use crate::machine::View;
 use crate::types::{PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaSubject};
@@ -38,6 +38,9 @@ pub enum QuotaUse {
     Prefix(PrefixUse),
 }
 
+/// Most principals of a bucket that are looked at for who has most of it: some milliseconds.
+const KEEPERS_MAX: usize = 10_000;
+
 /// Quotas, and what has a bound beside them.
 impl StateReader {
     /// What is kept for retries and of refusals for a while.
@@ -52,6 +55,24 @@ impl StateReader {
                 all.dropped += held.dropped;
             }
             Ok(all)
+        })
+    }
+
+    /// Who has most of what is kept for retries, and how many bytes; `None` where all of it is of nobody in particular. Looks at some
+    /// thousands of principals only.
+    pub fn largest_keeper(&self) -> Result<Option<(String, u64)>, StateFault> {
+        self.shared.with_moment(|moment| {
+            let clock = moment.at.clock;
+            let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+            for bucket in bucket::oldest_live(clock)..=bucket::at(clock) {
+                let (start, end) = bucket_use::owners(bucket);
+                for (row_key, row) in moment.scan(&start, &end, KEEPERS_MAX)? {
+                    let (_, owner) = bucket_use::decode_key(&row_key)?;
+                    let held: OwnerUse = codec::decode(&row)?;
+                    *kept.entry(owner.to_owned()).or_default() += held.requests;
+                }
+            }
+            Ok(kept.into_iter().max_by_key(|(_, bytes)| *bytes))
         })
     }
 

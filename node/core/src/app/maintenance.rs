@@ -15,6 +15,7 @@ use quorate_store::{background, command_codec, machine};
 
 use super::cron;
 use super::proposer::ProposerParts;
+use super::request_table::{self, Watch};
 use crate::limits;
 
 /// How often the leader looks at the first deadline. Bounds how late an expiry is.
@@ -72,6 +73,7 @@ pub async fn run(parts: Arc<ProposerParts>, retention: Retention) {
         compacting: None,
         indexed: now,
         counted: now,
+        table: Watch::new(now),
     };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -99,6 +101,8 @@ struct Maintainer {
     indexed: Instant,
     /// When it was last seen that nothing is to be counted.
     counted: Instant,
+    /// What is told of the table of kept outcomes.
+    table: Watch,
 }
 
 impl Maintainer {
@@ -139,6 +143,18 @@ impl Maintainer {
             } else {
                 self.indexed = Instant::now();
             }
+        }
+        self.watch_table().await
+    }
+
+    /// Says in the log of the leader that the table of kept outcomes fills up.
+    async fn watch_table(&mut self) -> Result<(), StateFault> {
+        if !self.table.looks(Instant::now()) {
+            return Ok(());
+        }
+        let warning = self.aside(request_table::warning).await?;
+        if let Some(warning) = warning.filter(|_| self.table.says(Instant::now())) {
+            tracing::warn!("{warning}");
         }
         Ok(())
     }

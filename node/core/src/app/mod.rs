@@ -56,6 +56,7 @@ mod proposer;
 pub mod quota;
 mod read_index;
 pub mod renewals;
+mod request_table;
 pub mod room;
 pub mod samples;
 pub mod service;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::durations::{BUCKETS_MICROS, DurationCounts};
+use quorate_store::limits::REQUEST_TABLE_BYTES_MAX;
 use quorate_store::log::{LogStats, LogStore};
 use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::{StateReader, StateStats};
@@ -132,6 +133,11 @@ impl NodeSamples {
         match self.state.kept_for_a_while() {
             Ok(kept) => out.extend([
                 Sample::gauge("request_table_bytes", "Bytes of outcomes kept for retries", kept.requests),
+                Sample::gauge(
+                    "request_table_limit_bytes",
+                    "Bytes of outcomes kept for retries at which new requests are refused",
+                    REQUEST_TABLE_BYTES_MAX,
+                ),
                 Sample::gauge("refusal_bytes", "Bytes of the record of refusals, kept as long", kept.refusals),
                 Sample::gauge("refusals_dropped", "Refused batches of that time that are not recorded", kept.dropped),
             ]),

@@ -9,6 +9,7 @@ use quorate_api::{DigestAnswer, MemberView, Role, StatusAnswer};
 use quorate_store::raft::TypeConfig;
 
 use super::App;
+use super::request_table;
 use super::snapshot::index;
 
 impl App {
@@ -75,12 +76,13 @@ impl App {
         let quota = self.inner.quota.warning(self.inner.state.sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
+        let table = self.table_warning();
         let split = self.integrity().split_warning();
         let own =
             unready.into_iter().chain(split).chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
         let clocks = self.inner.wall_clocks.warnings();
         let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(super::wall_now()));
-        own.chain(quota).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
+        own.chain(quota).chain(table).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
     }
 
     /// That something faulted, as long as somebody can do something about it.
@@ -92,6 +94,11 @@ impl App {
         (commands > 0 || parked > 0).then(|| {
             format!("a bug was met: {commands} commands faulted, {parked} pieces of work are set aside; see /v1/cluster/faults")
         })
+    }
+
+    fn table_warning(&self) -> Option<String> {
+        let warning = request_table::warning(&self.inner.state);
+        warning.unwrap_or_else(|fault| Some(format!("what is kept for retries cannot be read: {fault}")))
     }
 
     fn space_warning(&self) -> Option<String> {
