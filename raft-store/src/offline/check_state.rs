@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rocksdb::{DB, ReadOptions};
 
+use super::check_kept::KeptCounts;
 use super::check_quotas::QuotaCounts;
 use super::check_rows::{self, NAMES};
 use crate::codec;
@@ -102,6 +103,7 @@ struct Looking<'d> {
     /// Roles of all users together.
     roles_of_users: u64,
     quotas: QuotaCounts,
+    kept: KeptCounts,
     /// Work that was set aside, by the family of its row.
     parked: BTreeMap<u8, u64>,
 }
@@ -127,6 +129,7 @@ impl<'d> Looking<'d> {
             queues: BTreeMap::new(),
             roles_of_users: 0,
             quotas: QuotaCounts::default(),
+            kept: KeptCounts::default(),
             parked: BTreeMap::new(),
         };
         // Entries come before the collections that say which indexes they are in.
@@ -163,6 +166,7 @@ impl<'d> Looking<'d> {
             return Ok(());
         }
         self.quotas.row(row_key, value)?;
+        self.kept.row(row_key, value)?;
         match row_key.first().copied().unwrap_or_default() {
             family::ENTRY => self.entry(row_key, value),
             family::INDEX => self.index_row(row_key),
@@ -446,7 +450,7 @@ impl<'d> Looking<'d> {
         for (queue, counts) in std::mem::take(&mut self.queues) {
             self.found.fault(format!("tasks {counts:?} of {}, which has no row", queue.escape_ascii()));
         }
-        for fault in self.quotas.faults() {
+        for fault in self.quotas.faults().into_iter().chain(self.kept.faults()) {
             self.found.fault(fault);
         }
         if self.digest != vars.digest() {

@@ -6,6 +6,7 @@
 mod base;
 mod build;
 mod check;
+mod check_kept;
 mod check_quotas;
 mod check_rows;
 mod check_state;

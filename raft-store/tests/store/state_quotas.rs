@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use quorate_store::backup::Taker;
+use quorate_store::limits::REQUEST_BUCKET_MS;
 use quorate_store::offline::{RestoreOptions, restore};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{QuotaUse, StateOptions, StateReader};
@@ -129,4 +130,27 @@ fn a_backup_keeps_quotas_and_what_they_count_is_counted_anew_after_it() {
     let last = after.applied().log_id.unwrap().index;
     runtime().block_on(count(&mut made, &after, last + 1));
     assert_eq!(entries_of(&after, "t/"), (2, false));
+}
+
+#[test]
+fn who_has_most_of_what_is_kept_for_retries_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    let by = |name: &str, id: &str| Command { principal: name.into(), ..with_id(put("k", "1"), id) };
+    runtime().block_on(async {
+        apply(&mut state, vec![blank(0), batch(1, 1, &[by("", "a"), by("", "b"), by("", "c")])]).await;
+        assert_eq!(reader.largest_keeper().unwrap(), None, "nobody in particular");
+        apply(&mut state, vec![batch(2, 2, &[by("ann", "a"), by("bob", "a"), by("bob", "b"), by("cid", "a")])]).await;
+    });
+    let (name, bytes) = reader.largest_keeper().unwrap().expect("somebody has most");
+    assert_eq!(name, "bob");
+    assert!(bytes < reader.kept_for_a_while().unwrap().requests / 2, "{bytes} bytes of two of seven");
+    // Of both buckets that live, and not of those before them.
+    let (next, later) = (REQUEST_BUCKET_MS, 3 * REQUEST_BUCKET_MS);
+    runtime().block_on(async {
+        apply(&mut state, vec![batch(3, next, &[by("ann", "b"), by("ann", "c")])]).await;
+        assert_eq!(reader.largest_keeper().unwrap().expect("somebody has most").0, "ann");
+        apply(&mut state, vec![batch(4, later, &[by("cid", "b")])]).await;
+    });
+    assert_eq!(reader.largest_keeper().unwrap().expect("somebody has most").0, "cid");
 }
