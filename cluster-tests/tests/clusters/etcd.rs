@@ -15,6 +15,7 @@ use futures::channel::mpsc;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use quorate_client::Scrape;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::auth::{
     AuthRoleAddRequest, AuthRoleAddResponse, AuthRoleGetRequest, AuthRoleGetResponse, AuthRoleGrantPermissionRequest,
@@ -823,6 +824,34 @@ async fn what_a_transaction_reads_of_the_past_has_the_bound_of_all_that_it_reads
     assert_eq!(etcd.txn(reads(2)).await.expect("it is little").responses.len(), 2);
     let much = etcd.txn(reads(20)).await;
     assert_eq!(refused(much), (Code::InvalidArgument, "etcdserver: request is too large".to_owned()));
+}
+
+/// Some bytes that list much, sent again and again, would fill the room that all have for retries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_lists_much_keeps_little_for_retries() {
+    let cluster = Cluster::start().await;
+    let node = cluster.client_address(1);
+    let mut etcd = Etcd::of(node).await;
+    for n in 0..40 {
+        etcd.put(&format!("long/{n:0>4000}"), "1").await;
+    }
+    // What the node has applied once a read there has seen all that was written.
+    let table = async |etcd: &mut Etcd| {
+        etcd.range(range("w", "")).await.expect("it is read");
+        let answer = Request::get("/metrics").send(node).await.expect("an answer").expect_success();
+        let scrape = Scrape::parse(&answer.text()).expect("it can be read");
+        scrape.value("quorate_request_table_bytes").expect("it is told")
+    };
+    let before = table(&mut etcd).await;
+    let listing = op(RequestOpRequest::RequestRange(RangeRequest { keys_only: true, ..range("long/", "long0") }));
+    for _ in 0..10 {
+        let success = vec![listing.clone(), op(RequestOpRequest::RequestPut(put("w", "1")))];
+        let done = etcd.txn(TxnRequest { success, ..TxnRequest::default() }).await.expect("it is carried out");
+        let Some(ResponseOpResponse::ResponseRange(listed)) = &done.responses[0].response else { panic!("{done:?}") };
+        assert_eq!((listed.kvs.len(), listed.count), (40, 40), "the first answer has all of it");
+    }
+    let kept = table(&mut etcd).await - before;
+    assert!(kept > 0.0 && kept < 10_000.0, "{kept} bytes are kept of ten transactions that listed 160,000 each");
 }
 
 /// On the leader, too: an answer is given a moment before readers see what it is about.
