@@ -186,9 +186,12 @@ pub struct WhereAnswer {
     pub failed: u64,
     /// Entries looked at.
     pub examined: u64,
-    /// Those that were skipped or failed; at most 100. A kept answer (`replayed`) has none where they were too long to be kept: read
-    /// what there is.
+    /// Those that were skipped or failed; at most 100.
     pub results: Vec<BulkResult>,
+    /// Whether `results` is missing because it was too long to be kept for a retry (`replayed`): what was done is done, read what
+    /// there is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
     /// Give this back as `cursor`, with the rest of the body but another request id, to go on. Absent once everything was
     /// looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]

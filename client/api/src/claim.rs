@@ -62,9 +62,12 @@ pub struct ClaimAnswer {
     /// How many they are.
     pub count: u64,
     /// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what
-    /// it leaves; at most 16. A kept answer (`replayed`) has none where they were too long to be kept.
+    /// it leaves; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<BulkResult>,
+    /// Whether `failed` is missing because it was too long to be kept for a retry (`replayed`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
     /// Entries looked at.
     pub examined: u64,
     /// Whether it stopped because it had looked at as many as it may, so that there can be others.

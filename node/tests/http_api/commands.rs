@@ -162,8 +162,8 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
         WhereItem { n: 1, key: key("o/2"), why },
         WhereItem { n: 4, key: key("o/5"), why: Rejection::TooLarge { limit: 1, actual: 2 } },
     ];
-    let done =
-        WhereReply { matched: 5, applied: 3, skipped: 1, failed: 1, examined: 9, items, after: Some(key("o/7")) };
+    let counts = WhereReply { matched: 5, applied: 3, skipped: 1, failed: 1, examined: 9, ..WhereReply::default() };
+    let done = WhereReply { items, after: Some(key("o/7")), ..counts.clone() };
     server.backend.come_to(Outcome::Where(done));
     let mut body = json!({"prefix": "o/", "where": [{"field": "a", "op": "eq", "value": 1}], "patch": {"b": 2}, "ttl_ms": 0,
         "limit": 3, "request_id": "page-1"});
@@ -195,8 +195,10 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
     let Action::Where(op) = last_action(&server) else { panic!("not a change of all that matches") };
     assert_eq!(op.after, Some(key("o/7")));
 
-    server.backend.come_to(Outcome::Where(WhereReply::default()));
-    post(&server, "/v1/delete_where", json!({"prefix": "", "where": []})).await;
+    server.backend.come_to(Outcome::Where(WhereReply { left_out: true, ..counts }));
+    let retried: WhereAnswer = read(&post(&server, "/v1/delete_where", json!({"prefix": "", "where": []})).await);
+    assert_eq!((retried.failed, retried.results.len(), retried.left_out), (1, 0, true), "there were some");
+    assert!(!answer.left_out);
     let Action::Where(op) = last_action(&server) else { panic!("not a change of all that matches") };
     assert_eq!((op.change, op.limit), (WhereChange::Remove, 1_000));
 }
@@ -208,7 +210,14 @@ async fn a_claim_shows_the_keys_to_its_locks() {
     let entries = vec![(key("j/1"), Shown::Whole(locked_entry(b"{\"a\":1}"))), (key("j/2"), bare)];
     let index = Some(vec![Path::parse("due").expect("a path"), Path::parse("a.b").expect("a path")]);
     let refused = vec![WhereItem { n: 0, key: key("j/0"), why: Rejection::PreconditionRequired }];
-    server.backend.come_to(Outcome::Claimed(ClaimReply { entries, refused, examined: 7, more: true, index }));
+    server.backend.come_to(Outcome::Claimed(ClaimReply {
+        entries,
+        refused,
+        left_out: false,
+        examined: 7,
+        more: true,
+        index,
+    }));
     let body = json!({"prefix": "j/", "order_by": ["-due"], "limit": 2, "lock_ms": 30_001, "patch": {"x": 1}});
     let answer: ClaimAnswer = read(&post(&server, "/v1/claim", body).await);
     assert_eq!((answer.count, answer.examined, answer.more), (2, 7, true));

@@ -770,12 +770,12 @@ impl Outcome {
         }
     }
 
-    /// Leaves out what it lists. How much that was, its other numbers say.
+    /// Leaves out what it lists, and says so.
     fn drop_listed(&mut self) {
         match self {
             Self::Txn(done) => done.drop_listed(),
-            Self::Where(done) => done.items = Vec::new(),
-            Self::Claimed(done) => done.refused = Vec::new(),
+            Self::Where(done) => (done.items, done.left_out) = (Vec::new(), true),
+            Self::Claimed(done) => (done.refused, done.left_out) = (Vec::new(), true),
             _ => {}
         }
     }

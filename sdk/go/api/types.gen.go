@@ -440,12 +440,14 @@ type ClaimAnswer struct {
 	// Entries looked at.
 	Examined uint64 `json:"examined"`
 	// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what it
-	// leaves; at most 16. A kept answer (`replayed`) has none where they were too long to be kept.
+	// leaves; at most 16.
 	Failed []BulkResult `json:"failed,omitempty"`
 	// Log index at which it took effect or was evaluated.
 	Index uint64 `json:"index"`
 	// Fields of the index that was used; absent where none was.
 	IndexUsed []string `json:"index_used,omitempty"`
+	// Whether `failed` is missing because it was too long to be kept for a retry (`replayed`).
+	LeftOut bool `json:"left_out,omitempty"`
 	// Whether it stopped because it had looked at as many as it may, so that there can be others.
 	More bool `json:"more"`
 	// Whether this is the kept answer of an earlier try with the same request id.
@@ -3493,12 +3495,14 @@ type WhereAnswer struct {
 	Failed uint64 `json:"failed"`
 	// Log index at which the changes took effect or were evaluated.
 	Index uint64 `json:"index"`
+	// Whether `results` is missing because it was too long to be kept for a retry (`replayed`): what was done is done, read what
+	// there is.
+	LeftOut bool `json:"left_out,omitempty"`
 	// Entries that `where` found.
 	Matched uint64 `json:"matched"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Those that were skipped or failed; at most 100. A kept answer (`replayed`) has none where they were too long to be kept: read
-	// what there is.
+	// Those that were skipped or failed; at most 100.
 	Results []BulkResult `json:"results"`
 	// Revision at which the changes took effect or were evaluated.
 	Revision uint64 `json:"revision,string"`

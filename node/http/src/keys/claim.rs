@@ -89,6 +89,7 @@ fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
         entries: done.entries.iter().map(|(key, shown)| claimed(key, shown, reply.clock)).collect(),
         count: done.entries.len() as u64,
         failed: done.refused.iter().map(|item| matching::item_of(reply, item)).collect(),
+        left_out: done.left_out,
         examined: done.examined.into(),
         more: done.more,
         index_used: index.map(|paths| paths.iter().map(field_text).collect()),

@@ -162,6 +162,7 @@ fn answer_of(reply: &Reply, done: &WhereReply, hash: u64, dry_run: bool) -> Wher
         failed: done.failed.into(),
         examined: done.examined.into(),
         results: done.items.iter().map(|item| item_of(reply, item)).collect(),
+        left_out: done.left_out,
         cursor: done.after.clone().map(|after| WhereCursor { query: hash, after }.encode()),
         revision: reply.revision,
         index: reply.index,

@@ -57,9 +57,10 @@ pub struct WhereReply {
     pub failed: u32,
     /// Entries looked at, expired ones too.
     pub examined: u32,
-    /// The first of those skipped or failed, at most [`crate::limits::WHERE_ITEMS_MAX`]; none in the answer to a retry where they
-    /// were too long to be kept.
+    /// The first of those skipped or failed, at most [`crate::limits::WHERE_ITEMS_MAX`].
     pub items: Vec<WhereItem>,
+    /// Whether those are missing because they were too long to be kept under the request id: this answers a retry.
+    pub left_out: bool,
     /// Where to go on; `None` once every entry was looked at.
     pub after: Option<Key>,
 }
@@ -107,8 +108,10 @@ pub struct ClaimReply {
     /// What was claimed, in order; the token of each is the key to its lock.
     pub entries: Vec<(Key, Shown)>,
     /// Entries that match and were passed over, because the patch does not fit them or leaves what their collection does
-    /// not accept; at most [`crate::limits::CLAIM_REFUSED_MAX`], and none in the answer to a retry where they were too long to be kept.
+    /// not accept; at most [`crate::limits::CLAIM_REFUSED_MAX`].
     pub refused: Vec<WhereItem>,
+    /// Whether those are missing because they were too long to be kept under the request id: this answers a retry.
+    pub left_out: bool,
     /// Entries looked at.
     pub examined: u32,
     /// Whether it ended at a bound, so that there may be more.

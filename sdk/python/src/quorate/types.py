@@ -984,6 +984,7 @@ class ClaimAnswer:
     dry_run: bool = False
     failed: list[BulkResult] | None = None
     index_used: list[str] | None = None
+    left_out: bool = False
     replayed: bool = False
 
 
@@ -1333,6 +1334,7 @@ class WhereAnswer:
     skipped: int
     cursor: str | None = None
     dry_run: bool = False
+    left_out: bool = False
     replayed: bool = False
 
 

@@ -1547,6 +1547,7 @@ export interface components {
             /** Format: uint64 */
             index: number;
             index_used?: string[];
+            left_out?: boolean;
             more: boolean;
             replayed?: boolean;
             revision: string;
@@ -2902,6 +2903,7 @@ export interface components {
             failed: number;
             /** Format: uint64 */
             index: number;
+            left_out?: boolean;
             /** Format: uint64 */
             matched: number;
             replayed?: boolean;

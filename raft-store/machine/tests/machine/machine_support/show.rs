@@ -49,7 +49,7 @@ fn outcome(outcome: &Outcome) -> String {
             format!("transaction rejected at {pointer:?} {key}: {}", rejection(why))
         }
         Outcome::Where(done) => {
-            let WhereReply { matched, applied, skipped, failed, examined, items, after } = done;
+            let WhereReply { matched, applied, skipped, failed, examined, items, left_out: _, after } = done;
             let after = after.as_ref().map_or(String::new(), |key| format!(" after={key}"));
             let items = items.iter().map(|item| format!("\n  {} {}: {}", item.n, item.key, rejection(&item.why)));
             let counts = format!("matched={matched} applied={applied} skipped={skipped} failed={failed}");
