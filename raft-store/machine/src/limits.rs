@@ -351,7 +351,10 @@ pub const PRINCIPAL_QUOTAS_MAX: u32 = 10_000;
 /// session; none is forgotten before its time.
 pub const REQUEST_TABLE_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
 
-/// As many of them may be of one principal, so that no one client takes what all need. Where nobody authenticates there are no principals.
+/// From so many on shares hold. Below, whoever is alone may write as much as the cluster can.
+pub const REQUEST_TABLE_SHARED_FROM: u64 = REQUEST_TABLE_BYTES_MAX / 2;
+
+/// As many may then be of one principal, so that no one client takes what all need. Where nobody authenticates there are no principals.
 pub const REQUEST_TABLE_SHARE_MAX: u64 = REQUEST_TABLE_BYTES_MAX / 4;
 
 /// Most bytes of audit groups of refusals in one bucket. What is refused beyond that is not recorded; that it was is counted.

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_store::limits::REQUEST_TABLE_BYTES_MAX;
+use quorate_store::limits::{REQUEST_TABLE_BYTES_MAX, REQUEST_TABLE_SHARED_FROM};
 use quorate_store::state::{StateFault, StateReader};
 
 /// How often the leader looks.
@@ -13,10 +13,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// One line of the log in so long: what fills the table goes within half an hour.
 const SAY_EVERY: Duration = Duration::from_secs(600);
 
-/// What an operator should know once half of the table is taken, with who has most of it.
+/// What an operator should know once shares hold, with who has most of it: from then on somebody may be refused.
 pub fn warning(state: &StateReader) -> Result<Option<String>, StateFault> {
     let held = state.kept_for_a_while()?.requests;
-    if held < REQUEST_TABLE_BYTES_MAX / 2 {
+    if held < REQUEST_TABLE_SHARED_FROM {
         return Ok(None);
     }
     Ok(Some(told(held, state.largest_keeper()?)))

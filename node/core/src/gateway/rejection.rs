@@ -109,7 +109,7 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
                     "bytes of outcomes kept for retries; those of a quarter of an hour go at once, so ask again in a few minutes"
                 }
                 Bounded::OwnRequestIds => {
-                    "bytes of outcomes kept for retries of one user, and yours are as many; those of a quarter of an hour go at once"
+                    "bytes of outcomes kept for retries of one user once half of the room for them is taken; those of a quarter of an hour go at once"
                 }
             };
             format!("there may be at most {limit} {what}")

@@ -111,8 +111,8 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_absent(row_key, row)
     }
 
-    /// Whether one more outcome may be kept: where the table, or the principal's share of it, is full no new id is decided, since none may
-    /// be forgotten early.
+    /// Whether one more outcome may be kept: where the table is full, or the principal's share of one that fills up, no new id is decided,
+    /// since none may be forgotten early.
     pub(super) fn check_request_table(&mut self, command: &Command) -> Result<Result<(), Rejection>, Fault> {
         if self.goes_beyond_the_table(&command.action)? {
             return Ok(Ok(()));
@@ -126,7 +126,7 @@ impl<V: View> Applier<'_, V> {
         }
         let full = |what, limit| Ok(Err(Rejection::TooMany { what, limit }));
         // The share first: it tells the one who can do something about it.
-        if own >= limits::REQUEST_TABLE_SHARE_MAX {
+        if own >= limits::REQUEST_TABLE_SHARE_MAX && held >= limits::REQUEST_TABLE_SHARED_FROM {
             return full(Bounded::OwnRequestIds, limits::REQUEST_TABLE_SHARE_MAX);
         }
         if held >= limits::REQUEST_TABLE_BYTES_MAX {
@@ -338,6 +338,14 @@ mod tests {
             for other in ["bob", "an", "anna", ""] {
                 assert_eq!(outcome(other), Outcome::Rejected(Rejection::NotFound), "{other}");
             }
+        }
+        // Whoever is alone has no less for it: shares hold from a part of the table on.
+        for (all, is_refused) in
+            [(limits::REQUEST_TABLE_SHARED_FROM - 2, false), (limits::REQUEST_TABLE_SHARED_FROM, true)]
+        {
+            let (view, vars) = held(all / 2, all / 2);
+            let outcome = evaluate(&view, &vars, 3, &by("ann", touch())).unwrap().outcome;
+            assert_eq!(outcome == refused, is_refused, "{all}");
         }
         // It is told by the bound that it is at, also where the table is full as well.
         let (view, vars) = held(limits::REQUEST_TABLE_BYTES_MAX, limit);
