@@ -155,6 +155,7 @@ async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed>
             part.failed += before.failed;
             part.examined += before.examined;
             part.replayed &= before.replayed;
+            part.left_out |= before.left_out;
         }
         sum = Some(part);
     }
@@ -175,6 +176,9 @@ fn show(sum: &WhereAnswer, shared: &Shared, verb: &str) -> Result<(), Failed> {
     let WhereAnswer { matched, applied, skipped, failed, revision, .. } = sum;
     let facts = format!("matched {matched}, {verb} {applied}, skipped {skipped}, failed {failed}  revision {revision}");
     output::line(output::told(facts, sum.dry_run, sum.replayed))?;
+    if sum.left_out {
+        say!("(which entries were skipped or failed is not kept for a retry)");
+    }
     if sum.cursor.is_some() && !shared.all {
         say!("(there may be more, after {} entries looked at; --all goes on to the end)", sum.examined);
     }

@@ -59,12 +59,18 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     if context.shared.output == Form::Text {
         claims.answer.failed.iter().filter_map(bulk::item).try_for_each(output::line)?;
     }
+    if claims.answer.left_out {
+        say!("(which entries were passed over, because the patch does not fit them, is not kept for a retry)");
+    }
     if let Some(entry) = claims.answer.entries.first() {
         entries::told_of_less(args.time, entry.lock_ms);
     }
     if claims.is_empty() && !claims.answer.failed.is_empty() {
         let passed = claims.answer.failed.len();
         return Err(Failed::condition(format!("nothing is claimed: the patch does not fit {passed} entries")));
+    }
+    if claims.is_empty() && claims.answer.left_out {
+        return Err(Failed::condition("nothing is claimed: the patch does not fit what was found"));
     }
     if claims.is_empty() {
         let more = if claims.answer.more { " among those looked at; there are more" } else { "" };

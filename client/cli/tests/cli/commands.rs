@@ -483,6 +483,11 @@ async fn changes_by_criteria_go_on_to_the_end_and_sum_up() {
     let ran = run(&fake.address, &["delete-where", "o/", "--limit", "3", "--dry-run"]).await;
     assert!(ran.code == 0 && ran.err.contains("--all goes on"), "{}", ran.err);
     assert_eq!(fake.seen()[2].json(), json!({"prefix": "o/", "where": [], "limit": 3, "dry_run": true}));
+    let retried = json!({"matched": 3, "applied": 2, "skipped": 0, "failed": 1, "examined": 3, "results": [], "left_out": true,
+        "replayed": true, "revision": "5", "index": 6});
+    fake.script([Act::Answer(200, retried.to_string())]);
+    let ran = run(&fake.address, &["delete-where", "o/", "--request-id", "u"]).await;
+    assert!(ran.code == 3 && ran.err.contains("is not kept for a retry"), "{}", ran.err);
     assert_eq!(run(&fake.address, &["delete-where"]).await.code, 2, "never everything by mistake");
     let asked = fake.seen().len();
     for unset in [&["delete-where", ""][..], &["delete-where", "", "--all"], &["update-where", "", "{}"]] {
@@ -528,6 +533,11 @@ async fn a_claim_shows_the_keys_to_its_locks_and_nothing_is_exit_code_3() {
     assert_eq!(fake.seen()[0].json(), expected);
     let ran = run(&fake.address, &["claim", "jobs/"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+    let passed = json!({"entries": [], "count": 0, "left_out": true, "examined": 3, "more": false, "replayed": true,
+        "revision": "17", "index": 20});
+    fake.script([Act::Answer(200, passed.to_string())]);
+    let ran = run(&fake.address, &["claim", "jobs/"]).await;
+    assert!(ran.code == 3 && ran.err.contains("the patch does not fit what was found"), "{}", ran.err);
 }
 
 #[tokio::test]
