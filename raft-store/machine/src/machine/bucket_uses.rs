@@ -1,7 +1,9 @@
 //! How much the live buckets of kept answers and refusals hold.
 //!
-//! Owns the counts while batches are applied: each command of a client changes that of its bucket, so those are decoded once and written
-//! once a batch. What principals have, of whom there may be many, is counted in its rows at once. Never decides what is too much.
+//! Owns the counts while batches are applied: each command of a client changes that of its bucket and that of its principal, so they are
+//! decoded once and written once a batch. Never decides what is too much.
+
+use std::collections::BTreeMap;
 
 use super::Applier;
 use super::view::{Fault, View};
@@ -9,14 +11,19 @@ use crate::codec;
 use crate::keyspace::bucket;
 use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
 
-/// Those that were asked for so far: two as a rule.
+/// Those that were asked for so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BucketUses(Vec<Counted>);
+pub(super) struct BucketUses {
+    /// Two as a rule.
+    buckets: Vec<Counted<BucketUse>>,
+    /// As many for each principal.
+    owners: BTreeMap<String, Vec<Counted<OwnerUse>>>,
+}
 
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+struct Counted<T> {
     bucket: u64,
-    held: BucketUse,
+    held: T,
     /// Whether its row is still another.
     is_changed: bool,
 }
@@ -29,11 +36,19 @@ impl<V: View> Applier<'_, V> {
 
     /// What a principal has in a bucket.
     pub(super) fn held_by(&mut self, bucket: u64, owner: &str) -> Result<OwnerUse, Fault> {
-        let row_key = bucket_use::owner_key(bucket, owner);
-        match self.overlay.get(&row_key)? {
-            Some(row) => codec::decode(row).map_err(|error| Fault::row(&row_key, error)),
-            None => Ok(OwnerUse::default()),
+        self.owned(bucket, owner).map(|counted| counted.held)
+    }
+
+    fn owned(&mut self, bucket: u64, owner: &str) -> Result<&mut Counted<OwnerUse>, Fault> {
+        let known = self.batch.bucket_uses.owners.get(owner);
+        if known.is_none_or(|counts| counts.iter().all(|counted| counted.bucket != bucket)) {
+            let held = self.decoded(&bucket_use::owner_key(bucket, owner))?.unwrap_or_default();
+            let counted = Counted { bucket, held, is_changed: false };
+            self.batch.bucket_uses.owners.entry(owner.to_owned()).or_default().push(counted);
         }
+        let counts = self.batch.bucket_uses.owners.get_mut(owner);
+        let counted = counts.and_then(|counts| counts.iter_mut().find(|counted| counted.bucket == bucket));
+        Ok(counted.expect("it was put there if it was not"))
     }
 
     /// Counts bytes of a kept outcome in the bucket of now: for all, and for a principal if it is of one.
@@ -42,22 +57,25 @@ impl<V: View> Applier<'_, V> {
         if owner.is_empty() {
             return Ok(());
         }
-        let bucket = bucket::at(self.vars.clock);
-        let mut held = self.held_by(bucket, owner)?;
-        held.requests += bytes;
-        self.overlay.replace(&bucket_use::owner_key(bucket, owner), Some(codec::encode(&held))).map(drop)
+        let counted = self.owned(bucket::at(self.vars.clock), owner)?;
+        counted.held.requests += bytes;
+        counted.is_changed = true;
+        let row_bytes = codec::encoded_len(&counted.held);
+        // As of a bucket, see below.
+        self.overlay.count_bytes(bucket_use::KEY_BYTES + owner.len() + row_bytes);
+        Ok(())
     }
 
-    fn counted(&mut self, bucket: u64) -> Result<&mut Counted, Fault> {
-        let at = match self.batch.bucket_uses.0.iter().position(|counted| counted.bucket == bucket) {
+    fn counted(&mut self, bucket: u64) -> Result<&mut Counted<BucketUse>, Fault> {
+        let at = match self.batch.bucket_uses.buckets.iter().position(|counted| counted.bucket == bucket) {
             Some(at) => at,
             None => {
                 let held = self.decoded(&bucket_use::row_key(bucket))?.unwrap_or_default();
-                self.batch.bucket_uses.0.push(Counted { bucket, held, is_changed: false });
-                self.batch.bucket_uses.0.len() - 1
+                self.batch.bucket_uses.buckets.push(Counted { bucket, held, is_changed: false });
+                self.batch.bucket_uses.buckets.len() - 1
             }
         };
-        Ok(&mut self.batch.bucket_uses.0[at])
+        Ok(&mut self.batch.bucket_uses.buckets[at])
     }
 
     /// Counts in the bucket of now.
@@ -73,9 +91,17 @@ impl<V: View> Applier<'_, V> {
 
     /// Writes the counts of a batch, at its end.
     pub(super) fn write_bucket_uses(&mut self) -> Result<(), Fault> {
-        for Counted { bucket, held, is_changed } in &mut self.batch.bucket_uses.0 {
+        let BucketUses { buckets, owners } = &mut self.batch.bucket_uses;
+        for Counted { bucket, held, is_changed } in buckets {
             if std::mem::take(is_changed) {
                 self.overlay.replace(&bucket_use::row_key(*bucket), Some(codec::encode(held)))?;
+            }
+        }
+        for (owner, counts) in owners {
+            for Counted { bucket, held, is_changed } in counts {
+                if std::mem::take(is_changed) {
+                    self.overlay.replace(&bucket_use::owner_key(*bucket, owner), Some(codec::encode(held)))?;
+                }
             }
         }
         Ok(())
