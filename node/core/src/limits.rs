@@ -138,6 +138,16 @@ pub const ANSWER_RATE_MIN: u64 = 64 * 1024;
 /// How often a stream looks for room for its next answers while there is none, milliseconds.
 pub const ANSWER_ROOM_LOOK_MS: u64 = 50;
 
+/// Where all of it is held, the account that holds most is asked for room this often.
+pub const ANSWER_ROOM_WANTED_MS: u64 = 250;
+
+/// Values that commands under way may show because they were asked for, of one account. Beyond it they wait before they are decided: a
+/// command that has taken effect is answered whoever reads it.
+pub const ASKED_VALUES_OF_ACCOUNT_MAX: usize = 256;
+
+/// The same of all accounts.
+pub const ASKED_VALUES_OF_ALL_MAX: usize = 4 * ASKED_VALUES_OF_ACCOUNT_MAX;
+
 /// An answer from this length on is a long one. Shorter ones are bounded by the number of connections; those that are made while they are
 /// sent count from their first byte.
 pub const LONG_ANSWER_BYTES: u64 = 32 * 1024;

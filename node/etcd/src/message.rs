@@ -18,7 +18,6 @@ use tonic::metadata::MetadataValue;
 
 use crate::gateway::answer_body;
 use crate::gateway::call::Call;
-use crate::limits;
 use crate::status::Status;
 
 /// Whether a message is compressed, and its length in four bytes.
@@ -132,10 +131,8 @@ pub fn framed(message: &impl Message) -> Result<Bytes, Status> {
 
 /// The answer of a call that went well.
 pub fn answer(call: &Call, framed: Bytes) -> Response {
-    let is_long = framed.len() as u64 >= limits::LONG_ANSWER_BYTES;
-    let body = Body::new(Answered { message: Some(framed), is_over: false });
-    // Of one that is short nobody keeps count, whatever the protocol.
-    let mut answer = Response::new(if is_long { answer_body::of(call, body) } else { body });
+    let body = Body::new(Answered { message: Some(answer_body::held(call, framed)), is_over: false });
+    let mut answer = Response::new(body);
     answer.headers_mut().insert(header::CONTENT_TYPE, APPLICATION_GRPC);
     answer
 }

@@ -158,6 +158,8 @@ fn too_much() -> Status {
 pub trait Outgoing: Send {
     /// Writes it as one of a stream over gRPC.
     fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status>;
+    /// How long it is over gRPC.
+    fn bytes(&self) -> u64;
     /// As the one message of an answer over gRPC, with what stands before it.
     fn framed(&self) -> Result<Bytes, Status>;
     /// Writes it as JSON.
@@ -167,6 +169,10 @@ pub trait Outgoing: Send {
 impl<T: Form> Outgoing for T {
     fn write(&self, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
         self.encode(into).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.encoded_len() as u64
     }
 
     fn framed(&self) -> Result<Bytes, Status> {

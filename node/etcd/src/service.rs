@@ -274,7 +274,9 @@ impl Asked {
         let work = pin!(async {
             self.admit(&headers).await?;
             self.call.take_large_turn(self.call.body_permit.bytes()).await?;
-            answer(Arc::clone(&self.call), message).await
+            let answered = answer(Arc::clone(&self.call), message).await?;
+            self.call.check_answer(self.served.policy.writes, answered.bytes())?;
+            Ok(answered)
         });
         let caught = pin!(caught::caught(self.served.policy.writes, work));
         let timed = pin!(timings::of(caught));

@@ -23,7 +23,7 @@ use crate::described::{self, Common};
 use crate::gateway::enter::Guard;
 use crate::input::headers;
 use crate::operator::openapi;
-use crate::output::response::{Outcome, ok};
+use crate::output::response::{Outcome, ok_lent};
 use crate::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
 use crate::{access, batch, coordination, keys, operator, quotas, service, tasks, watch};
 
@@ -206,7 +206,7 @@ async fn openapi(_: Context) -> Outcome {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     // It is long, and made once.
     let text = TEXT.get_or_init(|| background::in_place(usize::MAX, || Bytes::from(document().to_string())));
-    Ok(ok(headers::JSON, text.clone()))
+    Ok(ok_lent(headers::JSON, text))
 }
 
 #[cfg(test)]

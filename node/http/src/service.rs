@@ -31,7 +31,6 @@ use crate::gateway::failure::Failure;
 use crate::gateway::pages::{self, Allowed, Way};
 use crate::input::extract::Query;
 use crate::input::{accept, body, headers};
-use crate::limits;
 use crate::output::refusal;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{self, Operation, Policy, Route};
@@ -138,15 +137,10 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
     if let Some(failure) = answer.extensions_mut().remove::<Failure>() {
         return Err(failure);
     }
-    if !operation.writes() && operation.is_data() {
-        check_long(context, answer.body())?;
+    if operation.is_data() {
+        context.check_answer(operation.writes(), answer.body().size_hint().lower())?;
     }
     Ok(answer)
-}
-
-/// Refuses to give an answer away that is long where there are too many. Only of what was read: a write has taken effect.
-fn check_long(context: &Context, body: &Body) -> Result<(), Failure> {
-    if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { context.check_answers() } else { Ok(()) }
 }
 
 /// Tells of a request that was answered, and adds what every answer carries.
@@ -175,7 +169,10 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let (route_template, who) = (route.template(), Some(context.who()));
     AnsweredRequest { route: route_template, method, path, request_id: &request_id, status, bytes, took, timings, who }
         .tell(api, &head.headers);
-    let response = complete(context, response, request_id).map(|body| answer_body::of(context, body));
+    let mut response = complete(context, response, request_id);
+    let is_lent = response.extensions_mut().remove::<answer_body::Lent>().is_some();
+    let response =
+        response.map(|body| if is_lent { answer_body::lent(context, body) } else { answer_body::of(context, body) });
     if response.headers().contains_key(header::CONNECTION) {
         context.linger();
     }

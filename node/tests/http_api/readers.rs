@@ -146,6 +146,79 @@ async fn watches_of_few_connections_that_nobody_reads_hold_no_more() {
     .await;
 }
 
+/// Longer than what the system takes of an answer.
+const BIG: usize = 200_000;
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// So many requests of an address, each on a connection of its own, whose answers nobody reads.
+async fn ask_unread(server: &Server, from: Ipv4Addr, path: &str, body: &str, count: usize) -> Vec<Raw> {
+    let mut unread = Vec::new();
+    for _ in 0..count {
+        let mut raw = Raw::on(connect(server, from).await);
+        raw.send_request("POST", path, &[JSON], body.as_bytes()).await;
+        unread.push(raw);
+    }
+    unread
+}
+
+async fn with_a_big_entry() -> Server {
+    let server = watched().await;
+    assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &[7; BIG]).await.status / 100, 2);
+    server
+}
+
+#[tokio::test]
+async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may() {
+    const REQUESTS: usize = 4 * ANSWERS_BYTES / BIG;
+    for (path, body) in [
+        ("/v1/ops", r#"{"op":"get","key":"big"}"#),
+        ("/v1/ops", r#"{"op":"get_and_touch","key":"big","ttl_ms":60000}"#),
+        ("/v1/ops", r#"{"op":"touch","key":"big","ttl_ms":60000,"prev":true,"dry_run":true}"#),
+        ("/v1/txn", r#"{"then":[{"op":"get","key":"big"}]}"#),
+        ("/v1/txn", r#"{"then":[{"op":"get","key":"big"},{"op":"upsert","key":"small","value":1}]}"#),
+        ("/v1/txn", r#"{"then":[{"op":"touch","key":"big","ttl_ms":60000,"prev":true}],"dry_run":true}"#),
+    ] {
+        let server = with_a_big_entry().await;
+        let unread = ask_unread(&server, GREEDY, path, body, REQUESTS).await;
+        until(&format!("{body}: what is not read is not counted"), async || {
+            metric(&server, "quorate_http_answers_bytes").await >= SHARE_BYTES as f64
+        })
+        .await;
+        // That of the metrics is one of them.
+        until(&format!("{body} is not all answered"), async || {
+            metric(&server, "quorate_http_requests_in_flight").await <= 1.0
+        })
+        .await;
+        let held = metric(&server, "quorate_http_answers_bytes").await;
+        // What was under way while the last answer of its part was not there yet.
+        assert!(held <= (SHARE_BYTES + 8 * BIG) as f64, "{body}: {held} bytes are held");
+        assert_eq!(server.get("/v1/kv?prefix=none").await.status, 200, "{body}: a list of somebody else");
+        assert_eq!(server.get("/v1/kv/big").await.status, 200, "{body}: a long answer to somebody else");
+        drop(unread);
+    }
+}
+
+#[tokio::test]
+async fn who_holds_most_makes_room_once_all_of_it_is_held() {
+    let server = with_a_big_entry().await;
+    let mut unread = Vec::new();
+    // Each has its part, and there are more of them than parts.
+    for last in 9..14 {
+        let from = Ipv4Addr::new(127, 0, 0, last);
+        let get = r#"{"op":"get","key":"big"}"#;
+        unread.push(ask_unread(&server, from, "/v1/ops", get, SHARE_BYTES / BIG + 1).await);
+    }
+    until("all of it was never held, or nobody made room", async || {
+        metric(&server, "quorate_http_connections_ended_total{reason=\"stalled\"}").await > 0.0
+    })
+    .await;
+    until("a list is refused for what others do not read", async || {
+        server.get("/v1/kv?prefix=none").await.status == 200
+    })
+    .await;
+    drop(unread);
+}
+
 /// A server that waits for so long for a reader that takes nothing.
 fn impatient(stall: Duration) -> Server {
     let mut settings = serve_settings();

@@ -24,6 +24,9 @@ pub const TXN_DEPTH_MAX: usize = 4;
 /// all that it writes is in memory at once.
 pub const TXN_EFFECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// As many values as an answer can show at their longest: [`TXN_EFFECT_BYTES_MAX`] and [`VALUE_BYTES_MAX`].
+pub const ASKED_VALUES_MAX: usize = TXN_EFFECT_BYTES_MAX.div_ceil(VALUE_BYTES_MAX);
+
 /// Most bytes that commands evaluated together without effect may read, write and answer: what they would write is held in
 /// memory until the last one is answered.
 pub const REHEARSAL_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -260,6 +260,33 @@ pub enum Action {
     Quota(QuotaOp),
 }
 
+impl Action {
+    /// About how many values its answer shows because they were asked for: each may be as long as a value may be, and all of them
+    /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. What a refusal shows is not counted.
+    pub fn values_asked(&self) -> usize {
+        let asked = match self {
+            Self::Write(op) => usize::from(op.return_previous),
+            Self::Bulk(ops) => ops.iter().filter(|op| op.return_previous).count(),
+            Self::Txn(txn) => txn.values_asked(),
+            Self::Claim(op) => op.limit as usize,
+            Self::Where(_)
+            | Self::Maintain(_)
+            | Self::Rules(_)
+            | Self::Numbers(_)
+            | Self::Session(_)
+            | Self::Lock(_)
+            | Self::Barrier(_)
+            | Self::Latch(_)
+            | Self::Task(_)
+            | Self::Access(_)
+            | Self::Faults(_)
+            | Self::Members(_)
+            | Self::Quota(_) => 0,
+        };
+        asked.min(limits::ASKED_VALUES_MAX)
+    }
+}
+
 /// What an operator does about contained faults, see [`crate::keyspace::fault`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FaultsOp {

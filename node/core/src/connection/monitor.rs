@@ -48,6 +48,8 @@ pub struct ConnectionMonitor {
     /// What of each answer waits for the peer to take it. The socket cannot tell: a peer may read it well and give one of the
     /// streams that share it no window, or read just enough of a long answer to be seen to read.
     takers: Mutex<Vec<Taker>>,
+    /// What had been taken of its answers, and one, when others needed the memory that the rest takes.
+    wanted_at: AtomicU64,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -95,6 +97,7 @@ impl ConnectionMonitor {
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
             takers: Mutex::default(),
+            wanted_at: AtomicU64::new(NEVER),
             lingers: AtomicBool::new(false),
             lingering_since: AtomicU64::new(NEVER),
         };
@@ -185,6 +188,9 @@ impl ConnectionMonitor {
         if lasted(&self.stalled_since, now, patience.stall) || self.has_stalled_taker(now, patience.stall) {
             return Verdict::Stalled;
         }
+        if self.keeps_what_others_need() {
+            return Verdict::Stalled;
+        }
         if lasted(&self.lingering_since, now, Duration::from_millis(limits::LINGER_MS)) {
             return Verdict::Lingered;
         }
@@ -207,6 +213,32 @@ impl ConnectionMonitor {
             true
         });
         stalled
+    }
+
+    /// Bytes of its answers that are on their way.
+    pub fn on_its_way(&self) -> u64 {
+        let takers = self.takers.lock();
+        takers.iter().filter_map(|taker| taker.offer.upgrade()).map(|offer| offer.on_its_way()).sum()
+    }
+
+    /// Others need the memory that its answers hold: unless its peer takes something of them before the next verdict, it ends.
+    pub fn want_room(&self) {
+        self.wanted_at.store(self.taken() + 1, Ordering::Relaxed);
+    }
+
+    /// Bytes that were taken of the answers that are not over.
+    fn taken(&self) -> u64 {
+        let takers = self.takers.lock();
+        let gone = |taker: &Taker| taker.offer.upgrade().map_or(0, |offer| offer.gone.load(Ordering::Relaxed));
+        takers.iter().map(gone).sum()
+    }
+
+    /// An answer that is over since then was taken, too: what is counted as taken is less after that, so it is another number.
+    fn keeps_what_others_need(&self) -> bool {
+        match self.wanted_at.swap(NEVER, Ordering::Relaxed) {
+            NEVER => false,
+            wanted_at => self.taken() + 1 == wanted_at && self.on_its_way() > 0,
+        }
     }
 
     /// Watches whether the peer takes what is offered to it.
@@ -278,6 +310,13 @@ struct Offer {
     handed: AtomicU64,
     /// Those of them that are gone.
     gone: AtomicU64,
+}
+
+impl Offer {
+    fn on_its_way(&self) -> u64 {
+        let gone = self.gone.load(Ordering::Relaxed);
+        self.handed.load(Ordering::Relaxed).saturating_sub(gone)
+    }
 }
 
 /// An answer, and how far its peer was seen to take it.
@@ -587,6 +626,25 @@ mod tests {
         drop(answer);
         assert_eq!(monitor.after(131), Verdict::Fine, "all of it is gone");
         assert!(monitor.takers.lock().is_empty(), "and forgotten");
+    }
+
+    #[test]
+    fn whoever_takes_nothing_of_what_others_need_the_memory_of_ends_at_the_next_verdict() {
+        let monitor = monitor();
+        let taking = monitor.watch_taking();
+        let (first, second) = (taking.hand_on(1_000_000), taking.hand_on(1_000_000));
+        assert_eq!((monitor.on_its_way(), monitor.after(1)), (2_000_000, Verdict::Fine), "nobody needs it");
+        monitor.want_room();
+        drop(first);
+        assert_eq!(monitor.after(1), Verdict::Fine, "it takes something");
+        assert_eq!(monitor.after(2), Verdict::Fine, "and nobody asked again");
+        monitor.want_room();
+        assert_eq!(monitor.after(3), Verdict::Stalled);
+        monitor.want_room();
+        drop((second, taking));
+        assert_eq!((monitor.on_its_way(), monitor.after(4)), (0, Verdict::Fine), "all of it is taken");
+        monitor.want_room();
+        assert_eq!(monitor.after(5), Verdict::Fine, "it holds nothing");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use crate::connection::monitor::{ConnectionMonitor, Taking};
-use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::answer_memory::{self, Share};
 use crate::gateway::call::Call;
 use crate::limits;
 
@@ -26,7 +26,8 @@ pub fn of(call: &Call, body: Body) -> Body {
         return body;
     }
     let Some(monitor) = call.monitor() else { return body };
-    let (share, taking) = (call.answer_share(), monitor.watch_taking());
+    let share = call.answer_share();
+    let taking = share.watch_taking(&monitor);
     if exact.is_some() {
         return whole(body, &share, &taking);
     }
@@ -36,12 +37,39 @@ pub fn of(call: &Call, body: Body) -> Body {
 }
 
 /// A long answer that is there. It counts from now on, whether its peer lets it begin or not.
-fn whole(mut body: Body, share: &Arc<Share>, taking: &Taking) -> Body {
-    // One frame, and it is there.
-    let frame = body.frame().now_or_never().flatten().and_then(Result::ok);
-    let bytes = frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default();
-    Body::from(share.hold(bytes, taking))
+fn whole(body: Body, share: &Arc<Share>, taking: &Taking) -> Body {
+    Body::from(share.hold(frame_of(body), taking))
 }
+
+/// One frame, and it is there.
+fn frame_of(mut body: Body) -> Bytes {
+    let frame = body.frame().now_or_never().flatten().and_then(Result::ok);
+    frame.and_then(|frame| frame.into_data().ok()).unwrap_or_default()
+}
+
+/// A long message that is there, for a body that has more than that. It counts from now on.
+pub fn held(call: &Call, message: Bytes) -> Bytes {
+    match call.monitor() {
+        Some(monitor) if message.len() as u64 >= limits::LONG_ANSWER_BYTES => {
+            let share = call.answer_share();
+            share.hold(message, &share.watch_taking(&monitor))
+        }
+        _ => message,
+    }
+}
+
+/// The body of an answer whose bytes are there whoever asks for them: what waits for its reader takes no memory of its own.
+pub fn lent(call: &Call, body: Body) -> Body {
+    let is_long = body.size_hint().exact().is_some_and(|bytes| bytes >= limits::LONG_ANSWER_BYTES);
+    match call.monitor() {
+        Some(monitor) if is_long => Body::from(answer_memory::lend(frame_of(body), &monitor.watch_taking())),
+        _ => body,
+    }
+}
+
+/// Marks an answer whose bytes are [`lent`].
+#[derive(Debug, Clone, Copy)]
+pub struct Lent;
 
 /// An answer that is made while it is sent.
 struct Stream {

@@ -2,6 +2,7 @@
 //!
 //! Owns its deadline, its request id and what it takes of this node until it is answered. Never knows how it was written.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
 use crate::evicting_limit::Standing;
 use crate::gateway::admission::accounts::{Account, Spender};
-use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
 use crate::gateway::admission::body_memory::BodyPermit;
 use crate::gateway::admission::classes::{Permit, RequestClass, Waiting};
 use crate::gateway::admission::shares::{HeldShare, Scarce};
@@ -45,6 +46,10 @@ pub struct Call {
     pub permit: Permit,
     /// What its body takes of the memory for all bodies.
     pub body_permit: BodyPermit,
+    /// Room for the values that its answer shows.
+    values_room: Mutex<Option<ValuesRoom>>,
+    /// Whether it turned out that it changes nothing, though its route or method may.
+    only_looks: AtomicBool,
     /// Whether it is served whatever its account owes.
     is_vital: bool,
     /// Who asks; set once that was proved.
@@ -92,6 +97,8 @@ impl Call {
             deadline: started + timeout,
             permit,
             body_permit,
+            values_room: Mutex::default(),
+            only_looks: AtomicBool::new(false),
             is_vital,
             who: OnceLock::new(),
             account: OnceLock::new(),
@@ -172,6 +179,42 @@ impl Call {
         if self.api.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
     }
 
+    /// Takes room for so many values of an answer that will have to be given, before there is one. Waits for it where others of its account,
+    /// or all, have too many under way, and refuses where the account has not taken what it was answered before.
+    pub async fn take_values_room(&self, values: usize) -> Result<(), Failure> {
+        // A second try of the same request keeps what the first one took.
+        if values == 0 || self.values_room.lock().is_some() {
+            return Ok(());
+        }
+        let share = self.answer_share();
+        share.check_own(1)?;
+        let room = match share.try_values(values) {
+            Some(room) => room,
+            None => {
+                let Some(_waiting) = self.wait() else {
+                    return Err(self.api.classes.refusal(RequestClass::Waiting));
+                };
+                let waited =
+                    timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), share.values(values)));
+                waited.await.map_err(|_late| self.no_turn())?
+            }
+        };
+        *self.values_room.lock() = Some(room);
+        Ok(())
+    }
+
+    /// Notes that it changes nothing, so that its answer may be refused once it is made.
+    pub fn only_looks(&self) {
+        self.only_looks.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses to give away an answer of so many bytes, where it is long and there are too many of those. One to what `writes` is always
+    /// given, unless it turned out to change nothing.
+    pub fn check_answer(&self, writes: bool, bytes: u64) -> Result<(), Failure> {
+        let may_refuse = !writes || self.only_looks.load(Ordering::Relaxed);
+        if may_refuse && bytes >= limits::LONG_ANSWER_BYTES { self.check_answers() } else { Ok(()) }
+    }
+
     /// The connection ends with the answer, although the request may not have come whole.
     pub fn linger(&self) {
         if let Some(busy) = &*self.busy.lock() {
@@ -193,6 +236,11 @@ impl Call {
 
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&self) -> Result<(), Failure> {
+        // Refusals show an entry, too: whoever reads none of them is not to have more made.
+        let may_be_large = self.permit.class() != RequestClass::Coordination;
+        if may_be_large && self.api.answers.held() >= self.api.settings.answers_bytes_max / 2 {
+            self.answer_share().check_own(2)?;
+        }
         let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.neighbour())) else {
             return self.take_turn().await;
         };

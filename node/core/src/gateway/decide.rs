@@ -15,8 +15,10 @@ use crate::gateway::scan::{evaluate, scan};
 /// so holds up nobody else.
 pub async fn decide(call: &Call, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
+        call.take_values_room(action.values_asked()).await?;
         return propose::propose(&call.caller(), action, RequestId(call.request_id()), call.deadline).await;
     }
+    call.only_looks();
     call.admit_read(&requirement::on_action(&action)).await?;
     let command = propose::rehearsal(call.who().name(), action)?;
     match call.permit.class() {

@@ -80,7 +80,10 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     context.costs(parsed.ops.len().min(COMMAND_WRITES_MAX), parsed.ops.len())?;
     let course = Course::new(parsed.ops, minimal);
     let course = match dry_run || parsed.dry_run {
-        true => rehearse(&context, course).await?,
+        true => {
+            context.only_looks();
+            rehearse(&context, course).await?
+        }
         false => carry_out(&context, course).await?,
     };
     let revision = course.end.revision;

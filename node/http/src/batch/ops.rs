@@ -8,6 +8,7 @@ use crate::input::json_body;
 use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use quorate_store::background;
+use quorate_store::types::Step;
 use utoipa_axum::routes;
 
 use crate::batch::stream;
@@ -71,6 +72,14 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     context.take_request_id(parsed.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(&context.head, &parsed.key, parsed.prev || parsed.dry_run || parsed.is_of_lock());
+    match &parsed.step {
+        // Who waits for a lock would keep the room from others meanwhile.
+        Step::Write(op) if parsed.wait.is_none() && !parsed.dry_run => {
+            context.take_values_room(usize::from(op.return_previous)).await?;
+        }
+        Step::Write(_) if !parsed.dry_run => {}
+        _ => context.only_looks(),
+    }
     let done = match parsed.wait.take() {
         Some(wait) => Box::pin(operation::perform_in_turn(&context, parsed, wait)).await?,
         None => operation::perform(&context.caller(), parsed, &context.request_id(), context.deadline).await?,

@@ -198,6 +198,10 @@ async fn submit(
     let expect = precondition.expect.clone();
     let op = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
+    match parsed.dry_run {
+        true => context.only_looks(),
+        false => context.take_values_room(usize::from(return_previous)).await?,
+    }
     let done = write::perform(&context.caller(), &key, op, manner, &context.request_id(), context.deadline).await;
     let done = done.map_err(|failure| precondition.failed(failure))?;
     Ok(prefer::answer(context, done, preferred).await)

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::described::Common;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
-use crate::output::response::{Answer, Outcome, ok};
+use crate::output::response::{Answer, Outcome, ok_lent};
 use crate::routes::{Policy, Routes};
 
 static DIST: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../console/dist");
@@ -76,7 +76,7 @@ impl Served {
         };
         let is_packed = says(header::ACCEPT_ENCODING, "gzip");
         let mut answer =
-            ok(HeaderValue::from_static(self.kind), if is_packed { &self.packed } else { &self.plain }.clone());
+            ok_lent(HeaderValue::from_static(self.kind), if is_packed { &self.packed } else { &self.plain });
         if is_packed {
             answer.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }

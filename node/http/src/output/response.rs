@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Version, header};
 use quorate_api::{Applied, ErrorCode};
 
+use crate::gateway::answer_body::Lent;
 use crate::gateway::failure::Failure;
 use crate::input::headers;
 
@@ -21,6 +22,13 @@ pub fn ok(content_type: HeaderValue, bytes: impl Into<Bytes>) -> Answer {
     // Room for what handlers and `finish` add, in one allocation.
     response.headers_mut().reserve(10);
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// A 200 whose bytes are there whoever asks for them.
+pub fn ok_lent(content_type: HeaderValue, bytes: &Bytes) -> Answer {
+    let mut response = ok(content_type, bytes.clone());
+    response.extensions_mut().insert(Lent);
     response
 }
 

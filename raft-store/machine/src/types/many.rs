@@ -202,6 +202,11 @@ impl Txn {
         if succeeded { &self.then } else { &self.otherwise }
     }
 
+    /// How many values its answer shows, on the way on which it shows most.
+    pub(super) fn values_asked(&self) -> usize {
+        values_asked(&self.then).max(values_asked(&self.otherwise))
+    }
+
     /// Every write that stands in it, whichever way leads there.
     pub fn all_writes(&self) -> impl Iterator<Item = &WriteOp> {
         let mut writes = Vec::new();
@@ -217,6 +222,21 @@ fn any_writes<'a>(mut steps: impl Iterator<Item = &'a Step>) -> bool {
         Step::Txn(txn) => txn.writes(),
         Step::Branch(branch) => any_writes(branch.then.iter().chain(&branch.otherwise)),
     })
+}
+
+/// A range may show any number, so it counts as all that an answer may.
+fn values_asked(steps: &[Step]) -> usize {
+    let of_step = |step: &Step| match step {
+        Step::Get(_) => 1,
+        Step::Write(op) => usize::from(op.return_previous),
+        Step::List(list) if list.shown == ListShown::Count => 0,
+        Step::List(list) => list.limit().min(limits::ASKED_VALUES_MAX),
+        Step::Remove(removal) if removal.return_previous => limits::ASKED_VALUES_MAX,
+        Step::Remove(_) => 0,
+        Step::Txn(txn) => txn.values_asked(),
+        Step::Branch(branch) => values_asked(&branch.then).max(values_asked(&branch.otherwise)),
+    };
+    steps.iter().map(of_step).sum()
 }
 
 fn collect_writes<'a>(steps: impl Iterator<Item = &'a Step>, writes: &mut Vec<&'a WriteOp>) {

@@ -21,6 +21,16 @@ struct Entries<K, V> {
     sweep_at: usize,
 }
 
+impl<K, V> Entries<K, V> {
+    /// Forgets those that are gone where there are too many to leave that for later.
+    fn sweep(&mut self) {
+        if self.all.len() >= self.sweep_at {
+            self.all.retain(|_, value| value.strong_count() > 0);
+            self.sweep_at = 2 * self.all.len() + SWEPT_MIN;
+        }
+    }
+}
+
 impl<K: Ord, V> AliveTable<K, V> {
     /// What is in use under this key; made where there is nothing.
     pub fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
@@ -28,13 +38,22 @@ impl<K: Ord, V> AliveTable<K, V> {
         if let Some(known) = entries.all.get(&key).and_then(Weak::upgrade) {
             return known;
         }
-        if entries.all.len() >= entries.sweep_at {
-            entries.all.retain(|_, value| value.strong_count() > 0);
-            entries.sweep_at = 2 * entries.all.len() + SWEPT_MIN;
-        }
+        entries.sweep();
         let made = Arc::new(make());
         entries.all.insert(key, Arc::downgrade(&made));
         made
+    }
+
+    /// Notes under this key what is in use anyway, in place of what was noted there before.
+    pub fn note(&self, key: K, value: &Arc<V>) {
+        let mut entries = self.0.lock();
+        entries.sweep();
+        entries.all.insert(key, Arc::downgrade(value));
+    }
+
+    /// Everything that is in use, by key.
+    pub fn all(&self) -> Vec<Arc<V>> {
+        self.0.lock().all.values().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -59,5 +78,8 @@ mod tests {
         assert!(Arc::ptr_eq(&kept, &table.get(0, || 8)));
         drop(kept);
         assert_eq!(*table.get(0, || 8), 8, "nobody had it any more");
+        let other = Arc::new(9);
+        table.note(0, &other);
+        assert_eq!(table.all(), [other], "and nothing else is in use");
     }
 }

@@ -1,14 +1,18 @@
 //! What answers hold that are made and not taken by their readers yet: memory, and operations of streams.
 //!
-//! Owns the bounds on all of it together and on the share of one account. A page is made in milliseconds and may take a slow reader a
-//! minute to take, so it is not what is at work that bounds them. Never delays an answer.
+//! Owns the bounds on all of it together and on the share of one account, and the choice of who ends where all of it is held. A page is
+//! made in milliseconds and may take a slow reader a minute to take, so it is not what is at work that bounds them. Never delays an answer
+//! that is made.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-use crate::connection::monitor::{OnItsWay, Taking};
+use crate::connection::monitor::{ConnectionMonitor, OnItsWay, Taking};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::failure::Failure;
@@ -16,10 +20,7 @@ use crate::limits;
 
 /// What all answers of this node hold, and who holds how much.
 #[derive(Debug)]
-pub struct AnswerMemory {
-    all: Arc<Totals>,
-    shares: AliveTable<Account, Share>,
-}
+pub struct AnswerMemory(Arc<Totals>);
 
 /// What all accounts hold together.
 #[derive(Debug)]
@@ -27,14 +28,36 @@ struct Totals {
     bytes_max: usize,
     bytes: AtomicUsize,
     stream_ops: AtomicUsize,
+    /// For each value that is asked for of a command under way.
+    values: Arc<Semaphore>,
+    shares: AliveTable<Account, Share>,
+    born: Instant,
+    /// When room was asked for last, in milliseconds since `born`.
+    wanted: AtomicU64,
 }
 
 /// What one account holds.
 #[derive(Debug)]
 pub struct Share {
     all: Arc<Totals>,
+    account: Account,
     bytes: AtomicUsize,
     stream_ops: AtomicUsize,
+    /// Its part of those of all.
+    values: Arc<Semaphore>,
+    /// Its connections with something on its way, each by where it is.
+    readers: AliveTable<usize, ConnectionMonitor>,
+}
+
+/// Room for the values of an answer, from before its command is decided until the answer is there.
+///
+/// A command that has taken effect has to be answered, whoever reads it. Too many at once would come to more than all answers may hold
+/// before the first of them is held.
+#[derive(Debug)]
+pub struct ValuesRoom {
+    _share: Arc<Share>,
+    _of_account: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
 }
 
 /// A long answer or a part of one. Counted as long as anything of it is somewhere on its way.
@@ -69,38 +92,119 @@ impl Drop for Held {
 impl AnswerMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
-        let all = Totals { bytes_max, bytes: AtomicUsize::new(0), stream_ops: AtomicUsize::new(0) };
-        Self { all: Arc::new(all), shares: AliveTable::default() }
+        let ([bytes, stream_ops], wanted) = Default::default();
+        let values = Arc::new(Semaphore::new(limits::ASKED_VALUES_OF_ALL_MAX));
+        let (shares, born) = (AliveTable::default(), Instant::now());
+        Self(Arc::new(Totals { bytes_max, bytes, stream_ops, values, shares, born, wanted }))
     }
 
     /// Bytes of long answers at the moment.
     pub fn held(&self) -> usize {
-        self.all.bytes.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
     }
 
     /// What this account holds.
     pub fn share(&self, account: Account) -> Arc<Share> {
-        let [bytes, stream_ops] = Default::default();
-        self.shares.get(account, || Share { all: Arc::clone(&self.all), bytes, stream_ops })
+        let make = || {
+            let (account, [bytes, stream_ops]) = (account.clone(), Default::default());
+            let values = Arc::new(Semaphore::new(limits::ASKED_VALUES_OF_ACCOUNT_MAX));
+            Share { all: Arc::clone(&self.0), account, bytes, stream_ops, values, readers: AliveTable::default() }
+        };
+        self.0.shares.get(account.clone(), make)
+    }
+}
+
+impl Totals {
+    fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= self.bytes_max
+    }
+
+    /// Asks the account that holds most for room, now and then: those of its connections with most on its way end unless they take some
+    /// of it. Nobody else has to wait until they are found to be slow.
+    fn make_room(&self) {
+        // A node does not run for 2^64 milliseconds.
+        let (now, last) = (self.born.elapsed().as_millis() as u64 + 1, self.wanted.load(Ordering::Relaxed));
+        let is_early = last > 0 && now - last.min(now) < limits::ANSWER_ROOM_WANTED_MS;
+        if is_early || self.wanted.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        if let Some(largest) = self.shares.all().into_iter().max_by_key(|share| share.bytes.load(Ordering::Relaxed)) {
+            largest.make_room();
+        }
     }
 }
 
 impl Share {
     /// Refuses to make more long answers for this account while it holds, or all hold, as much as they may.
     pub fn check(&self) -> Result<(), Failure> {
-        let why = if self.all.bytes.load(Ordering::Relaxed) >= self.all.bytes_max {
-            "answers that their readers have not taken hold all the memory they may"
-        } else if self.bytes.load(Ordering::Relaxed) >= self.all.bytes_max / limits::ANSWERS_SHARE {
-            "answers that this account has not taken hold all the memory that one may"
-        } else {
-            return Ok(());
-        };
-        Err(Failure::too_many(why))
+        self.check_own(1)?;
+        if self.all.is_full() {
+            self.all.make_room();
+            return Err(Failure::too_many("answers that their readers have not taken hold all the memory they may"));
+        }
+        Ok(())
+    }
+
+    /// Refuses what this account asks for while it holds so many times its part of all. What others hold is no reason.
+    pub fn check_own(&self, parts: usize) -> Result<(), Failure> {
+        match self.bytes.load(Ordering::Relaxed) >= parts * self.all.bytes_max / limits::ANSWERS_SHARE {
+            true => Err(Failure::too_many("answers that this account has not taken hold all the memory that one may")),
+            false => Ok(()),
+        }
+    }
+
+    /// Half of what it holds.
+    fn make_room(&self) {
+        let mut readers: Vec<_> =
+            self.readers.all().into_iter().map(|reader| (reader.on_its_way() as usize, reader)).collect();
+        readers.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let (held, mut asked, mut connections) = (self.bytes.load(Ordering::Relaxed), 0, 0);
+        for (bytes, reader) in readers.into_iter().take_while(|(bytes, _)| *bytes > 0) {
+            if asked >= held.div_ceil(2) {
+                break;
+            }
+            reader.want_room();
+            (asked, connections) = (asked + bytes, connections + 1);
+        }
+        let account = &self.account;
+        tracing::warn!(
+            ?account,
+            held,
+            connections,
+            "unread answers hold all memory for answers: asked who holds most for room"
+        );
+    }
+
+    /// Takes room for so many values, at once or never.
+    pub fn try_values(self: &Arc<Self>, values: usize) -> Option<ValuesRoom> {
+        let values = to_permits(values);
+        let own = Arc::clone(&self.values).try_acquire_many_owned(values);
+        let all = own.and_then(|own| Ok((own, Arc::clone(&self.all.values).try_acquire_many_owned(values)?)));
+        debug_assert!(!matches!(all, Err(TryAcquireError::Closed)), "these semaphores are never closed");
+        all.ok().map(|permits| self.room(permits))
+    }
+
+    /// Takes room for so many values, once there is some. Its own first: whoever waits for that keeps nothing from others.
+    pub async fn values(self: &Arc<Self>, values: usize) -> ValuesRoom {
+        let values = to_permits(values);
+        let own = Arc::clone(&self.values).acquire_many_owned(values).await.expect(OPEN);
+        let all = Arc::clone(&self.all.values).acquire_many_owned(values).await.expect(OPEN);
+        self.room((own, all))
+    }
+
+    fn room(self: &Arc<Self>, (own, all): (OwnedSemaphorePermit, OwnedSemaphorePermit)) -> ValuesRoom {
+        ValuesRoom { _share: Arc::clone(self), _of_account: own, _of_all: all }
     }
 
     /// Whether a stream may make its next answers. One of an account that holds nothing always may, so that each goes on.
     pub fn has_room(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) == 0 || self.check().is_ok()
+    }
+
+    /// Watches whether a connection takes what will be held for it, and finds it where room is needed.
+    pub fn watch_taking(&self, monitor: &Arc<ConnectionMonitor>) -> Taking {
+        self.readers.note(Arc::as_ptr(monitor).addr(), monitor);
+        monitor.watch_taking()
     }
 
     /// Counts these bytes until nothing of them is left, and has the connection ended where its peer is too slow to take them.
@@ -109,6 +213,9 @@ impl Share {
         let cost = held.cost();
         self.bytes.fetch_add(cost, Ordering::Relaxed);
         self.all.bytes.fetch_add(cost, Ordering::Relaxed);
+        if self.all.is_full() {
+            self.all.make_room();
+        }
         Bytes::from_owner(held)
     }
 
@@ -123,6 +230,32 @@ impl Share {
         self.stream_ops.fetch_add(1, Ordering::Relaxed);
         self.all.stream_ops.fetch_add(1, Ordering::Relaxed);
         StreamOp(Arc::clone(self))
+    }
+}
+
+const OPEN: &str = "these semaphores are never closed";
+
+/// As many as all of an account at most, or it would wait for ever.
+fn to_permits(values: usize) -> u32 {
+    values.min(limits::ASKED_VALUES_OF_ACCOUNT_MAX) as u32
+}
+
+/// Bytes that are there whoever reads them, such as a document of this program: their peer has to take them in time, and they are not
+/// counted.
+pub fn lend(bytes: Bytes, taking: &Taking) -> Bytes {
+    let on_its_way = taking.hand_on(bytes.len());
+    Bytes::from_owner(Lent { bytes, _on_its_way: on_its_way })
+}
+
+/// See [`lend`].
+struct Lent {
+    bytes: Bytes,
+    _on_its_way: OnItsWay,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -146,7 +279,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::connection::monitor::ConnectionMonitor;
+    use crate::connection::monitor::{Patience, Verdict};
 
     fn account(last: u8) -> Account {
         Account::Neighbour(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
@@ -182,6 +315,76 @@ mod tests {
         assert!(other.has_room(), "a stream of somebody who holds nothing goes on");
         drop((held, rest));
         assert!(greedy.check().is_ok() && other.check().is_ok());
+    }
+
+    #[test]
+    fn who_holds_most_is_asked_for_room_once_all_is_held() {
+        let memory = AnswerMemory::new(400_000);
+        let readers: Vec<_> = [90_000, 60_000, 1_000, 300_000]
+            .into_iter()
+            .enumerate()
+            .map(|(n, bytes)| {
+                let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+                // The first three are one account's.
+                let share = memory.share(account((n / 3) as u8));
+                let held = share.hold(vec![7; bytes].into(), &share.watch_taking(&monitor));
+                (monitor, held)
+            })
+            .collect();
+        let patience = Patience { head: None, idle: Duration::from_secs(60), stall: Duration::from_secs(60) };
+        let verdicts: Vec<_> = readers.iter().map(|(monitor, _)| monitor.verdict(&patience)).collect();
+        assert_eq!(verdicts, [Verdict::Fine, Verdict::Fine, Verdict::Fine, Verdict::Stalled]);
+        let other = memory.share(account(9));
+        assert!(other.check().is_err() && other.check_own(1).is_ok(), "a write of somebody else is none of this");
+        let asked_before = memory.0.wanted.load(Ordering::Relaxed);
+        assert!(other.check().is_err());
+        assert_eq!(memory.0.wanted.load(Ordering::Relaxed), asked_before, "not for each refusal");
+    }
+
+    #[test]
+    fn the_half_with_most_on_its_way_is_asked_for() {
+        let memory = AnswerMemory::new(usize::MAX);
+        let share = memory.share(account(1));
+        let readers: Vec<_> = [90_000, 70_000, 1_000]
+            .into_iter()
+            .map(|bytes| {
+                let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+                let held = share.hold(vec![7; bytes].into(), &share.watch_taking(&monitor));
+                (monitor, held)
+            })
+            .collect();
+        share.make_room();
+        let patience = Patience { head: None, idle: Duration::from_secs(60), stall: Duration::from_secs(60) };
+        let verdicts: Vec<_> = readers.iter().map(|(monitor, _)| monitor.verdict(&patience)).collect();
+        assert_eq!(verdicts, [Verdict::Stalled, Verdict::Fine, Verdict::Fine]);
+    }
+
+    #[test]
+    fn what_is_lent_counts_for_its_reader_alone() {
+        let memory = AnswerMemory::new(1_000_000);
+        let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+        let lent = lend(vec![7; 150_000].into(), &monitor.watch_taking());
+        assert_eq!((memory.held(), monitor.on_its_way(), lent.len()), (0, 150_000, 150_000));
+        drop(lent);
+        assert_eq!(monitor.on_its_way(), 0);
+    }
+
+    #[tokio::test]
+    async fn values_of_one_account_leave_room_for_those_of_others() {
+        let memory = AnswerMemory::new(1);
+        let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
+        let all_of_one = greedy.values(usize::MAX).await;
+        assert!(memory.share(account(1)).try_values(1).is_none() && other.try_values(1).is_some());
+        drop(greedy);
+        let waits = memory.share(account(1));
+        let mut waiting = std::pin::pin!(waits.values(1));
+        assert!(futures::poll!(waiting.as_mut()).is_pending(), "its share is kept as long as something of it is held");
+        drop(all_of_one);
+        drop(waiting.await);
+        let accounts = limits::ASKED_VALUES_OF_ALL_MAX / limits::ASKED_VALUES_OF_ACCOUNT_MAX;
+        let held: Vec<_> =
+            (0..accounts).filter_map(|n| memory.share(account(10 + n as u8)).try_values(usize::MAX)).collect();
+        assert!(held.len() == accounts && other.try_values(1).is_none(), "all of it is taken");
     }
 
     #[test]
