@@ -276,7 +276,7 @@ impl Asked {
             self.call.take_large_turn(self.call.body_permit.bytes()).await?;
             let answered = answer(Arc::clone(&self.call), message).await?;
             self.call.check_answer(self.served.policy.writes, answered.bytes())?;
-            Ok(answered)
+            Ok::<_, Status>(answered)
         });
         let caught = pin!(caught::caught(self.served.policy.writes, work));
         let timed = pin!(timings::of(caught));
