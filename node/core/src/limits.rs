@@ -141,6 +141,12 @@ pub const ANSWER_ROOM_LOOK_MS: u64 = 50;
 /// Where all of it is held, the account that holds most is asked for room this often.
 pub const ANSWER_ROOM_WANTED_MS: u64 = 250;
 
+/// So long its peers have at least to take what is on its way to them, milliseconds: that is to be noticed on the way, too.
+pub const ANSWER_ROOM_GRACE_MS: u64 = 1_000;
+
+/// Bytes a second that such a peer takes beyond that, while others are refused.
+pub const ANSWER_ROOM_RATE_MIN: u64 = 8 * 1024 * 1024;
+
 /// Values that commands under way may show because they were asked for, of one account. Beyond it they wait before they are decided: a
 /// command that has taken effect is answered whoever reads it.
 pub const ASKED_VALUES_OF_ACCOUNT_MAX: usize = 256;

@@ -48,8 +48,8 @@ pub struct ConnectionMonitor {
     /// What of each answer waits for the peer to take it. The socket cannot tell: a peer may read it well and give one of the
     /// streams that share it no window, or read just enough of a long answer to be seen to read.
     takers: Mutex<Vec<Taker>>,
-    /// What had been taken of its answers, and one, when others needed the memory that the rest takes.
-    wanted_at: AtomicU64,
+    /// By when what is on its way has to be taken, since others need the memory that it takes.
+    wanted_by: AtomicU64,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -97,7 +97,7 @@ impl ConnectionMonitor {
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
             takers: Mutex::default(),
-            wanted_at: AtomicU64::new(NEVER),
+            wanted_by: AtomicU64::new(NEVER),
             lingers: AtomicBool::new(false),
             lingering_since: AtomicU64::new(NEVER),
         };
@@ -188,7 +188,7 @@ impl ConnectionMonitor {
         if lasted(&self.stalled_since, now, patience.stall) || self.has_stalled_taker(now, patience.stall) {
             return Verdict::Stalled;
         }
-        if self.keeps_what_others_need() {
+        if self.keeps_what_others_need(now) {
             return Verdict::Stalled;
         }
         if lasted(&self.lingering_since, now, Duration::from_millis(limits::LINGER_MS)) {
@@ -215,41 +215,71 @@ impl ConnectionMonitor {
         stalled
     }
 
-    /// Bytes of its answers that are on their way.
+    /// Bytes of its answers that are on their way, without those that take no memory of their own.
     pub fn on_its_way(&self) -> u64 {
         let takers = self.takers.lock();
-        takers.iter().filter_map(|taker| taker.offer.upgrade()).map(|offer| offer.on_its_way()).sum()
+        takers.iter().filter_map(|taker| taker.offer.upgrade()).map(|offer| offer.takes()).sum()
     }
 
-    /// Others need the memory that its answers hold: unless its peer takes something of them before the next verdict, it ends.
-    pub fn want_room(&self) {
-        self.wanted_at.store(self.taken() + 1, Ordering::Relaxed);
+    /// Others need the memory that its answers hold: its peer has to take at once what is on its way by now, as fast as a network is, or it
+    /// ends. Where that is asked already, it is not put off: false.
+    pub fn want_room(&self) -> bool {
+        self.want_room_at(self.now())
     }
 
-    /// Bytes that were taken of the answers that are not over.
-    fn taken(&self) -> u64 {
-        let takers = self.takers.lock();
-        let gone = |taker: &Taker| taker.offer.upgrade().map_or(0, |offer| offer.gone.load(Ordering::Relaxed));
-        takers.iter().map(gone).sum()
-    }
-
-    /// An answer that is over since then was taken, too: what is counted as taken is less after that, so it is another number.
-    fn keeps_what_others_need(&self) -> bool {
-        match self.wanted_at.swap(NEVER, Ordering::Relaxed) {
-            NEVER => false,
-            wanted_at => self.taken() + 1 == wanted_at && self.on_its_way() > 0,
+    fn want_room_at(&self, now: u64) -> bool {
+        let mut takers = self.takers.lock();
+        if self.wanted_by.load(Ordering::Relaxed) != NEVER {
+            return false;
         }
+        let mut bytes = 0;
+        for taker in takers.iter_mut() {
+            let Some(offer) = taker.offer.upgrade() else { continue };
+            bytes += offer.takes();
+            taker.wanted = if offer.is_lent { 0 } else { offer.handed.load(Ordering::Relaxed) };
+        }
+        if bytes > 0 {
+            let time = limits::ANSWER_ROOM_GRACE_MS + bytes.saturating_mul(1_000) / limits::ANSWER_ROOM_RATE_MIN;
+            self.wanted_by.store(now + time, Ordering::Relaxed);
+        }
+        bytes > 0
+    }
+
+    /// Some of what was on its way when others needed it still is, and the time is over. What was handed on later is none of it: who reads
+    /// always has something on its way. A little that is taken is no excuse for the rest.
+    fn keeps_what_others_need(&self, now: u64) -> bool {
+        if self.wanted_by.load(Ordering::Relaxed) == NEVER {
+            return false;
+        }
+        let takers = self.takers.lock();
+        let keeps = |taker: &Taker| {
+            taker.offer.upgrade().is_some_and(|offer| offer.gone.load(Ordering::Relaxed) < taker.wanted)
+        };
+        if !takers.iter().any(keeps) {
+            self.wanted_by.store(NEVER, Ordering::Relaxed);
+            return false;
+        }
+        now >= self.wanted_by.load(Ordering::Relaxed)
     }
 
     /// Watches whether the peer takes what is offered to it.
     pub fn watch_taking(self: &Arc<Self>) -> Taking {
-        let offer = Arc::new(Offer::default());
+        self.watch(Offer::default())
+    }
+
+    /// The same of bytes that are there whoever reads them: to take them gives others no memory.
+    pub fn watch_taking_lent(self: &Arc<Self>) -> Taking {
+        self.watch(Offer { is_lent: true, ..Offer::default() })
+    }
+
+    fn watch(self: &Arc<Self>, offer: Offer) -> Taking {
+        let offer = Arc::new(offer);
         let mut takers = self.takers.lock();
         // Between two verdicts many answers may come and go.
         if takers.len() == takers.capacity() {
             takers.retain(|taker| taker.offer.strong_count() > 0);
         }
-        takers.push(Taker { offer: Arc::downgrade(&offer), round: Round::default() });
+        takers.push(Taker { offer: Arc::downgrade(&offer), round: Round::default(), wanted: 0 });
         drop(takers);
         Taking { monitor: Arc::clone(self), offer }
     }
@@ -310,12 +340,15 @@ struct Offer {
     handed: AtomicU64,
     /// Those of them that are gone.
     gone: AtomicU64,
+    /// Whether they take no memory of their own.
+    is_lent: bool,
 }
 
 impl Offer {
-    fn on_its_way(&self) -> u64 {
+    /// Bytes of memory that it takes.
+    fn takes(&self) -> u64 {
         let gone = self.gone.load(Ordering::Relaxed);
-        self.handed.load(Ordering::Relaxed).saturating_sub(gone)
+        if self.is_lent { 0 } else { self.handed.load(Ordering::Relaxed).saturating_sub(gone) }
     }
 }
 
@@ -324,6 +357,8 @@ impl Offer {
 struct Taker {
     offer: Weak<Offer>,
     round: Round,
+    /// How many bytes had been handed on when others needed their memory.
+    wanted: u64,
 }
 
 /// What of an answer was on its way at some verdict. All of it has to be gone in time; then the next round begins with what is on its way
@@ -542,6 +577,11 @@ mod tests {
         fn after(&self, seconds: u64) -> Verdict {
             self.verdict_at(self.now() + seconds * SECOND, &patience())
         }
+
+        /// Whether others were said to need the memory that its answers hold.
+        pub fn has_to_make_room(&self) -> bool {
+            self.wanted_by.load(Ordering::Relaxed) != NEVER
+        }
     }
 
     #[test]
@@ -629,22 +669,37 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_nothing_of_what_others_need_the_memory_of_ends_at_the_next_verdict() {
+    fn what_others_need_the_memory_of_has_to_be_taken_as_fast_as_a_network_is() {
+        const EACH: usize = limits::ANSWER_ROOM_RATE_MIN as usize;
+        // The grace, and a second for each of two.
+        const BY: u64 = 10 + limits::ANSWER_ROOM_GRACE_MS + 2_000;
         let monitor = monitor();
+        let verdict = |now| monitor.verdict_at(now, &patience());
         let taking = monitor.watch_taking();
-        let (first, second) = (taking.hand_on(1_000_000), taking.hand_on(1_000_000));
-        assert_eq!((monitor.on_its_way(), monitor.after(1)), (2_000_000, Verdict::Fine), "nobody needs it");
-        monitor.want_room();
+        let (first, second) = (taking.hand_on(EACH), taking.hand_on(EACH));
+        assert_eq!((monitor.on_its_way(), verdict(BY)), (2 * EACH as u64, Verdict::Fine), "nobody needs it");
+        assert!(monitor.want_room_at(10));
+        assert_eq!(verdict(10), Verdict::Fine, "whoever reads has the time to take it");
+        assert!(!monitor.want_room_at(BY - 1));
         drop(first);
-        assert_eq!(monitor.after(1), Verdict::Fine, "it takes something");
-        assert_eq!(monitor.after(2), Verdict::Fine, "and nobody asked again");
-        monitor.want_room();
-        assert_eq!(monitor.after(3), Verdict::Stalled);
-        monitor.want_room();
-        drop((second, taking));
-        assert_eq!((monitor.on_its_way(), monitor.after(4)), (0, Verdict::Fine), "all of it is taken");
-        monitor.want_room();
-        assert_eq!(monitor.after(5), Verdict::Fine, "it holds nothing");
+        assert_eq!(verdict(BY - 1), Verdict::Fine);
+        assert_eq!(verdict(BY), Verdict::Stalled, "a part of it is no excuse, and asking again puts nothing off");
+        let third = taking.hand_on(EACH);
+        drop(second);
+        assert_eq!(verdict(BY), Verdict::Fine, "what came later was not asked for");
+        assert!(monitor.want_room_at(BY));
+        drop((third, taking));
+        assert_eq!((monitor.on_its_way(), verdict(2 * BY)), (0, Verdict::Fine), "all of it is taken");
+    }
+
+    #[test]
+    fn what_is_lent_takes_no_memory_that_others_need() {
+        let monitor = monitor();
+        let taking = monitor.watch_taking_lent();
+        let _lent = taking.hand_on(1_000_000);
+        assert!(!monitor.want_room_at(10));
+        let later = 11 + 2 * limits::ANSWER_ROOM_GRACE_MS;
+        assert_eq!((monitor.on_its_way(), monitor.verdict_at(later, &patience())), (0, Verdict::Fine));
     }
 
     #[test]

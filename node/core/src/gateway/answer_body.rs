@@ -62,7 +62,7 @@ pub fn held(call: &Call, message: Bytes) -> Bytes {
 pub fn lent(call: &Call, body: Body) -> Body {
     let is_long = body.size_hint().exact().is_some_and(|bytes| bytes >= limits::LONG_ANSWER_BYTES);
     match call.monitor() {
-        Some(monitor) if is_long => Body::from(answer_memory::lend(frame_of(body), &monitor.watch_taking())),
+        Some(monitor) if is_long => Body::from(answer_memory::lend(frame_of(body), &monitor.watch_taking_lent())),
         _ => body,
     }
 }

@@ -119,8 +119,8 @@ impl Totals {
         self.bytes.load(Ordering::Relaxed) >= self.bytes_max
     }
 
-    /// Asks the account that holds most for room, now and then: those of its connections with most on its way end unless they take some
-    /// of it. Nobody else has to wait until they are found to be slow.
+    /// Asks the account that holds most for room, now and then: those of its connections with most on its way end unless they take it at
+    /// once. Nobody else has to wait until they are found to be slow.
     fn make_room(&self) {
         // A node does not run for 2^64 milliseconds.
         let (now, last) = (self.born.elapsed().as_millis() as u64 + 1, self.wanted.load(Ordering::Relaxed));
@@ -163,8 +163,11 @@ impl Share {
             if asked >= held.div_ceil(2) {
                 break;
             }
-            reader.want_room();
-            (asked, connections) = (asked + bytes, connections + 1);
+            // Those that were asked before still have time.
+            (asked, connections) = (asked + bytes, connections + usize::from(reader.want_room()));
+        }
+        if connections == 0 {
+            return;
         }
         let account = &self.account;
         tracing::warn!(
@@ -279,7 +282,6 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::connection::monitor::{Patience, Verdict};
 
     fn account(last: u8) -> Account {
         Account::Neighbour(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
@@ -331,9 +333,8 @@ mod tests {
                 (monitor, held)
             })
             .collect();
-        let patience = Patience { head: None, idle: Duration::from_secs(60), stall: Duration::from_secs(60) };
-        let verdicts: Vec<_> = readers.iter().map(|(monitor, _)| monitor.verdict(&patience)).collect();
-        assert_eq!(verdicts, [Verdict::Fine, Verdict::Fine, Verdict::Fine, Verdict::Stalled]);
+        let asked: Vec<_> = readers.iter().map(|(monitor, _)| monitor.has_to_make_room()).collect();
+        assert_eq!(asked, [false, false, false, true]);
         let other = memory.share(account(9));
         assert!(other.check().is_err() && other.check_own(1).is_ok(), "a write of somebody else is none of this");
         let asked_before = memory.0.wanted.load(Ordering::Relaxed);
@@ -354,19 +355,17 @@ mod tests {
             })
             .collect();
         share.make_room();
-        let patience = Patience { head: None, idle: Duration::from_secs(60), stall: Duration::from_secs(60) };
-        let verdicts: Vec<_> = readers.iter().map(|(monitor, _)| monitor.verdict(&patience)).collect();
-        assert_eq!(verdicts, [Verdict::Stalled, Verdict::Fine, Verdict::Fine]);
+        let asked: Vec<_> = readers.iter().map(|(monitor, _)| monitor.has_to_make_room()).collect();
+        assert_eq!(asked, [true, false, false]);
     }
 
     #[test]
     fn what_is_lent_counts_for_its_reader_alone() {
         let memory = AnswerMemory::new(1_000_000);
         let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
-        let lent = lend(vec![7; 150_000].into(), &monitor.watch_taking());
-        assert_eq!((memory.held(), monitor.on_its_way(), lent.len()), (0, 150_000, 150_000));
-        drop(lent);
-        assert_eq!(monitor.on_its_way(), 0);
+        let lent = lend(vec![7; 150_000].into(), &monitor.watch_taking_lent());
+        assert_eq!((memory.held(), lent.len()), (0, 150_000));
+        assert_eq!(monitor.on_its_way(), 0, "to have it taken gives nobody room");
     }
 
     #[tokio::test]
