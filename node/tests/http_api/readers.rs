@@ -149,13 +149,15 @@ async fn watches_of_few_connections_that_nobody_reads_hold_no_more() {
 /// Longer than what the system takes of an answer.
 const BIG: usize = 200_000;
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+/// For writes of one entry that show nothing else.
+const PREFER: (&str, &str) = ("Prefer", "return=representation");
 
 /// So many requests of an address, each on a connection of its own, whose answers nobody reads.
 async fn ask_unread(server: &Server, from: Ipv4Addr, path: &str, body: &str, count: usize) -> Vec<Raw> {
     let mut unread = Vec::new();
     for _ in 0..count {
         let mut raw = Raw::on(connect(server, from).await);
-        raw.send_request("POST", path, &[JSON], body.as_bytes()).await;
+        raw.send_request("POST", path, &[JSON, PREFER], body.as_bytes()).await;
         unread.push(raw);
     }
     unread
@@ -173,6 +175,7 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
     for (path, body) in [
         ("/v1/ops", r#"{"op":"get","key":"big"}"#),
         ("/v1/ops", r#"{"op":"get_and_touch","key":"big","ttl_ms":60000}"#),
+        ("/v1/ops", r#"{"op":"touch","key":"big","ttl_ms":60000}"#),
         ("/v1/ops", r#"{"op":"touch","key":"big","ttl_ms":60000,"prev":true,"dry_run":true}"#),
         ("/v1/txn", r#"{"then":[{"op":"get","key":"big"}]}"#),
         ("/v1/txn", r#"{"then":[{"op":"get","key":"big"},{"op":"upsert","key":"small","value":1}]}"#),

@@ -190,17 +190,34 @@ impl Call {
         share.check_own(1)?;
         let room = match share.try_values(values) {
             Some(room) => room,
-            None => {
-                let Some(_waiting) = self.wait() else {
-                    return Err(self.api.classes.refusal(RequestClass::Waiting));
-                };
-                let waited =
-                    timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), share.values(values)));
-                waited.await.map_err(|_late| self.no_turn())?
-            }
+            None => Box::pin(self.wait_for_values_room(&share, values)).await?,
         };
         *self.values_room.lock() = Some(room);
         Ok(())
+    }
+
+    /// Gives its turns back meanwhile and then takes them again, or more of one address would be at work than its share. Nobody waits the
+    /// other way round: whoever has a turn gives it back before it waits here.
+    async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
+        let waiting = self.wait().ok_or_else(|| self.api.classes.refusal(RequestClass::Waiting))?;
+        let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
+        let room = timings::on(Part::Wait, waited).await.map_err(|_late| self.no_turn())?;
+        drop(waiting);
+        self.take_turn().await?;
+        self.take_large_turn(self.body_permit.bytes()).await?;
+        Ok(room)
+    }
+
+    /// Takes room for the values of the next part of its answer, likewise; that of the part before is free again.
+    pub async fn take_values_room_of_part(&self, values: usize) -> Result<(), Failure> {
+        drop(self.values_room.lock().take());
+        self.take_values_room(values).await
+    }
+
+    /// Refuses what will have to be answered with values while its account has not taken what it was answered before: for what has a bound
+    /// of its own on how many of its kind are under way.
+    pub fn check_values(&self) -> Result<(), Failure> {
+        self.answer_share().check_own(1)
     }
 
     /// Notes that it changes nothing, so that its answer may be refused once it is made.

@@ -73,11 +73,15 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(&context.head, &parsed.key, parsed.prev || parsed.dry_run || parsed.is_of_lock());
     match &parsed.step {
-        // Who waits for a lock would keep the room from others meanwhile.
-        Step::Write(op) if parsed.wait.is_none() && !parsed.dry_run => {
-            context.take_values_room(usize::from(op.return_previous)).await?;
+        Step::Write(op) if !parsed.dry_run => {
+            let shows = op.return_previous || matches!(preferred, Some(Preferred::Representation(_)));
+            match parsed.wait {
+                // Who waits for a lock would keep the room from others meanwhile.
+                Some(_) if shows => context.check_values()?,
+                Some(_) => {}
+                None => context.take_values_room(usize::from(shows)).await?,
+            }
         }
-        Step::Write(_) if !parsed.dry_run => {}
         _ => context.only_looks(),
     }
     let done = match parsed.wait.take() {

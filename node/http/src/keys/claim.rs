@@ -59,13 +59,9 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     let dry_run = request.dry_run;
     let op = checked(request)?;
     context.costs_a_find()?;
-    let action = Action::Claim(op);
-    if !dry_run {
-        // Before the one place of the log: whoever waits for this keeps nothing from others.
-        context.take_values_room(action.values_asked()).await?;
-    }
+    context.check_values()?;
     let _place = scan::place_in_log(&context).await?;
-    let reply = decide(&context, action, dry_run).await?;
+    let reply = decide(&context, Action::Claim(op), dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

@@ -200,7 +200,10 @@ async fn submit(
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
     match parsed.dry_run {
         true => context.only_looks(),
-        false => context.take_values_room(usize::from(return_previous)).await?,
+        false => {
+            let shows = return_previous || matches!(preferred, Some(Preferred::Representation(_)));
+            context.take_values_room(usize::from(shows)).await?;
+        }
     }
     let done = write::perform(&context.caller(), &key, op, manner, &context.request_id(), context.deadline).await;
     let done = done.map_err(|failure| precondition.failed(failure))?;

@@ -53,6 +53,8 @@ pub async fn post(context: Context, Json(mut request): Json<TaskClaim>) -> Outco
     let queue = queues::queue_of(context.name())?;
     context.take_request_id(request.request_id.take())?;
     let (verb, wait) = body::claim(request)?;
+    // A retry is given the same tasks once more, as often as it asks.
+    context.check_values()?;
     let claim = Claim { op: TaskOp { queue, verb }, began: Instant::now() };
     let first = claim.attempt(&context).await?;
     if first.is_done() || wait.is_zero() {
