@@ -262,11 +262,12 @@ pub enum Action {
 
 impl Action {
     /// About how many values its answer shows because they were asked for: each may be as long as a value may be, and all of them
-    /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. What a refusal shows is not counted.
+    /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. What a refusal shows is not counted but in a bulk, of which
+    /// each write may be refused while the others take effect.
     pub fn values_asked(&self) -> usize {
         let asked = match self {
             Self::Write(op) => usize::from(op.return_previous),
-            Self::Bulk(ops) => ops.iter().filter(|op| op.return_previous).count(),
+            Self::Bulk(ops) => ops.len(),
             Self::Txn(txn) => txn.values_asked(),
             Self::Claim(op) => op.limit as usize,
             Self::Where(_)

@@ -101,9 +101,14 @@ async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Cours
     // All of it, before the first part takes effect.
     caller.admit(context.deadline, &|visit| course.requirements(visit)).await?;
     let id = RequestId(context.request_id());
+    let mut made = context.answer_share().makes();
     while let Some(part) = course.part() {
+        // For each part anew, or bulks would keep others from room as long as they take.
+        let room = context.take_values_room_of_part(part.values_asked()).await;
+        room.map_err(|failure| course.stopped(failure))?;
         let reply = propose::propose(&caller, part, id.of_part(course.next), context.deadline).await;
         course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
+        made.grow_to(course.tally.shown_bytes());
     }
     Ok(course)
 }

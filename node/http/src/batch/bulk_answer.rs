@@ -56,6 +56,12 @@ impl BulkTally {
         self.applied
     }
 
+    /// Bytes of what is shown of entries so far, about: what the answer takes beside that is little more than the operations do.
+    pub fn shown_bytes(&self) -> usize {
+        let shown = if self.minimal { self.failed } else { self.applied + self.skipped + self.failed };
+        self.out.len().saturating_sub(HEAD_BYTES + shown as usize * ITEM_BYTES)
+    }
+
     /// Adds the item at `n`; false where it was not decided.
     pub fn add(&mut self, n: usize, op: &BulkOp, item: &BulkItem, clock: ClusterMillis) -> bool {
         let key = &op.op.key;

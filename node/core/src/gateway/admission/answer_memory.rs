@@ -83,9 +83,31 @@ impl AsRef<[u8]> for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let cost = self.cost();
-        self.share.bytes.fetch_sub(cost, Ordering::Relaxed);
-        self.share.all.bytes.fetch_sub(cost, Ordering::Relaxed);
+        self.share.give_back(self.cost());
+    }
+}
+
+/// What an answer takes that is made in parts, until it is made.
+#[derive(Debug)]
+pub struct Made {
+    share: Arc<Share>,
+    bytes: usize,
+}
+
+impl Made {
+    /// It takes so many bytes by now, never fewer than before.
+    pub fn grow_to(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.bytes);
+        if more > 0 {
+            self.share.take(more);
+            self.bytes += more;
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.share.give_back(self.bytes);
     }
 }
 
@@ -210,15 +232,28 @@ impl Share {
         monitor.watch_taking()
     }
 
-    /// Counts these bytes until nothing of them is left, and has the connection ended where its peer is too slow to take them.
-    pub fn hold(self: &Arc<Self>, bytes: Bytes, taking: &Taking) -> Bytes {
-        let held = Held { _on_its_way: taking.hand_on(bytes.len()), bytes, share: Arc::clone(self) };
-        let cost = held.cost();
-        self.bytes.fetch_add(cost, Ordering::Relaxed);
-        self.all.bytes.fetch_add(cost, Ordering::Relaxed);
+    /// Counts what an answer takes that is made in parts.
+    pub fn makes(self: &Arc<Self>) -> Made {
+        Made { share: Arc::clone(self), bytes: 0 }
+    }
+
+    fn take(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.all.bytes.fetch_add(bytes, Ordering::Relaxed);
         if self.all.is_full() {
             self.all.make_room();
         }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts these bytes until nothing of them is left, and has the connection ended where its peer is too slow to take them.
+    pub fn hold(self: &Arc<Self>, bytes: Bytes, taking: &Taking) -> Bytes {
+        let held = Held { _on_its_way: taking.hand_on(bytes.len()), bytes, share: Arc::clone(self) };
+        self.take(held.cost());
         Bytes::from_owner(held)
     }
 
@@ -357,6 +392,19 @@ mod tests {
         share.make_room();
         let asked: Vec<_> = readers.iter().map(|(monitor, _)| monitor.has_to_make_room()).collect();
         assert_eq!(asked, [true, false, false]);
+    }
+
+    #[test]
+    fn what_is_made_in_parts_counts_until_it_is_made() {
+        let memory = AnswerMemory::new(400_000);
+        let share = memory.share(account(1));
+        let mut made = share.makes();
+        made.grow_to(60_000);
+        assert_eq!((memory.held(), share.check_own(1).is_ok()), (60_000, true));
+        made.grow_to(100_000);
+        assert_eq!((memory.held(), share.check_own(1).is_ok()), (100_000, false));
+        drop(made);
+        assert_eq!(memory.held(), 0);
     }
 
     #[test]
