@@ -135,7 +135,7 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
     request.extensions_mut().insert(context.clone());
     let mut answer = next.run(request).await;
     if let Some(failure) = answer.extensions_mut().remove::<Failure>() {
-        return Err(failure);
+        return Err(context.told(failure));
     }
     if operation.is_data() {
         context.check_answer(operation.writes(), answer.body().size_hint().lower())?;

@@ -177,6 +177,7 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
         ("/v1/ops", r#"{"op":"get_and_touch","key":"big","ttl_ms":60000}"#),
         ("/v1/ops", r#"{"op":"touch","key":"big","ttl_ms":60000}"#),
         ("/v1/ops", r#"{"op":"touch","key":"big","ttl_ms":60000,"prev":true,"dry_run":true}"#),
+        ("/v1/ops", r#"{"op":"insert","key":"big","value":1}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"touch","key":"big","ttl_ms":60000,"prev":true}]}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"insert","key":"big","value":1}]}"#),
         ("/v1/txn", r#"{"then":[{"op":"get","key":"big"}]}"#),

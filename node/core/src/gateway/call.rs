@@ -232,6 +232,13 @@ impl Call {
         if may_refuse && bytes >= limits::LONG_ANSWER_BYTES { self.check_answers() } else { Ok(()) }
     }
 
+    /// What is told of a failure. One that shows a long entry is told as the refusal to show it where its account has not taken what it was
+    /// answered before: nothing was applied either way, and who asks again under the same request id is told what came of it.
+    pub fn told(&self, failure: Failure) -> Failure {
+        let may_refuse = failure.applied() == Applied::No && failure.shows_long_entry();
+        if may_refuse && self.api.answers.held() > 0 { self.check_values().err().unwrap_or(failure) } else { failure }
+    }
+
     /// The connection ends with the answer, although the request may not have come whole.
     pub fn linger(&self) {
         if let Some(busy) = &*self.busy.lock() {

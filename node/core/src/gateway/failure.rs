@@ -302,6 +302,14 @@ impl Failure {
         self.problem.applied
     }
 
+    /// Whether it shows an entry whose value makes its document a long answer.
+    pub fn shows_long_entry(&self) -> bool {
+        let Some(entry) = &self.problem.current else { return false };
+        let json = entry.value.as_ref().map_or(0, |value| value.0.get().len());
+        let base64 = entry.value_base64.as_ref().map_or(0, String::len);
+        (json + base64) as u64 >= limits::LONG_ANSWER_BYTES
+    }
+
     /// The problem document.
     pub fn document(&mut self, request_id: &str) -> Vec<u8> {
         request_id.clone_into(&mut self.problem.request_id);
