@@ -9,8 +9,8 @@ use bincode::error::DecodeError;
 use bincode::{Encode, impl_borrow_decode};
 
 use super::{
-    Comparison, Expect, Key, KeyRange, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown, WriteOp,
-    Written,
+    Comparison, Expect, Key, KeyRange, ListShown, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown,
+    WriteOp, Written,
 };
 use crate::document::Criteria;
 use crate::limits;

@@ -21,7 +21,7 @@ struct Entries<K, V> {
     sweep_at: usize,
 }
 
-impl<K, V> Entries<K, V> {
+impl<K: Ord, V> Entries<K, V> {
     /// Forgets those that are gone where there are too many to leave that for later.
     fn sweep(&mut self) {
         if self.all.len() >= self.sweep_at {
