@@ -658,7 +658,7 @@ mod tests {
 
     use super::*;
     use crate::codec;
-    use crate::types::{Change, ContentKind, Value};
+    use crate::types::{Action, Change, ContentKind, Value};
 
     fn put(key: &str) -> Step {
         let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: Vec::new() });
@@ -748,5 +748,23 @@ mod tests {
         let full = |count| Txn::of_branch(Branch { then: vec![delete("a"); count], ..Branch::default() });
         assert_eq!(full(limits::TXN_STEPS_MAX).fault(), None);
         assert!(matches!(full(limits::TXN_STEPS_MAX + 1).fault(), Some(TxnFault::TooMany(_))));
+    }
+
+    #[test]
+    fn values_are_asked_for_on_the_way_that_shows_most() {
+        let asked = |txn| Action::Txn(txn).values_asked();
+        let get = || Step::Get(Key::new("k").expect("a key"));
+        let gets = |then, otherwise| Txn {
+            then: std::iter::repeat_with(get).take(then).collect(),
+            otherwise: std::iter::repeat_with(get).take(otherwise).collect(),
+            ..Txn::default()
+        };
+        assert_eq!((asked(gets(0, 0)), asked(gets(3, 0)), asked(gets(1, 2))), (0, 3, 2));
+        assert_eq!(asked(gets(limits::TXN_STEPS_MAX, 0)), limits::ASKED_VALUES_MAX, "no answer is longer");
+        let remove = |return_previous| {
+            let step = RemoveStep { range: KeyRange::of_key(b"k"), return_previous };
+            asked(Txn { then: vec![Step::Remove(step), Step::Txn(gets(0, 1))], ..Txn::default() })
+        };
+        assert_eq!((remove(false), remove(true)), (1, limits::ASKED_VALUES_MAX));
     }
 }
