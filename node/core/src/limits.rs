@@ -202,6 +202,10 @@ pub const TURNS_MIN: usize = 4;
 /// Operations that the streams of one account have under way together, and those of all streams: a part of the class is left to
 /// others. A peer that does not read its answers keeps its operations under way, since they are looked after where the answers are sent.
 pub const STREAM_OPS_OF_ACCOUNT_MAX: usize = POINT_OPS_MAX / 4;
+/// Operations of streams of one account that may show values, from before they are decided until their answers are written. Those of a
+/// stream that is not read stay there with their values, which nothing else counts: 192 MiB at most.
+pub const STREAM_VALUES_OF_ACCOUNT_MAX: usize = 128;
+
 /// See [`STREAM_OPS_OF_ACCOUNT_MAX`].
 pub const STREAM_OPS_OF_ALL_MAX: usize = POINT_OPS_MAX / 4 * 3;
 

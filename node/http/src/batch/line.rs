@@ -11,27 +11,29 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
+use quorate_store::types::Step;
 use serde_json::value::RawValue;
 
-use crate::app::LeaderHint;
+use crate::app::{AppError, LeaderHint};
 use crate::connection::origin::Origin;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
-use crate::gateway::admission::answer_memory::{Share, StreamOp};
+use crate::gateway::admission::answer_memory::{Share, StreamOp, StreamValue};
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::admission::turns::{Lanes, Turn};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
 use crate::gateway::enter;
-use crate::gateway::failure::Failure;
+use crate::gateway::failure::{Effect, Failure};
 use crate::input::extract::Faults;
 use crate::input::json::JsonFault;
 use crate::input::{headers, json};
 use crate::keys::op_body::ParsedOp;
+use crate::output::completed::Completed;
 use crate::output::render;
 use crate::routes::Route;
-use crate::timings;
+use crate::timings::{self, Part};
 
 const FIELDS: &str = "n, timeout_ms, op";
 
@@ -134,7 +136,7 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
 pub struct LinePermit {
     api: Arc<Api>,
     bytes: usize,
-    _stream_op: StreamOp,
+    stream_op: StreamOp,
     _turn: Turn,
 }
 
@@ -147,7 +149,22 @@ impl LinePermit {
             return Err(failure);
         }
         api.in_flight.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { api: Arc::clone(api), bytes, _stream_op: share.stream_op(), _turn: lanes.begin_op() })
+        Ok(Self { api: Arc::clone(api), bytes, stream_op: share.stream_op(), _turn: lanes.begin_op() })
+    }
+}
+
+impl LinePermit {
+    /// Waits for room for the value that the answer shows, and takes it.
+    async fn value(&self, deadline: Instant) -> Result<StreamValue, Failure> {
+        match self.stream_op.try_value() {
+            Some(value) => Ok(value),
+            None => Box::pin(self.wait_for_value(deadline)).await,
+        }
+    }
+
+    async fn wait_for_value(&self, deadline: Instant) -> Result<StreamValue, Failure> {
+        let waited = timings::on(Part::Wait, tokio::time::timeout_at(deadline.into(), self.stream_op.value())).await;
+        waited.map_err(|_late| Failure::from_app(AppError::TimeoutNotProposed, Effect::Write))
     }
 }
 
@@ -256,7 +273,7 @@ async fn execute(task: Task) -> (Answered, String) {
         None if parsed.writes() => request_ids::fresh_id(),
         None => String::new(),
     };
-    let answered = match operation::perform(&caller, parsed, &request_id, deadline).await {
+    let answered = match perform(&caller, &place, parsed, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
@@ -268,4 +285,17 @@ async fn execute(task: Task) -> (Answered, String) {
         }
     };
     (answered, request_id)
+}
+
+/// A stream that is not read keeps the answers of what was decided for it, so few of those that show values are decided at once.
+async fn perform(
+    caller: &Caller<'_>,
+    place: &LinePermit,
+    parsed: ParsedOp,
+    request_id: &str,
+    deadline: Instant,
+) -> Result<Completed, Failure> {
+    let shows = !parsed.dry_run && matches!(&parsed.step, Step::Write(op) if op.return_previous);
+    let _value = if shows { Some(place.value(deadline).await?) } else { None };
+    operation::perform(caller, parsed, request_id, deadline).await
 }

@@ -45,6 +45,8 @@ pub struct Share {
     stream_ops: AtomicUsize,
     /// Its part of those of all.
     values: Arc<Semaphore>,
+    /// The same for operations of streams. Others have no part in it: nobody knows when those are read.
+    stream_values: Arc<Semaphore>,
     /// Its connections with something on its way, each by where it is.
     readers: AliveTable<usize, ConnectionMonitor>,
 }
@@ -129,8 +131,10 @@ impl AnswerMemory {
     pub fn share(&self, account: Account) -> Arc<Share> {
         let make = || {
             let (account, [bytes, stream_ops]) = (account.clone(), Default::default());
-            let values = Arc::new(Semaphore::new(limits::ASKED_VALUES_OF_ACCOUNT_MAX));
-            Share { all: Arc::clone(&self.0), account, bytes, stream_ops, values, readers: AliveTable::default() }
+            let [values, stream_values] = [limits::ASKED_VALUES_OF_ACCOUNT_MAX, limits::STREAM_VALUES_OF_ACCOUNT_MAX]
+                .map(|most| Arc::new(Semaphore::new(most)));
+            let (all, readers) = (Arc::clone(&self.0), AliveTable::default());
+            Share { all, account, bytes, stream_ops, values, stream_values, readers }
         };
         self.0.shares.get(account.clone(), make)
     }
@@ -301,6 +305,26 @@ impl AsRef<[u8]> for Lent {
 #[derive(Debug)]
 pub struct StreamOp(Arc<Share>);
 
+/// Room for the value that an operation of a stream shows, from before it is decided until its answer is written.
+#[derive(Debug)]
+pub struct StreamValue {
+    _of_account: OwnedSemaphorePermit,
+}
+
+impl StreamOp {
+    /// Takes room for the value that it shows, at once or never.
+    pub fn try_value(&self) -> Option<StreamValue> {
+        let permit = Arc::clone(&self.0.stream_values).try_acquire_owned();
+        permit.ok().map(|of_account| StreamValue { _of_account: of_account })
+    }
+
+    /// Takes it once there is some.
+    pub async fn value(&self) -> StreamValue {
+        let of_account = Arc::clone(&self.0.stream_values).acquire_owned().await.expect(OPEN);
+        StreamValue { _of_account: of_account }
+    }
+}
+
 impl Drop for StreamOp {
     fn drop(&mut self) {
         self.0.stream_ops.fetch_sub(1, Ordering::Relaxed);
@@ -432,6 +456,20 @@ mod tests {
         let held: Vec<_> =
             (0..accounts).filter_map(|n| memory.share(account(10 + n as u8)).try_values(usize::MAX)).collect();
         assert!(held.len() == accounts && other.try_values(1).is_none(), "all of it is taken");
+    }
+
+    #[tokio::test]
+    async fn operations_of_streams_show_so_many_values_at_once() {
+        let memory = AnswerMemory::new(1);
+        let op = memory.share(account(1)).stream_op();
+        let most = limits::STREAM_VALUES_OF_ACCOUNT_MAX;
+        let held: Vec<_> = std::iter::from_fn(|| op.try_value()).take(most + 1).collect();
+        assert_eq!(held.len(), most);
+        assert!(memory.share(account(2)).stream_op().try_value().is_some(), "those of others are their own");
+        let mut waiting = std::pin::pin!(op.value());
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        drop(held);
+        drop(waiting.await);
     }
 
     #[test]
