@@ -151,9 +151,7 @@ impl LinePermit {
         api.in_flight.fetch_add(1, Ordering::Relaxed);
         Ok(Self { api: Arc::clone(api), bytes, stream_op: share.stream_op(), _turn: lanes.begin_op() })
     }
-}
 
-impl LinePermit {
     /// Waits for room for the value that the answer shows, and takes it.
     async fn value(&self, deadline: Instant) -> Result<StreamValue, Failure> {
         match self.stream_op.try_value() {
