@@ -470,7 +470,7 @@ impl ProposerParts {
         let leads = || Some(self.raft.as_leader().ok()?.to_committed_leader_id());
         let (confirmed, base) = confirm_one(leads, || self.confirmed_clock()).await?;
         // After a night off the last stamp says nothing of what time it is.
-        self.wall_clocks.wait_for_majority(&wall::voters(&self.raft)).await;
+        self.wall_clocks.wait_for_majority(&wall::voters(&self.raft), self.state.wall_by_now()).await;
         self.clock.anchor(confirmed, base);
         Some((confirmed, self.clock.cluster_now(&confirmed, None)?))
     }

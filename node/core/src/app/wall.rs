@@ -34,7 +34,9 @@ const KNOWN_FOR: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Clocks that are certainly further apart than this are told of. Time services keep machines within a tenth of it.
 const APART_MS: i64 = 1_000;
-/// A stamp that is moved further than this, against what the last one and the time since make it, is told of.
+/// A stamp moves further than this, against what the last one and the time since make it, only by clocks that were looked at since it was to
+/// move, and this is told. What is known of a clock may be older than a second: two that were wrong one after the other would else stand for
+/// two that are wrong at once.
 const MOVED_MS: u64 = 1_000;
 
 /// What the answers of a member say of its clock.
@@ -42,6 +44,8 @@ const MOVED_MS: u64 = 1_000;
 struct Known {
     /// As of the last answer.
     reading: Reading,
+    /// When the question for it was asked.
+    asked: Uptime,
     answered: Uptime,
 }
 
@@ -50,7 +54,7 @@ impl Known {
     fn by(wall: WallMillis, asked: Uptime, answered: Uptime) -> Self {
         // What it shows is rounded down, and so is how long it took.
         let took = millis(answered.since(asked)) + 2;
-        Self { reading: Reading { earliest: wall, latest: wall.saturating_add(took) }, answered }
+        Self { reading: Reading { earliest: wall, latest: wall.saturating_add(took) }, asked, answered }
     }
 
     /// With a newer answer: both hold, unless the clock was moved in between.
@@ -74,6 +78,8 @@ struct Anchor {
     leadership: CommittedLeaderId,
     wall: WallMillis,
     at: Uptime,
+    /// Since when all that is known would move it far.
+    doubted: Option<Uptime>,
 }
 
 impl Anchor {
@@ -112,6 +118,8 @@ pub struct WallClocks {
     /// Somebody waits for some.
     wanted: Notify,
     anchor: Mutex<Option<Anchor>>,
+    /// When a leader of this node waited last for what time it is.
+    waited: Mutex<Option<Uptime>>,
     apart: ArcSwap<Vec<Apart>>,
     /// By how much this node's clock is ahead, milliseconds.
     own_ahead: AtomicI64,
@@ -120,10 +128,10 @@ pub struct WallClocks {
 impl WallClocks {
     /// Of a node that has asked nobody yet.
     pub fn new(self_id: NodeId) -> Self {
-        let (known, anchor) = (Mutex::default(), Mutex::default());
+        let (known, anchor, waited) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (apart, own_ahead) = (ArcSwap::default(), AtomicI64::new(0));
         let (heard, _) = watch::channel(0);
-        Self { self_id, known, heard, wanted: Notify::new(), anchor, apart, own_ahead }
+        Self { self_id, known, heard, wanted: Notify::new(), anchor, waited, apart, own_ahead }
     }
 
     /// The stamp of a batch of this leadership. Where it has stamped nothing yet it goes on from the replicated clock, 0 where there
@@ -135,18 +143,28 @@ impl WallClocks {
         replicated: impl FnOnce() -> WallMillis,
     ) -> WallMillis {
         let (own, now) = (wall_now(), Uptime::now());
-        let readings = self.readings(voters, own, now);
         let mut anchor = self.anchor.lock();
         let current = anchor.filter(|anchor| anchor.leadership == leadership);
         let expected = match current {
             Some(anchor) => anchor.expected(now),
-            None => begun(voters.len(), &readings, own, replicated()),
+            None => self.begun(voters, own, now, replicated()),
         };
-        let wall = agreed(voters.len(), &readings, expected);
-        if wall != expected || current.is_none() {
-            *anchor = Some(Anchor { leadership, wall, at: now });
+        let by = |since| agreed(voters.len(), &self.readings(voters, own, now, since), expected);
+        let (mut wall, mut doubted) = (by(None), None);
+        if wall.abs_diff(expected) > MOVED_MS {
+            let since = current.and_then(|anchor| anchor.doubted).unwrap_or(now);
+            wall = by(Some(since));
+            doubted = (wall.abs_diff(expected) <= MOVED_MS).then_some(since);
+        }
+        match current {
+            Some(current) if wall == expected => *anchor = Some(Anchor { doubted, ..current }),
+            _ => *anchor = Some(Anchor { leadership, wall, at: now, doubted }),
         }
         drop(anchor);
+        // Once: where nobody answers, it is asked as often as always.
+        if doubted == Some(now) {
+            self.wanted.notify_one();
+        }
         if wall.abs_diff(expected) > MOVED_MS {
             tracing::warn!(
                 from = expected,
@@ -161,15 +179,34 @@ impl WallClocks {
     /// moves nothing, with another one away neither.
     pub fn now(&self, voters: &BTreeSet<NodeId>, replicated: WallMillis) -> WallMillis {
         let own = wall_now();
-        begun(voters.len(), &self.readings(voters, own, Uptime::now()), own, replicated)
+        begun(voters.len(), &self.readings(voters, own, Uptime::now(), None), own, replicated)
+    }
+
+    /// Where the stamps of a leadership begin, which are near the replicated clock in the rule. Where they are not, this goes by the clocks that
+    /// were looked at since the leader waited for them.
+    fn begun(&self, voters: &BTreeSet<NodeId>, own: WallMillis, now: Uptime, replicated: WallMillis) -> WallMillis {
+        let by = |since| begun(voters.len(), &self.readings(voters, own, now, since), own, replicated);
+        let wall = by(None);
+        if wall.abs_diff(replicated) <= MOVED_MS { wall } else { by(*self.waited.lock()) }
+    }
+
+    /// Whether what is known says what time it is for a cluster whose clock would be `replicated` if it just went on.
+    fn is_known(&self, voters: &BTreeSet<NodeId>, since: Uptime, replicated: WallMillis) -> bool {
+        let (own, now) = (wall_now(), Uptime::now());
+        let readings = self.readings(voters, own, now, None);
+        let is_near = || begun(voters.len(), &readings, own, replicated).abs_diff(replicated) <= MOVED_MS;
+        is_decided(voters.len(), &readings) && is_near()
+            || is_decided(voters.len(), &self.readings(voters, own, now, Some(since)))
     }
 
     /// Waits until the clocks that are known say what time it is, but not for long: of a majority that differ too much, one may hold the
     /// cluster's behind until another is known, and what was planned meanwhile comes early then.
-    pub async fn wait_for_majority(&self, voters: &BTreeSet<NodeId>) {
+    pub async fn wait_for_majority(&self, voters: &BTreeSet<NodeId>, replicated: WallMillis) {
+        let since = Uptime::now();
+        *self.waited.lock() = Some(since);
         let mut heard = self.heard.subscribe();
         let known = async {
-            while !is_decided(voters.len(), &self.readings(voters, wall_now(), Uptime::now())) {
+            while !self.is_known(voters, since, replicated) {
                 self.wanted.notify_one();
                 if heard.changed().await.is_err() {
                     return;
@@ -196,12 +233,14 @@ impl WallClocks {
         apart.iter().map(said).collect()
     }
 
-    /// What is known of the clocks of some.
-    fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Uptime) -> Vec<Reading> {
+    /// What is known of the clocks of some, by questions that were asked since then.
+    fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Uptime, since: Option<Uptime>) -> Vec<Reading> {
         let known = self.known.lock();
         let reading = |id: &NodeId| match *id == self.self_id {
             true => Some(Reading::exact(own)),
-            false => known.get(id).map(|known| known.at(now)),
+            false => {
+                known.get(id).filter(|known| since.is_none_or(|since| known.asked >= since)).map(|known| known.at(now))
+            }
         };
         of.iter().filter_map(reading).collect()
     }
@@ -220,7 +259,7 @@ impl WallClocks {
             known.retain(|id, known| members.contains(id) && is_fresh(known));
             members.iter().copied().filter(|id| *id == self.self_id || known.contains_key(id)).collect()
         };
-        let readings = self.readings(&known.iter().copied().collect(), own, now);
+        let readings = self.readings(&known.iter().copied().collect(), own, now, None);
         let found = apart(&known, &readings);
         let of_own = |(id, reading): (&NodeId, &Reading)| {
             let middle = agreed::middle(&readings).map(|place| readings[place]);
@@ -339,6 +378,47 @@ mod tests {
     }
 
     #[test]
+    fn clocks_that_are_wrong_one_after_the_other_move_nothing() {
+        let day = i64::try_from(DAY).unwrap();
+        for wrong in [-day, day] {
+            let clocks = knowing(&[(2, wrong), (3, 0)]);
+            let (voters, own) = (voters_of(&[1, 2, 3]), wall_now());
+            let stamp = || clocks.stamp(&voters, first(), || own);
+            let answer = |id, offset: i64| {
+                let now = Uptime::now();
+                clocks.note(id, Known::by(wall_now().saturating_add_signed(offset), now, now));
+            };
+            assert!(stamp().abs_diff(own) < 1_000);
+            // The second one was set right since, and nobody has asked it again.
+            answer(3, wrong);
+            assert!(stamp().abs_diff(own) < 1_000, "by what one showed before");
+            answer(3, wrong);
+            assert!(stamp().abs_diff(own) < 1_000, "by one that was asked since");
+            answer(2, 0);
+            assert!(stamp().abs_diff(own) < 1_000, "by one");
+            answer(2, wrong);
+            assert!(stamp().abs_diff(own) < 1_000, "it was to move since now");
+            answer(2, wrong);
+            answer(3, wrong);
+            assert!(stamp().abs_diff(own.saturating_add_signed(wrong)) < 1_000, "they are a majority");
+        }
+    }
+
+    #[test]
+    fn a_leadership_begins_far_from_the_log_only_by_clocks_that_were_asked_for_it() {
+        let day = i64::try_from(DAY).unwrap();
+        let voters = voters_of(&[1, 2, 3]);
+        let clocks = knowing(&[(2, day), (3, day)]);
+        let own = wall_now();
+        *clocks.waited.lock() = Some(Uptime::now());
+        assert!(clocks.stamp(&voters, first(), || own).abs_diff(own) < 1_000, "by what was known before");
+        let now = Uptime::now();
+        [2, 3].map(|id| clocks.note(id, Known::by(own.saturating_add_signed(day), now, now)));
+        let second = CommittedLeaderId::new(3, 1);
+        assert!(clocks.stamp(&voters, second, || own).abs_diff(own + DAY) < 1_000);
+    }
+
+    #[test]
     fn stamps_go_on_from_the_last_one_while_nothing_is_known() {
         let clocks = WallClocks::new(1);
         let voters = voters_of(&[1, 2, 3]);
@@ -406,7 +486,7 @@ mod tests {
         let clocks = WallClocks::new(1);
         let voters = voters_of(&[1, 2, 3]);
         let (own, now) = (wall_now(), Uptime::now());
-        let waits = clocks.wait_for_majority(&voters);
+        let waits = clocks.wait_for_majority(&voters, own);
         let answers = async {
             clocks.wanted.notified().await;
             clocks.note(2, Known::by(own, now, now));
@@ -416,7 +496,7 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::ZERO);
         // One that nobody answers waits for a moment only.
         let alone = WallClocks::new(1);
-        alone.wait_for_majority(&voters).await;
+        alone.wait_for_majority(&voters, own).await;
         assert_eq!(begun.elapsed(), WAIT_MAX);
     }
 }
