@@ -16,6 +16,7 @@ use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::is_missing;
+use crate::operation::milliseconds;
 use crate::pages::Pages;
 use crate::request::{Call, Intent, RequestId, name_path, push_name, push_query};
 
@@ -212,7 +213,7 @@ pub struct CreateToken<'a> {
 impl CreateToken<'_> {
     /// After so long it is good for nothing any more; without this, it never ends by itself.
     pub fn expires_in(mut self, life: Duration) -> Self {
-        self.request.expires_in_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
+        self.request.expires_in_ms = Some(milliseconds(life));
         self
     }
 

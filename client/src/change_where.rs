@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::op::patch_text;
-use crate::operation::milliseconds;
+use crate::operation::{NO_TTL, milliseconds};
 use crate::request::{Call, RequestId};
 use crate::value::Value;
 
@@ -107,7 +107,8 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// Time to live from the moment the change applies, in whole milliseconds; zero for ever. For [`Client::patch_where`].
+    /// Time to live from the moment the change applies, in milliseconds rounded up; zero fails, see [`crate::Op::ttl`]. For
+    /// [`Client::patch_where`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.request.ttl_ms = Some(milliseconds(ttl));
         self
@@ -183,6 +184,9 @@ impl<'a> ChangeWhere<'a> {
     }
 
     fn call(&self, number: u64) -> Result<Call, Error> {
+        if self.request.ttl_ms == Some(0) {
+            return Err(Error::Invalid(NO_TTL.to_owned()));
+        }
         let id = self.id_of(number)?;
         let request = WhereRequest {
             criteria: self.criteria.list()?,
@@ -203,5 +207,20 @@ impl<'a> IntoFuture for ChangeWhere<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.fetch(0).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_came_to_nothing_is_not_for_ever() {
+        let client = Client::new("127.0.0.1:1").expect("valid");
+        let call = |ttl| client.patch_where("a/", Value::json_text("{}")).ttl(ttl).call(0);
+        let why = call(Duration::ZERO).map(|_| ()).expect_err("zero is no time to live").to_string();
+        assert!(why.contains("time to live of zero"), "{why}");
+        let body = call(Duration::from_nanos(1)).expect("little time is some").body;
+        assert!(String::from_utf8_lossy(&body).contains(r#""ttl_ms":1"#), "{body:?}");
     }
 }

@@ -13,6 +13,7 @@ use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
 use crate::members::Members;
+use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, name_path};
 
 const ROUTE: &str = "/v1/cluster/invitations";
@@ -61,7 +62,7 @@ impl Invite<'_> {
 
     /// For so long it may be used, of cluster time.
     pub fn valid_for(mut self, life: Duration) -> Self {
-        self.request.for_ms = Some(u64::try_from(life.as_millis()).unwrap_or(u64::MAX));
+        self.request.for_ms = Some(milliseconds(life));
         self
     }
 

@@ -18,7 +18,7 @@ use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::op::OpText;
-use crate::operation::Op;
+use crate::operation::{Op, milliseconds};
 use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
 use crate::value::Value;
 
@@ -82,7 +82,7 @@ impl Client {
         wait: Duration,
     ) -> Result<Change, Error> {
         let mut target = key_path(&key.into())?;
-        push_query(&mut target, "wait_ms", wait.as_millis());
+        push_query(&mut target, "wait_ms", milliseconds(wait));
         let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
@@ -449,7 +449,8 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
-    /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
+    /// Time to live from the moment the write applies, in milliseconds rounded up. Without it a put makes an entry that never expires; zero
+    /// fails, since a time that was left and came to nothing must not become for ever. Only [`Client::touch`] takes zero for that.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.op = self.op.ttl(ttl);
         self
@@ -537,6 +538,8 @@ impl<'a, A: DeserializeOwned + 'a> IntoFuture for Write<'a, A> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::api::Operator;
 
@@ -613,6 +616,25 @@ mod tests {
         ] {
             assert!(matches!(write.into_call(), Err(Error::Invalid(_) | Error::Decode { .. })));
         }
+    }
+
+    #[test]
+    fn a_time_that_came_to_nothing_is_not_for_ever() {
+        let (client, value) = (client(), || Value::json_text("1"));
+        let none = Instant::now().saturating_duration_since(Instant::now() + Duration::from_secs(1));
+        for write in [
+            client.put("k", value()).ttl(none),
+            client.insert("k", value()).ttl(none),
+            client.replace("k", value()).cas(Cas::new(7)).ttl(none),
+            client.patch("k", Value::json_text("{}")).ttl(none),
+            client.put("k", value()).ttl(none).ttl(Duration::from_secs(1)),
+        ] {
+            let why = write.into_call().map(|_| ()).expect_err("zero is no time to live").to_string();
+            assert!(why.contains("time to live of zero"), "{why}");
+        }
+        assert!(Op::put("k", value()).ttl(none).text(false, None).is_err());
+        // A touch says nothing else, so its zero is meant.
+        assert!(Op::touch("k", none).text(false, None).is_ok());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::api::{CountDownRequest, LatchAnswer, LatchRemoved, LatchRequest};
 use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
+use crate::operation::milliseconds;
 use crate::request::{Call, Intent, push_query, segment_path};
 use crate::retry::WAIT_PAUSE;
 
@@ -87,7 +88,7 @@ impl<'a> Latch<'a> {
     async fn look(&self, wait: Duration) -> Result<LatchAnswer, Error> {
         let mut target = self.path("")?;
         if !wait.is_zero() {
-            push_query(&mut target, "wait_ms", wait.as_millis());
+            push_query(&mut target, "wait_ms", milliseconds(wait));
         }
         let mut call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
         (call.hold, call.attempt) = (wait, Some(ATTEMPT));

@@ -17,6 +17,10 @@ use crate::error::Error;
 use crate::op::{OpText, checked_json};
 use crate::value::Value;
 
+/// Why a time to live of zero is not sent: nodes take it for none at all.
+pub(crate) const NO_TTL: &str =
+    "a time to live of zero would be for ever: leave it out, or touch the entry with zero to let it never expire";
+
 /// An operation, for [`crate::Bulk`] and [`crate::Txn`].
 ///
 /// # Examples
@@ -215,8 +219,12 @@ impl Op {
         self
     }
 
-    /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
+    /// Time to live from the moment the write applies, in milliseconds rounded up. Without it a put makes an entry that never expires; zero
+    /// fails, since a time that was left and came to nothing must not become for ever. Only [`Op::touch`] takes zero for that.
     pub fn ttl(mut self, ttl: Duration) -> Self {
+        if ttl.is_zero() && !matches!(self.kind, OpKind::Touch | OpKind::GetAndTouch) {
+            return self.wrong(NO_TTL.to_owned());
+        }
         self.ttl = Some(Ttl::For(ttl));
         self
     }

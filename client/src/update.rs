@@ -125,7 +125,7 @@ impl<T, F> Update<'_, T, F> {
         self
     }
 
-    /// Time to live from the write on instead of what the entry has left, in whole milliseconds; zero for ever.
+    /// Time to live from the write on instead of what the entry has left, in milliseconds rounded up; zero fails, see [`crate::Op::ttl`].
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.terms.ttl = Some(ttl);
         self

@@ -29,8 +29,8 @@ pub struct UpdateArgs {
     prefix: Name,
     /// The patch: JSON, `-` or @PATH.
     patch: String,
-    /// New time to live, like 30s; 0s for ever. Without it the expiry stays.
-    #[arg(long, value_parser = parse::duration, value_name = "TIME", allow_hyphen_values = true)]
+    /// New time to live, like 30s. Without it the expiry stays.
+    #[arg(long, value_parser = parse::ttl, value_name = "TIME", allow_hyphen_values = true)]
     ttl: Option<Duration>,
     #[command(flatten)]
     shared: Shared,

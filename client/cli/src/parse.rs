@@ -61,7 +61,9 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 /// A time to live of what is written. One that was reckoned and came to nothing must not become for ever.
 pub fn ttl(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        Duration::ZERO => Err("must be more than nothing; leave it out for an entry that never expires".into()),
+        Duration::ZERO => {
+            Err("must be more than nothing: zero would be for ever, as `quorate touch KEY --ttl 0s` says it".into())
+        }
         duration => Ok(duration),
     }
 }

@@ -495,8 +495,10 @@ async fn changes_by_criteria_go_on_to_the_end_and_sum_up() {
         assert!(ran.code == 2 && ran.err.contains("--everything"), "{unset:?}: {ran:?}");
     }
     for ttl in ["0s", "-1s", "-5"] {
-        let ran = run(&fake.address, &["put", "k", "1", "--ttl", ttl]).await;
-        assert!(ran.code == 2 && ran.err.contains("--ttl"), "{ttl}: {ran:?}");
+        for write in [&["put", "k", "1", "--ttl", ttl][..], &["update-where", "o/", "{}", "--ttl", ttl]] {
+            let ran = run(&fake.address, write).await;
+            assert!(ran.code == 2 && ran.err.contains("--ttl"), "{write:?}: {ran:?}");
+        }
     }
     assert_eq!(fake.seen().len(), asked, "nothing was sent");
 }
