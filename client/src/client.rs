@@ -25,6 +25,7 @@ use crate::request_id::WRITE_PATIENCE_MAX;
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::registry::Renewals;
 use crate::spans;
+use crate::subject;
 use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, Pem, TlsSources};
 use crate::token::{TOKEN_ENV, TOKEN_FILE_ENV, TokenSource};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
@@ -733,14 +734,22 @@ pub(crate) fn decode<T: DeserializeOwned>(
     status: StatusCode,
     body: &[u8],
 ) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::Protocol {
+    let wrong = |detail, source| Error::Protocol {
         address: address.to_owned(),
-        detail: format!("the body of status {status} is not what {} {} answers: {error}", call.method, call.target),
+        detail,
         // The status says it worked, the body does not say what.
         applied: if matches!(call.intent, Intent::Read) { Applied::No } else { Applied::Unknown },
         request_id: call.request_id().cloned(),
-        source: Some(error),
-    })
+        source,
+    };
+    let answer = serde_json::from_slice(body).map_err(|error| {
+        let (method, target) = (&call.method, &call.target);
+        wrong(format!("the body of status {status} is not what {method} {target} answers: {error}"), Some(error))
+    })?;
+    match subject::strayed(call.target.as_str(), body) {
+        Some(strayed) => Err(wrong(strayed.to_string(), None)),
+        None => Ok(answer),
+    }
 }
 
 fn gave_up(call: &Call, attempts: u32, started: Instant, fate_open: bool, last: Failure) -> Error {

@@ -13,13 +13,14 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Cas, Criterion, EntryView, ErrorCode, Guard, Name, OpKind, WriteAnswer};
+use crate::api::{Cas, Criterion, EntryView, ErrorCode, Guard, ListAnswer, Name, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::op::OpText;
 use crate::operation::{Op, milliseconds};
-use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
+use crate::request::{Call, Intent, RequestId, etag, key_path, push_name, push_query};
+use crate::subject::is_often_changed;
 use crate::value::Value;
 
 /// An entry whose value was decoded.
@@ -69,7 +70,12 @@ impl Client {
 
     /// Whether there is an entry, without its value being sent.
     pub async fn exists(&self, key: impl Into<Name>) -> Result<bool, Error> {
-        let call = Call::new(Method::HEAD, key_path(&key.into())?, Intent::Read, self.read_preference())?;
+        let key = key.into();
+        if is_often_changed(&key) {
+            // What HEAD is answered names no key.
+            return Ok(self.get(key).await?.is_some());
+        }
+        let call = Call::new(Method::HEAD, key_path(&key)?, Intent::Read, self.read_preference())?;
         Ok(self.send(&call).await?.status != StatusCode::NOT_FOUND)
     }
 
@@ -332,9 +338,15 @@ impl Get<'_> {
         Ok(call)
     }
 
+    /// Whether it is asked for as the only one of a range, whose bounds stand in the query: proxies would change the key in a path.
+    fn is_range(&self) -> bool {
+        let is_op = self.revision.is_none() && matches!(self.freshness, Freshness::Linearizable);
+        !is_op && is_often_changed(&self.key)
+    }
+
     /// What no operation can say.
     fn route_call(&self) -> Result<Call, Error> {
-        let mut target = key_path(&self.key)?;
+        let mut target = if self.is_range() { only(&self.key) } else { key_path(&self.key)? };
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
         }
@@ -357,13 +369,32 @@ impl<'a> IntoFuture for Get<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            match self.client.fetch(self.call()?).await {
+            let call = self.call()?;
+            if self.is_range() {
+                return self.client.fetch(call).await.map(only_entry);
+            }
+            match self.client.fetch(call).await {
                 Ok(entry) => Ok(Some(entry)),
                 Err(error) if is_missing(&error) => Ok(None),
                 Err(error) => Err(error),
             }
         })
     }
+}
+
+/// The range that has no other key than this.
+fn only(key: &Name) -> String {
+    let mut target = String::from("/v1/kv");
+    push_name(&mut target, "start", key);
+    push_name(&mut target, "end", &Name::from([key.as_bytes(), b"\0".as_slice()].concat()));
+    target
+}
+
+/// What such a range has, as an answer that is about it alone shows it.
+fn only_entry(page: ListAnswer) -> Option<EntryView> {
+    let mut entry = page.entries.into_iter().next()?;
+    (entry.revision, entry.index) = (Some(page.revision), Some(page.index));
+    Some(entry)
 }
 
 /// Whether there is no such entry, as opposed to no such path.
@@ -644,6 +675,10 @@ mod tests {
         assert_eq!(target(client.get("a b")), "/v1/ops");
         assert_eq!(target(client.get("a b").revision(7).local()), "/v1/kv/a%20b?revision=7&consistency=local");
         assert_eq!(target(client.get("k").min_revision(9)), "/v1/kv/k?min_revision=9");
+        // Proxies would change the path of these.
+        let range = "/v1/kv?start=a//b&end=a//b%00&revision=7&consistency=local";
+        assert_eq!(target(client.get("a//b").revision(7).local()), range);
+        assert_eq!(target(client.get("a//b")), "/v1/ops");
     }
 
     #[test]

@@ -73,7 +73,8 @@
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `history`, `update`, `bulk`, `txn`, `change_where`,
 //! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `quotas`, `backup` (what can be
 //! called), `session`, `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are
-//! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` and
+//! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `subject` (what it is
+//! about), `messages` and
 //! `stream_end` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `credentials` (who asks),
 //! `transport` (how), `error` (what it means when it fails), `spans` (what is told of it).
 
@@ -126,6 +127,7 @@ mod sequences;
 mod session;
 mod spans;
 mod stream_end;
+mod subject;
 mod task_claim;
 mod task_run;
 mod task_worker;

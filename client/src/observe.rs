@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::messages::Message;
 use crate::request::{Call, Intent, push_query};
 use crate::stream_end::StreamEnd;
+use crate::subject;
 use crate::transport::EventStream;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -147,6 +148,10 @@ impl Observation {
     }
 
     fn take(&mut self, node: usize, message: &Message) -> Result<(), Error> {
+        if let Some(strayed) = subject::strayed(&self.target, message.data.as_bytes()) {
+            self.leave(node);
+            return Err(self.client.strange_answer(node, strayed.to_string()));
+        }
         match message.name.as_str() {
             "leader" => {
                 let event = Box::new(self.read(node, message)?);

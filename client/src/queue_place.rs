@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::api::{AcquireRequest, Applied, CampaignRequest, ErrorCode, Problem, ReleaseRequest, ResignRequest};
 use crate::change::Pending;
-use crate::client::Client;
+use crate::client::{Client, decode};
 use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
@@ -18,6 +18,7 @@ use crate::request::{Call, Intent, RequestId, segment_path};
 use crate::request_id::LastingId;
 use crate::retry::WAIT_PAUSE;
 use crate::session::{Loss, Session, Taken};
+use crate::subject;
 
 /// Longest wait that nodes take.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -51,6 +52,14 @@ impl Queue {
     pub fn name(&self) -> &str {
         match self {
             Self::Lock(name) | Self::Election(name) => name,
+        }
+    }
+
+    /// Another one of its kind.
+    fn called(&self, name: String) -> Self {
+        match self {
+            Self::Lock(_) => Self::Lock(name),
+            Self::Election(_) => Self::Election(name),
         }
     }
 
@@ -157,7 +166,11 @@ impl Waiting<'_> {
             let id = lasting.current();
             leaving.on_asked(self.call(left, Duration::ZERO, id.clone())?);
             let call = self.call(left, self.poll(left), id)?;
-            match client.fetch::<Granted>(call).await {
+            let reply = client.send(&call).await;
+            if reply.as_ref().is_ok_and(|reply| self.is_of_another_handle(&call, &reply.body)) {
+                leaving.settle();
+            }
+            match reply.and_then(|reply| decode::<Granted>(&call, &reply.address, reply.status, &reply.body)) {
                 Ok(Granted { token: Some(token) }) => return Ok(token),
                 Ok(Granted { token: None }) if left.is_zero() => return Err(self.too_late()),
                 Ok(Granted { token: None }) => leaving.on_answered(),
@@ -169,6 +182,14 @@ impl Waiting<'_> {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether an answer is about another queue, in which another handle of this session has the place: nothing of that is to be given up.
+    /// A place that was got there by mistake is, by the same path.
+    fn is_of_another_handle(&self, call: &Call, body: &[u8]) -> bool {
+        let strayed = subject::strayed(call.target.as_str(), body);
+        let place = strayed.and_then(|strayed| self.queue.called(strayed.named).path("").ok());
+        place.is_some_and(|place| self.session.has(&place))
     }
 
     fn left(&self) -> Duration {

@@ -310,6 +310,11 @@ impl Session {
         is_free.then(|| Taken { shared: Arc::clone(&self.shared), place })
     }
 
+    /// Whether a handle has this place, named by its path.
+    pub(crate) fn has(&self, place: &str) -> bool {
+        self.shared.taken.lock().contains(place)
+    }
+
     /// Waits until this place is not being given up any more: what is asked for before that would be given up too.
     pub(crate) async fn left(&self, place: &str) {
         loop {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::api::{Applied, ErrorCode, Name, Problem};
 use quorate_client::{Cas, Change, Client, Error, Protocol, RetryPolicy, Value};
 use serde_json::json;
 
@@ -274,4 +274,49 @@ async fn what_no_node_answered_has_the_code_of_a_lapse_of_time() {
     let client = Client::builder().endpoints(&fake.address).timeout(Duration::from_millis(50)).build().expect("valid");
     let error = client.get("k").await.expect_err("nobody leads");
     assert_eq!((error.code(), error.applied()), (Some(ErrorCode::NoLeader), Applied::No), "{error:?}");
+}
+
+/// A proxy that cleans paths asks for `b` where `a/../b` was meant.
+#[tokio::test]
+async fn an_answer_about_something_else_is_no_answer() {
+    let (fake, client) = Fake::with_client().await;
+    let told = |error: &Error, applied| {
+        assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
+        assert!(error.to_string().contains("about `b`, not `a/../b`"), "{error}");
+        assert_eq!(error.applied(), applied, "{error:?}");
+    };
+    let name = "a/../b";
+    let say = |mut answer: serde_json::Value| {
+        (answer["revision"], answer["index"]) = (json!("7"), json!(8));
+        fake.script([Act::Answer(200, answer.to_string())]);
+    };
+    say(entry("b", &json!(1), "7"));
+    told(&client.wait_for_change(name, None, Duration::from_millis(50)).await.expect_err("another entry"), Applied::No);
+    say(json!({"name": "b", "value": 9}));
+    told(&client.sequence(name).get().await.expect_err("another sequence"), Applied::No);
+    say(json!({"name": "b", "first": 8, "last": 9}));
+    told(&client.sequence(name).next(2).await.expect_err("another sequence"), Applied::Unknown);
+    say(json!({"name": "b"}));
+    told(&client.collection(name).delete().await.expect_err("another collection"), Applied::Unknown);
+    say(json!({"latch": "b", "count": 2, "left": 2, "open": false}));
+    told(&client.latch(name).get().await.expect_err("another latch"), Applied::No);
+}
+
+/// What a path cannot say safely stands in a query: bounds of a range that has no other key.
+#[tokio::test]
+async fn a_key_that_proxies_change_is_in_no_path() {
+    let (fake, client) = Fake::with_client().await;
+    for key in ["a//b", "a/../b", "/", "."] {
+        let page = |entries: serde_json::Value| {
+            Act::Answer(200, json!({"entries": entries, "count": 1, "revision": "7", "index": 9}).to_string())
+        };
+        fake.script([page(json!([entry(key, &json!(1), "5")])), page(json!([]))]);
+        let found = client.get(key).local().await.expect("an answer").expect("it is there");
+        assert_eq!((found.key, found.revision, found.index), (Name::from(key), Some(7), Some(9)));
+        assert_eq!(client.get(key).revision(3).await.expect("an answer"), None);
+        fake.script([Act::problem(ErrorCode::NotFound, Applied::No)]);
+        assert!(!client.exists(key).await.expect("an answer"));
+        let asked = fake.seen();
+        assert!(asked.iter().all(|seen| seen.target.starts_with("/v1/kv?start=") || seen.op.is_some()), "{asked:?}");
+    }
 }

@@ -418,7 +418,11 @@ fn coordination(seen: &Seen) -> Option<Value> {
     let body = if seen.body.is_empty() { Value::Null } else { seen.json() };
     let session =
         |id: Value, ttl: u64| json!({"session": id, "ttl_ms": ttl, "expires_in_ms": ttl, "renew_in_ms": ttl / 3});
-    let mut answer = match seen.target.rsplit('/').next().expect("split gives at least one part") {
+    let mut parts = seen.target.rsplit('/');
+    let verb = parts.next().expect("split gives at least one part");
+    // What stands before the verb is the name.
+    let name = parts.next().unwrap_or_default().replace("%2F", "/");
+    let mut answer = match verb {
         "sessions" => {
             let mut answer = session("17".into(), body["ttl_ms"].as_u64().unwrap_or(10_000));
             (answer["owner"], answer["labels"]) = (json!(""), json!({}));
@@ -429,12 +433,12 @@ fn coordination(seen: &Seen) -> Option<Value> {
             json!({"sessions": ids.map(|id| session(id.clone(), 1_000)).collect::<Vec<_>>()})
         }
         "17" => json!({"session": "17", "ended": true, "count": 0}),
-        "acquire" => json!({"lock": "l", "state": "held", "token": "18", "session": "17", "mode": "exclusive"}),
-        "campaign" => json!({"election": "e", "state": "leader", "term": "18", "session": "17"}),
-        "release" => json!({"lock": "l", "released": true}),
-        "resign" => json!({"election": "e", "resigned": true}),
-        "enter" => json!({"barrier": "b", "state": "open", "parties": 2, "entered": 2}),
-        "leave" => json!({"barrier": "b", "state": "empty", "entered": 0}),
+        "acquire" => json!({"lock": name, "state": "held", "token": "18", "session": "17", "mode": "exclusive"}),
+        "campaign" => json!({"election": name, "state": "leader", "term": "18", "session": "17"}),
+        "release" => json!({"lock": name, "released": true}),
+        "resign" => json!({"election": name, "resigned": true}),
+        "enter" => json!({"barrier": name, "state": "open", "parties": 2, "entered": 2}),
+        "leave" => json!({"barrier": name, "state": "empty", "entered": 0}),
         _ => return None,
     };
     (answer["revision"], answer["index"]) = (json!("18"), json!(19));

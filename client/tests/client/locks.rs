@@ -15,8 +15,8 @@ async fn session(client: &Client) -> Session {
     client.session().ttl(TTL).await.expect("a session")
 }
 
-fn waiting() -> Act {
-    let answer = json!({"lock": "l", "state": "waiting", "place": "12", "ahead": 1, "session": "17", "mode": "exclusive",
+fn waiting(lock: &str) -> Act {
+    let answer = json!({"lock": lock, "state": "waiting", "place": "12", "ahead": 1, "session": "17", "mode": "exclusive",
         "revision": "1", "index": 1});
     Act::Answer(202, answer.to_string())
 }
@@ -25,8 +25,8 @@ fn waiting() -> Act {
 async fn it_asks_on_while_others_come_first_for_the_rest_of_its_time() {
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
-    fake.script([waiting(), Act::Slow(Duration::from_millis(50)), waiting()]);
-    fake.script([waiting()]);
+    fake.script([waiting("a/b"), Act::Slow(Duration::from_millis(50)), waiting("a/b")]);
+    fake.script([waiting("a/b")]);
     let lock = session.lock("a/b").wait(Duration::from_secs(30)).slots(3).delay(Duration::from_secs(2)).acquire();
     let lock = lock.await.expect("granted in the end");
     assert_eq!((lock.token().expect("certain"), lock.name()), (18, "a/b"));
@@ -103,7 +103,7 @@ async fn a_lock_that_is_not_got_in_time_leaves_nothing_to_clear_up() {
 async fn a_wait_that_no_node_ends_is_ended_here() {
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
-    fake.always("/acquire", waiting());
+    fake.always("/acquire", waiting("l"));
     let begun = Instant::now();
     let error = session.lock("l").wait(Duration::from_millis(200)).acquire().await.expect_err("nobody grants it");
     assert_eq!(error.code(), Some(ErrorCode::Locked), "{error:?}");
@@ -256,4 +256,28 @@ async fn a_session_takes_its_place_in_a_queue_once_and_no_handle_gives_up_that_o
     waiting.abort();
     assert!(waiting.await.is_err(), "it was dropped");
     session.lock("l").acquire().await.expect("its place was given up").release().await.expect("released");
+}
+
+/// A proxy that cleans paths asks for `b` where `a/../b` was meant.
+#[tokio::test]
+async fn a_lock_of_another_name_is_given_up_unless_another_handle_has_it() {
+    for is_ours in [false, true] {
+        let (fake, client) = Fake::with_client().await;
+        let session = session(&client).await;
+        let ours = if is_ours { Some(session.lock("b").acquire().await.expect("granted")) } else { None };
+        let other = json!({"lock": "b", "state": "held", "token": "7", "session": "17", "mode": "exclusive", "revision": "1", "index": 1});
+        fake.always("/a%2F..%2Fb/acquire", Act::Answer(200, other.to_string()));
+        let error = session.lock("a/../b").acquire().await.expect_err("it is another one");
+        assert!(matches!(error, Error::Protocol { .. }), "{error:?}");
+        assert!(error.to_string().contains("about `b`, not `a/../b`"), "{error}");
+        assert_eq!(error.applied(), Applied::Unknown);
+        if let Some(ours) = ours {
+            ours.release().await.expect("released");
+            session.end().await.expect("ended");
+            assert_eq!(fake.seen_at("/release").len(), 1, "what another handle has is not given up: {:?}", fake.seen());
+        } else {
+            let left = fake.asked("/a%2F..%2Fb/release", 1).await;
+            assert_eq!(left[0].json(), json!({"session": "17"}), "by the path by which it was got");
+        }
+    }
 }
