@@ -86,6 +86,10 @@ impl Client {
     /// depend on its argument only. The entry keeps its session and the time it has left to live; one that is
     /// created has neither, but for what its collection gives.
     ///
+    /// The whole value is written back from `T`. Fields that `T` does not have are lost, such as those that a newer version of a program
+    /// added, unless it keeps them (`#[serde(flatten)]` into a map), and a [`serde_json::Value`] rounds whole numbers beyond 64 bits and
+    /// fractions of more than 17 digits. [`Client::patch`] keeps all that it does not name, digit by digit.
+    ///
     /// Fails with [`Error::Locked`] while somebody else has the entry locked, and with [`Error::Contended`] once all tries are lost.
     ///
     /// # Examples

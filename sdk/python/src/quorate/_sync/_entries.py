@@ -426,7 +426,8 @@ class Entries(Base):
             key: Its key.
             change: Gets the value, `None` where there is no entry, and gives the new one, or `None` to leave things as they are. May be
                 called many times, and should depend on its argument only.
-            model: What the value is to be.
+            model: What the value is to be. The whole value is written back from it, so fields that it does not have are lost: `patch`
+                keeps all that it does not name.
             tries: Most tries.
             ttl: Time to live from the write on instead of what the entry has left. Not 0: what is to stay is touched with 0.
             session: The session that the entry goes with from now on, instead of the one that it has.
