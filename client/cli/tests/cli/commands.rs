@@ -118,7 +118,10 @@ async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
         assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.err);
         assert!(ran.err.contains(hint), "{arguments:?}: {}", ran.err);
     }
-    assert_eq!(run("localhost", &["get", "k"]).await.code, 2);
+    // A variable that nobody set is not the local cluster.
+    for endpoints in ["localhost", "", " , "] {
+        assert_eq!(run(endpoints, &["get", "k"]).await.code, 2, "{endpoints:?}");
+    }
     assert!(fake.seen().is_empty(), "{:?}", fake.seen());
 }
 
