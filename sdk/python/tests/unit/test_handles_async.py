@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -180,6 +181,21 @@ async def test_an_answer_about_another_lock_is_an_error_and_that_one_is_given_up
             held["session"] = "10"
             with pytest.raises(ProtocolError, match="about `10`, not `9`"):
                 await session.lock("b")
+
+
+@pytest.mark.parametrize("event", ["vacant", "leader"])
+async def test_an_event_of_another_election_is_an_error(event: str) -> None:
+    told = {"election": "b", "revision": "7", "term": "5", "session": "9", "owner": "", "since": "2026-01-01T00:00:00Z"}
+    data = f"event: {event}\nid: 7\ndata: {json.dumps(told)}\n\n".encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    with Scripted([Reply(raw=head + b"%x\r\n%b\r\n" % (len(data), data))]) as server:
+        async with client_of(server) as client:
+            async with client.election("a/../b").observe() as seen:
+                with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                    await seen.next()
+            async with client.election("b").observe() as seen:
+                leads = await seen.next()
+            assert (leads.revision, leads.leader is None) == (7, event == "vacant")
 
 
 @pytest.mark.parametrize("key", ["a//b", "a/../b", "./a", "/a", "a/", ".", ".."])

@@ -15,6 +15,7 @@ from quorate._async._core import AsyncCore
 from quorate._async._io import now
 from quorate._async._watch import WATCH_CONTENT_TYPE, AsyncEvents, stream_end
 from quorate._messages import Message
+from quorate._names import shown
 from quorate._requests import get, query
 from quorate._values import BrokenStreamError, Leads
 from quorate.errors import CompactedError, QuorateError
@@ -27,8 +28,9 @@ SILENT_HEARTBEATS_MAX = 3
 class AsyncObservation:
     """An observation that goes on by itself, at another node where it has to. Iterate over it."""
 
-    def __init__(self, core: AsyncCore, path: str) -> None:
+    def __init__(self, core: AsyncCore, election: str, path: str) -> None:
         self._core = core
+        self._election = election
         self._target = query(path, heartbeat_ms=round(HEARTBEAT * 1000))
         # Every change up to this revision was handed out, or is ready to be.
         self._position: int | None = None
@@ -109,12 +111,20 @@ class AsyncObservation:
         self._events = None
         self._core.node_failed(events.node)
 
+    def _check(self, election: str) -> None:
+        """Refuses what is told of another election: a proxy may have changed the path."""
+        if election != self._election:
+            raise ValueError(f"it is about `{shown(election)}`, not `{shown(self._election)}`")
+
     def _take(self, events: AsyncEvents, message: Message) -> None:
         if message.name == "leader":
             leader = _codec.decode(wire.LeaderEvent, message.data)
+            self._check(leader.election)
             self._ready.append(Leads(leader.revision, leader))
         elif message.name == "vacant":
-            self._ready.append(Leads(int(json.loads(message.data)["revision"]), None))
+            vacant = json.loads(message.data)
+            self._check(vacant["election"])
+            self._ready.append(Leads(int(vacant["revision"]), None))
         elif message.name == "progress":
             self._reached(int(json.loads(message.data)["revision"]))
         elif message.name == "end":

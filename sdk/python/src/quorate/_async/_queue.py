@@ -367,7 +367,7 @@ class AsyncElection:
         """Observes it: first who leads now, then each change."""
 
         async def begin() -> AsyncObservation:
-            observation = AsyncObservation(self._core, self._place.path("/observe"))
+            observation = AsyncObservation(self._core, self.name, self._place.path("/observe"))
             await observation.connect(self._core.settings.timeout)
             return observation
 

@@ -368,7 +368,7 @@ class Election:
         """Observes it: first who leads now, then each change."""
 
         def begin() -> Observation:
-            observation = Observation(self._core, self._place.path("/observe"))
+            observation = Observation(self._core, self.name, self._place.path("/observe"))
             observation.connect(self._core.settings.timeout)
             return observation
 
