@@ -62,7 +62,7 @@ export function updateMatching(matching: Matching, patch: JsonText, part: Part):
     title: `${part.dryRun ? "Dry run: update" : "Update"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/update_where", body: bodyOf(matching, part, patch) },
-    cli: ["update-where", keyWord(prefix), patch.text, ...clausesCli(where), ...cliOf(part)],
+    cli: ["update-where", keyWord(prefix), patch.text, ...clausesCli(where), ...cliOf(matching, part)],
     python: `print(client.update_where(${text(prefix)}, ${pythonValue(conditions)}, ${pythonValue(patch.text)}${pythonOf(part)}))`,
     typescript: `for await (const part of client.updateAllWhere(${typescriptOf(matching, part, patch)})) console.log(part);`,
     run: (client, signal) =>
@@ -83,7 +83,7 @@ export function deleteMatching(matching: Matching, part: Part): Request<WhereAns
     title: `${part.dryRun ? "Dry run: delete" : "Delete"} all matching entries${below(prefix)}`,
     writes: !part.dryRun,
     http: { method: "POST", target: "/v1/delete_where", body: bodyOf(matching, part) },
-    cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(part)],
+    cli: ["delete-where", keyWord(prefix), ...clausesCli(where), ...cliOf(matching, part)],
     python: `print(client.delete_where(${text(prefix)}, ${pythonValue(clausesJson(where))}${pythonOf(part)}))`,
     typescript: `for await (const part of client.deleteAllWhere(${typescriptOf(matching, part)})) console.log(part);`,
     run: (client, signal) => client.deleteWhere({ prefix, where, ...part, signal }),
@@ -102,8 +102,13 @@ function bodyOf({ prefix, where }: Matching, { dryRun, limit, cursor }: Part, pa
   return `{${parts.filter((part) => part !== undefined).join(",")}}`;
 }
 
-function cliOf({ dryRun, limit }: Part): string[] {
-  return dryRun ? ["--limit", String(limit), "--dry-run"] : ["--all", "--limit", String(limit)];
+function cliOf({ prefix, where }: Matching, { dryRun, limit }: Part): string[] {
+  if (dryRun) {
+    return ["--limit", String(limit), "--dry-run"];
+  }
+  // The command line takes no empty prefix for all entries unless that is said.
+  const isEverything = prefix === "" && where.length === 0;
+  return [...(isEverything ? ["--everything"] : []), "--all", "--limit", String(limit)];
 }
 
 function pythonOf({ dryRun, limit, cursor }: Part): string {

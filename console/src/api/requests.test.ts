@@ -229,6 +229,22 @@ test("the titles of requests about different names differ, and are of what can b
   }
 });
 
+test("a command that changes every entry says so, as the command line wants it", () => {
+  const part = { dryRun: false, limit: 5 };
+  const all = { prefix: "", where: [] };
+  const patch = new JsonText("{}");
+  const words = ["delete-where", "", "--everything", "--all", "--limit", "5"];
+  expect(deleteMatching(all, part).cli).toEqual(words);
+  expect(updateMatching(all, patch, part).cli).toContain("--everything");
+  for (const request of [
+    deleteMatching(all, { ...part, dryRun: true }),
+    deleteMatching({ ...all, prefix: "a/" }, part),
+    updateMatching({ ...all, where: WHERE }, patch, part),
+  ]) {
+    expect(request.cli).not.toContain("--everything");
+  }
+});
+
 describe("copyAs", () => {
   const around = { origin: "https://node:1", hasToken: true };
   const write = writeEntry("it's", new JsonText('{"ok":true,"none":null,"n":12345678901234567890}'), {
