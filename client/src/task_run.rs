@@ -19,6 +19,8 @@ use crate::task_claim::Task;
 
 /// Before the end of a claim nothing is begun any more.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
+/// Longest claim that nodes take.
+const CLAIM_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long after a failed extension or completion it is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// What a task failed with whose handler panicked.
@@ -94,6 +96,31 @@ impl<E: std::error::Error> From<E> for TaskError {
     }
 }
 
+/// For how long a task is claimed again and again, and what of that is kept for the end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease {
+    lease: Duration,
+    grace: Duration,
+}
+
+impl Lease {
+    /// What was begun may go on for `grace` after the loss.
+    pub fn new(lease: Duration, grace: Duration) -> Self {
+        Self { lease, grace }
+    }
+
+    /// How long a claim is asked for.
+    pub fn claimed(self) -> Duration {
+        self.lease.max(self.lease.saturating_add(self.grace).min(CLAIM_MAX))
+    }
+
+    /// Until when something is done under a claim that holds until then.
+    fn held_until(self, until: Instant) -> Instant {
+        let kept = (self.lease / 10).min(MARGIN_MAX).saturating_add(self.grace);
+        until.checked_sub(kept).unwrap_or_else(Instant::now)
+    }
+}
+
 /// A task as its handler sees it.
 #[derive(Debug, Clone)]
 pub struct TaskRun {
@@ -123,7 +150,7 @@ impl TaskRun {
 /// Runs the handler and settles what came of it.
 pub(crate) async fn run<H, F>(
     task: Task,
-    lease: Duration,
+    lease: Lease,
     handler: &H,
     mut given_back: watch::Receiver<bool>,
     on_trouble: &(dyn Fn(&Error) + Send + Sync),
@@ -148,7 +175,7 @@ where
         if is_over { Ended::Lost } else { claim.settle(outcome, &is_lost).await }
     };
     let keep = async {
-        claim.keep(held_until(task.held_until(), lease)).await;
+        claim.keep(lease.held_until(task.held_until())).await;
         lost.send_replace(true);
         std::future::pending::<()>().await;
     };
@@ -168,31 +195,27 @@ where
     }
 }
 
-/// Until when something is begun under a claim that holds until then.
-fn held_until(until: Instant, lease: Duration) -> Instant {
-    until.checked_sub((lease / 10).min(MARGIN_MAX)).unwrap_or(until)
-}
-
 struct Claim<'t> {
     task: &'t Task,
-    lease: Duration,
+    lease: Lease,
     on_trouble: &'t (dyn Fn(&Error) + Send + Sync),
 }
 
 impl Claim<'_> {
     /// Extends the claim at a third of its time, again and again; returns when it may be over.
     async fn keep(&self, mut held: Instant) {
-        let mut next = Instant::now() + held.saturating_duration_since(Instant::now()).min(self.lease) / 3;
+        let (lease, claimed) = (self.lease.lease, self.lease.claimed());
+        let mut next = Instant::now() + held.saturating_duration_since(Instant::now()).min(lease) / 3;
         loop {
             tokio::time::sleep_until(next.min(held).into()).await;
             let sent = Instant::now();
             if sent >= held {
                 return;
             }
-            match tokio::time::timeout_at(held.into(), self.task.extend(self.lease)).await {
+            match tokio::time::timeout_at(held.into(), self.task.extend(claimed)).await {
                 Ok(Ok(_)) => {
-                    held = held_until(sent + self.lease, self.lease);
-                    next = sent + self.lease / 3;
+                    held = self.lease.held_until(sent + claimed);
+                    next = sent + lease / 3;
                 }
                 Ok(Err(error)) if is_over(&error) => return,
                 Ok(Err(error)) => {

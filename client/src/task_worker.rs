@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::request::RequestId;
 use crate::request_id::LastingId;
 use crate::task_claim::{ClaimTasks, ClaimedTasks, Task};
-use crate::task_run::{self, Ended, TaskError, TaskRun};
+use crate::task_run::{self, Ended, Lease, TaskError, TaskRun};
 use crate::tasks::TaskQueue;
 
 /// How long a claim waits for something to be due.
@@ -36,6 +36,7 @@ impl TaskQueue {
             name: String::new(),
             concurrency: 1,
             lease: Duration::from_secs(30),
+            grace: Duration::ZERO,
             stop_within: Duration::from_secs(30),
             on_trouble: Arc::new(|_| {}),
         }
@@ -71,6 +72,7 @@ pub struct TaskWorker {
     name: String,
     concurrency: usize,
     lease: Duration,
+    grace: Duration,
     stop_within: Duration,
     on_trouble: OnTrouble,
 }
@@ -114,6 +116,13 @@ impl TaskWorker {
         self
     }
 
+    /// How long what a handler began may go on after [`TaskRun::lost`], such as another program that has to be ended. Claims are made for so
+    /// much longer, so that nobody else gets the task meanwhile. Default: not at all.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
     /// Who works, for people who look at the queue.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -153,7 +162,7 @@ impl TaskWorker {
             tasks: JoinSet::new(),
             report: Arc::default(),
             handler: Arc::new(handler),
-            lease: self.lease,
+            lease: self.claims(),
             on_trouble: self.on_trouble.clone(),
             given_back,
         };
@@ -229,9 +238,13 @@ impl TaskWorker {
         passes
     }
 
+    fn claims(&self) -> Lease {
+        Lease::new(self.lease, self.grace)
+    }
+
     fn claim(&self, places: usize, id: RequestId) -> ClaimTasks {
         let limit = u32::try_from(places.min(CLAIM_MAX)).expect("CLAIM_MAX is small");
-        let claim = self.queue.claim().limit(limit).lease(self.lease).request_id(id);
+        let claim = self.queue.claim().limit(limit).lease(self.claims().claimed()).request_id(id);
         if self.name.is_empty() { claim } else { claim.worker(&self.name) }
     }
 }
@@ -242,7 +255,7 @@ struct Running<H> {
     tasks: JoinSet<()>,
     report: Arc<Mutex<WorkerReport>>,
     handler: Arc<H>,
-    lease: Duration,
+    lease: Lease,
     on_trouble: OnTrouble,
     given_back: watch::Receiver<bool>,
 }

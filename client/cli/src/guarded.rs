@@ -29,7 +29,7 @@ pub const TERM_ENV: &str = "QUORATE_TERM";
 pub const SESSION_ENV: &str = "QUORATE_SESSION";
 
 /// For what is left of a command to be gone once it is killed.
-const TO_KILL: Duration = Duration::from_millis(250);
+pub const TO_KILL: Duration = Duration::from_millis(250);
 
 /// The command is not there.
 const NOT_FOUND: u8 = 127;

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::fail::Failed;
+use crate::guarded;
 use crate::output;
 use crate::signals::Signals;
 use crate::sys::{self, Pid};
@@ -46,7 +47,7 @@ pub struct Args {
     /// Tasks at a time.
     #[arg(long, default_value_t = 1, value_name = "N")]
     concurrency: usize,
-    /// How long a claim holds without being extended: about so long it takes until others get the tasks of a worker that died.
+    /// How long a claim counts without being extended: about so long, and --grace, it takes until others get the tasks of a worker that died.
     #[arg(long = "for", default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
     lease: Duration,
     /// Who works, for people who look at the queue.
@@ -55,7 +56,7 @@ pub struct Args {
     /// How long commands may go on after the stop before their tasks are given back.
     #[arg(long, default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
     stop_within: Duration,
-    /// How long a command may take to end itself once it has to, before it is killed.
+    /// How long a command may take to end itself once it has to, before it is killed. Nobody else gets its task meanwhile.
     #[arg(long, default_value = "5s", value_parser = parse::duration, value_name = "TIME")]
     grace: Duration,
     /// Stop once nothing was due for this time.
@@ -71,6 +72,8 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let Args { queue, concurrency, lease, worker, stop_within, grace, until_idle, command } = args;
     let patience = stop_within + grace + STOP_SLACK;
     let mut tasks = context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(patience);
+    // Nobody else begins the task while the command of a claim that was lost is being ended.
+    tasks = tasks.grace(grace + guarded::TO_KILL);
     tasks = tasks.on_trouble(|error| say!("{error}"));
     if let Some(name) = worker {
         tasks = tasks.name(name);

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_client::api::{Applied, ErrorCode};
-use quorate_client::{Client, RetryPolicy};
+use quorate_client::{Client, RetryPolicy, TaskError, TaskRun};
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::fake::{Act, Fake};
 
 pub fn claimed(ids: &[&str]) -> Act {
+    claimed_for(ids, 30_000)
+}
+
+fn claimed_for(ids: &[&str], lease_ms: u64) -> Act {
     let task = |id: &&str| {
         json!({"id": id, "token": "9", "attempt": 1, "max_attempts": 1, "execute_at": "2026-01-01T00:00:00Z",
-            "planned_at": "2026-01-01T00:00:00Z", "lease_ms": 30_000, "payload": 1})
+            "planned_at": "2026-01-01T00:00:00Z", "lease_ms": lease_ms, "payload": 1})
     };
     let tasks: Vec<_> = ids.iter().map(task).collect();
     let answer = json!({"count": tasks.len(), "tasks": tasks, "waited_ms": 0, "revision": "9", "index": 9});
@@ -74,4 +78,29 @@ async fn a_stop_learns_the_fate_of_the_last_claim_and_does_what_it_gave() {
     assert_eq!(report.expect("it was stopped").completed, 1);
     let asked = fake.seen_at("/claim");
     assert_eq!((asked.len(), &asked[0].id), (2, &asked[1].id), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_claim_is_lost_so_much_earlier_as_what_was_begun_may_go_on() {
+    let (fake, client) = impatient().await;
+    fake.always("/extend", Act::problem(ErrorCode::NoLeader, Applied::No));
+    fake.script([claimed_for(&["a"], 4_000)]);
+    let stop = Arc::new(Notify::new());
+    let (lost, begun) = (Arc::clone(&stop), Instant::now());
+    let handler = move |run: TaskRun| {
+        let lost = Arc::clone(&lost);
+        async move {
+            run.lost().await;
+            lost.notify_one();
+            Err(TaskError::new(format!("lost after {} ms", begun.elapsed().as_millis())))
+        }
+    };
+    let (second, grace) = (Duration::from_secs(1), Duration::from_secs(3));
+    let worker = client.tasks("q").worker().lease(second).grace(grace);
+    let report = worker.run_until(async move { stop.notified().await }, handler).await.expect("it was stopped");
+    // Of four seconds three are for what was begun.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!((report.lost, report.failed), (1, 0));
+    let asked = [fake.seen_at("/claim"), fake.seen_at("/extend")].concat();
+    assert!(asked.len() > 1 && asked.iter().all(|seen| seen.json()["lease_ms"] == 4_000), "{asked:?}");
 }

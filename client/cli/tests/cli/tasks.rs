@@ -63,6 +63,13 @@ async fn a_worker_whose_standard_error_is_lost_works_on() {
     assert_eq!(failed[0].json()["error"], json!("exit status: 1: no such address"));
 }
 
+/// Else the next worker would begin while the command of a claim that was lost is being ended.
+#[tokio::test]
+async fn a_claim_outlasts_the_grace_of_its_command() {
+    let (fake, _child) = working("exit 0", &["--grace", "3s"]).await;
+    assert_eq!(fake.asked("/claim", 1).await[0].json()["lease_ms"], json!(63_250));
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_what_runs_and_gives_its_task_back() {
     let script = "trap 'exit 1' TERM; echo runs; while :; do sleep 0.02; done";
