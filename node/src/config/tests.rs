@@ -41,6 +41,19 @@ fn the_defaults_are_those_of_the_help() {
 }
 
 #[test]
+fn openraft_is_heard_of_only_where_something_is_wrong() {
+    let usual = with(&[]).expect("good").log_filter;
+    for (target, level, is_told) in [
+        ("quorate_node::app", tracing::Level::INFO, true),
+        ("openraft::core::raft_core", tracing::Level::INFO, false),
+        ("openraft::core::raft_core", tracing::Level::WARN, true),
+        ("openraft::core::heartbeat::worker", tracing::Level::WARN, false),
+    ] {
+        assert_eq!(usual.would_enable(target, &level), is_told, "{target} at {level}");
+    }
+}
+
+#[test]
 fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
     for (given, whole) in [
         ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
