@@ -87,12 +87,18 @@ impl Client {
         known: Option<Cas>,
         wait: Duration,
     ) -> Result<Change, Error> {
-        let mut target = key_path(&key.into())?;
+        let key = key.into();
+        let mut target = key_path(&key)?;
         push_query(&mut target, "wait_ms", milliseconds(wait));
         let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
         let reply = match self.send(&call).await {
+            // What is not there has no name that could be compared: a proxy may have asked for another.
+            Err(error) if is_missing(&error) && is_often_changed(&key) => {
+                let entry = self.get(&key).await?;
+                return Ok(entry.map_or(Change::Gone, |entry| Change::Entry(Box::new(entry))));
+            }
             Err(error) if is_missing(&error) => return Ok(Change::Gone),
             other => other?,
         };

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quorate.dev/go/api"
 )
 
 // cleaning answers as a node behind a proxy that cleans paths: about what the name has become.
@@ -139,6 +141,27 @@ func TestALockOfAnotherNameIsGivenUpUnlessItIsOurs(t *testing.T) {
 				t.Error("what was got by mistake is kept")
 			}
 		}
+	}
+}
+
+// TestAKeyThatProxiesChangeIsNotTakenForGone: what is said to be missing may be another.
+func TestAKeyThatProxiesChangeIsNotTakenForGone(t *testing.T) {
+	const key = "a//b"
+	isThere := true
+	f := newFake(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/ops" && isThere {
+			say(w, 200, fmt.Sprintf(`{"key":%q,"value":1,"cas":"7","create_revision":"1","mod_revision":"7","version":1,"revision":"7","index":3}`, key))
+			return
+		}
+		refuse(w, 404, api.ErrorCodeNotFound, api.RetryNever, "")
+	})
+	c, ctx := clientOf(t, Options{}, f), soon(t, 5*time.Second)
+	if entry, err := c.WaitForChange(ctx, key, "1", time.Second); err != nil || entry == nil || entry.Key != key {
+		t.Errorf("%+v, %v", entry, err)
+	}
+	isThere = false
+	if entry, err := c.WaitForChange(ctx, key, "1", time.Second); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%+v, %v", entry, err)
 	}
 }
 

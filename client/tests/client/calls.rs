@@ -305,8 +305,8 @@ async fn an_answer_about_something_else_is_no_answer() {
 /// What a path cannot say safely stands in a query: bounds of a range that has no other key.
 #[tokio::test]
 async fn a_key_that_proxies_change_is_in_no_path() {
-    let (fake, client) = Fake::with_client().await;
     for key in ["a//b", "a/../b", "/", "."] {
+        let (fake, client) = Fake::with_client().await;
         let page = |entries: serde_json::Value| {
             Act::Answer(200, json!({"entries": entries, "count": 1, "revision": "7", "index": 9}).to_string())
         };
@@ -318,5 +318,13 @@ async fn a_key_that_proxies_change_is_in_no_path() {
         assert!(!client.exists(key).await.expect("an answer"));
         let asked = fake.seen();
         assert!(asked.iter().all(|seen| seen.target.starts_with("/v1/kv?start=") || seen.op.is_some()), "{asked:?}");
+        // What is said to be missing may be another.
+        let there = Act::Answer(200, entry(key, &json!(1), "9").to_string());
+        fake.script([Act::problem(ErrorCode::NotFound, Applied::No), there]);
+        let change = client.wait_for_change(key, Some(Cas::new(5)), Duration::from_millis(50)).await;
+        assert!(matches!(change, Ok(Change::Entry(_))), "{change:?}");
+        fake.script([Act::problem(ErrorCode::NotFound, Applied::No), Act::problem(ErrorCode::NotFound, Applied::No)]);
+        let change = client.wait_for_change(key, Some(Cas::new(5)), Duration::from_millis(50)).await;
+        assert!(matches!(change, Ok(Change::Gone)), "{change:?}");
     }
 }
