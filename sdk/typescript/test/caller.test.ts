@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { keyPath, namePath } from "../src/call.js";
+import { keyPath, LastingId, namePath } from "../src/call.js";
 import { isReachable } from "../src/caller.js";
 import {
   Client,
@@ -328,6 +328,19 @@ test("a key that was put together of bytes is the same as its character", async 
   assert.equal((await client.get("e/\udcc3\udca9"))?.key, "e/\u00e9");
   const error = await failure(client.get("e/\udcc3"));
   assert.ok(error instanceof ProtocolError, String(error));
+});
+
+test("what is asked for long has another id once nodes may have forgotten the first", (t) => {
+  const wall = Date.now;
+  let slept = 0;
+  t.mock.method(Date, "now", () => wall() + slept);
+  const id = new LastingId();
+  const first = id.current;
+  assert.equal(id.current, first);
+  slept = 20 * 60_000;
+  const second = id.current;
+  assert.notEqual(second, first);
+  assert.equal(id.current, second, "it is remembered from now on");
 });
 
 test("a node is told a little less time than it has", () => {
