@@ -20,7 +20,7 @@ use crate::guarded;
 use crate::output;
 use crate::signals::Signals;
 use crate::sys::{self, Pid};
-use crate::work::{NotStarted, Work};
+use crate::work::{self, NotStarted, Work};
 use crate::{Context, parse};
 
 /// Of the standard error of a command that failed, so much of the end is kept as the error of the task.
@@ -82,6 +82,8 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         queue,
         command,
         grace,
+        // Claims are extended at a third of their time: one that was just about to be holds for two more thirds, and then for the grace.
+        silence: lease / 2,
         connection: context.connection.clone(),
         running: watch::Sender::new(0),
         groups: Mutex::default(),
@@ -181,6 +183,8 @@ struct Shop {
     queue: String,
     command: Vec<String>,
     grace: Duration,
+    /// How long nothing may be heard of us while a command runs: nobody extends its claim meanwhile.
+    silence: Duration,
     connection: Connection,
     running: watch::Sender<usize>,
     groups: Mutex<BTreeSet<Pid>>,
@@ -234,7 +238,7 @@ impl Shop {
             .stdin(Stdio::piped())
             .stderr(Stdio::piped());
         // What is typed at a terminal does not reach it, so that a stop lets it end.
-        Work::start(command, self.grace, false, None).map_err(|not_started| match not_started {
+        Work::start(command, self.grace, false, Some(self.silence)).map_err(|not_started| match not_started {
             NotStarted::Guardian(error) => TaskError::new(format!("cannot guard {program}: {error}")),
             NotStarted::Command(error) => TaskError::new(format!("cannot run {program}: {error}")),
         })
@@ -250,8 +254,11 @@ impl Shop {
         };
         tokio::pin!(feed);
         let mut continued = orders.borrow().continued;
+        let mut beats = tokio::time::interval(work::beat_every(self.silence));
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                _ = beats.tick() => work.beat(),
                 status = work.wait() => return End::Itself(status),
                 () = &mut feed => {}
                 () = run.lost() => return End::Lost,

@@ -249,12 +249,12 @@ async fn a_command_reaches_the_same_cluster_as_the_same_user() {
 }
 
 /// The state letter of a process; `None` once it is gone.
-fn state(id: &str) -> Option<char> {
+pub fn state(id: &str) -> Option<char> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     text.rsplit(')').next()?.trim_start().chars().next().filter(|state| !matches!(state, 'Z' | 'X'))
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub async fn until(what: &str, holds: impl Fn() -> bool) {
     let look = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -264,7 +264,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 /// A script that leaves the ids of what it starts in files, and does not end by TERM.
-fn clinging(home: &std::path::Path) -> String {
+pub fn clinging(home: &std::path::Path) -> String {
     let path = home.display();
     format!(
         "sh -c 'trap \"\" TERM; echo $$ >{path}/below.new; mv {path}/below.new {path}/below; while :; do sleep 0.02; done' & \
@@ -272,7 +272,7 @@ fn clinging(home: &std::path::Path) -> String {
     )
 }
 
-fn below(home: &std::path::Path) -> String {
+pub fn below(home: &std::path::Path) -> String {
     std::fs::read_to_string(home.join("below")).expect("it was written").trim().to_owned()
 }
 

@@ -1,6 +1,7 @@
 //! `quorate task work`: when a command is done, and how a stop goes on.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -8,6 +9,7 @@ use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
 use crate::fake::{Act, Fake};
+use crate::held::{below, clinging, state, until};
 
 /// A node with one task, and a worker that runs a script for it.
 async fn working(script: &str, options: &[&str]) -> (Fake, Child) {
@@ -22,7 +24,8 @@ async fn working(script: &str, options: &[&str]) -> (Fake, Child) {
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
     command
-        .args(["--endpoints", &fake.address, "task", "work", "q", "--for", "60s"])
+        .args(["--endpoints", &fake.address, "task", "work", "q"])
+        .args(if options.contains(&"--for") { &[][..] } else { &["--for", "60s"][..] })
         .args(options)
         .args(["--", "sh", "-c", script]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -68,6 +71,21 @@ async fn a_worker_whose_standard_error_is_lost_works_on() {
 async fn a_claim_outlasts_the_grace_of_its_command() {
     let (fake, _child) = working("exit 0", &["--grace", "3s"]).await;
     assert_eq!(fake.asked("/claim", 1).await[0].json()["lease_ms"], json!(63_250));
+}
+
+/// Nobody extends its claim then, and somebody else gets the task.
+#[tokio::test]
+async fn a_command_ends_where_its_worker_stands_still() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (_fake, mut child) = working(&clinging(home.path()), &["--for", "2s", "--grace", "100ms"]).await;
+    runs(&mut child).await;
+    let below = below(home.path());
+    // Longer than its guardian waits for a word.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert!(state(&below).is_some(), "it works while we are there");
+    signal(&child, "-STOP");
+    until("what the command started is gone", || state(&below).is_none()).await;
+    signal(&child, "-KILL");
 }
 
 #[tokio::test]
