@@ -67,9 +67,9 @@ impl Guarded {
         self.delay.unwrap_or_else(|| (self.grace + TO_KILL).saturating_sub(known_before))
     }
 
-    /// How long nothing may be heard of us while a command runs: nobody renewed meanwhile, so what is held is as good as lost.
+    /// How long nothing may be heard of us while a command runs: nobody renews meanwhile, so what is held is as good as lost.
     fn silence(&self) -> Duration {
-        self.ttl - self.ttl / 10
+        work::longest_silence(self.ttl)
     }
 
     /// A session of our own.
@@ -211,5 +211,21 @@ pub async fn end_session(session: &Session) {
     }
     if let Err(error) = session.end().await {
         say!("warning: session {} was not ended, others wait until it expires: {error}", session.id());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_we_are_stopped_the_command_has_ended_before_others_go_on() {
+        for ttl in [500, 900, 1_000, 1_200, 1_350, 2_000, 5_000, 10_000, 60_000, 600_000].map(Duration::from_millis) {
+            let grace = Duration::from_secs(5);
+            let guarded = Guarded { ttl, delay: None, wait: None, grace, owner: None, command: Vec::new() };
+            // The last renewal was a third of the time ago.
+            let others_go_on = ttl - ttl / 3 + guarded.delay();
+            assert!(guarded.silence() + grace < others_go_on, "{ttl:?}");
+        }
     }
 }

@@ -82,8 +82,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         queue,
         command,
         grace,
-        // Claims are extended at a third of their time: one that was just about to be holds for two more thirds, and then for the grace.
-        silence: lease / 2,
+        silence: work::longest_silence(lease),
         connection: context.connection.clone(),
         running: watch::Sender::new(0),
         groups: Mutex::default(),

@@ -24,6 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// What the guardian is told: that the command has ended, and that we are there.
 const ENDED: u8 = b'.';
 const THERE: u8 = b'+';
+/// Less is no sign that we were stopped.
+const SILENCE_MIN: Duration = Duration::from_secs(1);
 /// Parts of the longest silence: the guardian ends the group when it was told nothing in this many.
 const PARTS: u32 = 10;
 
@@ -199,6 +201,12 @@ impl Drop for Work {
             sys::give_terminal(sys::own_group());
         }
     }
+}
+
+/// After which silence of ours a command is ended that runs under something which lasts so long and is renewed at each third of that: the last
+/// renewal may be a third old where we are stopped. A busy machine has a second all the same, or three quarters of that time.
+pub fn longest_silence(lasts: Duration) -> Duration {
+    (lasts / 2).max((lasts * 3 / 4).min(SILENCE_MIN))
 }
 
 /// How often to [`Work::beat`] where it is ended after such a silence.
