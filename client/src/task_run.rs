@@ -19,7 +19,8 @@ use crate::task_claim::Task;
 
 /// Before the end of a claim nothing is begun any more.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
-/// Longest claim that nodes take.
+/// Shortest and longest claim that nodes take.
+const CLAIM_MIN: Duration = Duration::from_secs(1);
 const CLAIM_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long after a failed extension or completion it is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -111,12 +112,18 @@ impl Lease {
 
     /// How long a claim is asked for.
     pub fn claimed(self) -> Duration {
-        self.lease.max(self.lease.saturating_add(self.grace).min(CLAIM_MAX))
+        self.lease.saturating_add(self.kept())
+    }
+
+    /// What of a claim is kept for what was begun: as much of the grace as nodes let a claim hold beyond the lease. A lease that they do not
+    /// take is not made one that they take.
+    fn kept(self) -> Duration {
+        if self.lease < CLAIM_MIN { Duration::ZERO } else { self.grace.min(CLAIM_MAX.saturating_sub(self.lease)) }
     }
 
     /// Until when something is done under a claim that holds until then.
     fn held_until(self, until: Instant) -> Instant {
-        let kept = (self.lease / 10).min(MARGIN_MAX).saturating_add(self.grace);
+        let kept = (self.lease / 10).min(MARGIN_MAX) + self.kept();
         until.checked_sub(kept).unwrap_or_else(Instant::now)
     }
 }
@@ -281,4 +288,29 @@ impl Claim<'_> {
 
 fn is_over(error: &Error) -> bool {
     error.code() == Some(ErrorCode::NotLockHolder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_claim_takes_nothing_of_the_lease() {
+        let (second, day) = (Duration::from_secs(1), CLAIM_MAX);
+        let margin = MARGIN_MAX;
+        for (lease, grace, claimed, held) in [
+            (30 * second, Duration::ZERO, 30 * second, 30 * second - margin),
+            (30 * second, 5 * second, 35 * second, 30 * second - margin),
+            // No claim holds for longer than a day.
+            (30 * second, 2 * day, day, 30 * second - margin),
+            (day, 5 * second, day, day - margin),
+            // What nodes refuse is still refused.
+            (Duration::ZERO, 5 * second, Duration::ZERO, Duration::ZERO),
+            (2 * day, 5 * second, 2 * day, 2 * day - margin),
+        ] {
+            let (of, begun) = (Lease::new(lease, grace), Instant::now());
+            assert_eq!(of.claimed(), claimed, "{lease:?} and {grace:?}");
+            assert_eq!(of.held_until(begun + claimed), begun + held, "{lease:?} and {grace:?}");
+        }
+    }
 }

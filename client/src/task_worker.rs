@@ -109,15 +109,15 @@ impl TaskWorker {
         self
     }
 
-    /// How long a claim holds before it is extended again, at least 1 s: about so long it takes until somebody else gets the tasks of
-    /// a worker that died.
+    /// How long a claim holds before it is extended again, at least 1 s: about so long, and for [`Self::grace`], it takes until somebody else
+    /// gets the tasks of a worker that died.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
     /// How long what a handler began may go on after [`TaskRun::lost`], such as another program that has to be ended. Claims are made for so
-    /// much longer, so that nobody else gets the task meanwhile. Default: not at all.
+    /// much longer, up to a day in all, so that nobody else gets the task meanwhile. Default: not at all.
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
