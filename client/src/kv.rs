@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    /// Whether there is an entry, without its value being sent.
+    /// Whether there is an entry, without its value being sent, unless proxies like to change the key (`a//b`).
     pub async fn exists(&self, key: impl Into<Name>) -> Result<bool, Error> {
         let key = key.into();
         if is_often_changed(&key) {
@@ -352,7 +352,9 @@ impl Get<'_> {
 
     /// What no operation can say.
     fn route_call(&self) -> Result<Call, Error> {
-        let mut target = if self.is_range() { only(&self.key) } else { key_path(&self.key)? };
+        // No key is none, in either form.
+        let path = key_path(&self.key)?;
+        let mut target = if self.is_range() { only(&self.key) } else { path };
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
         }
@@ -685,6 +687,7 @@ mod tests {
         let range = "/v1/kv?start=a//b&end=a//b%00&revision=7&consistency=local";
         assert_eq!(target(client.get("a//b").revision(7).local()), range);
         assert_eq!(target(client.get("a//b")), "/v1/ops");
+        assert!(client.get("").local().call().is_err(), "no key is no range");
     }
 
     #[test]
