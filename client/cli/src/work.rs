@@ -169,6 +169,8 @@ impl Work {
         self.tell(libc::SIGCONT);
         let until = Instant::now() + self.grace;
         while sys::has_others(self.group, self.group) && Instant::now() < until {
+            // Else the guardian would ask a second time: some take that for less patience than we have.
+            self.beat();
             // An end of ours reaps the child; the end of another is only seen by looking.
             tokio::select! {
                 _ = self.child.wait() => tokio::time::sleep(LOOK_EVERY).await,

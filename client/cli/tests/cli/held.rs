@@ -312,6 +312,20 @@ async fn the_work_ends_where_we_are_stopped_and_nobody_renews() {
     signal(&child, "-KILL");
 }
 
+/// A second TERM means "at once" to many programs.
+#[tokio::test]
+async fn a_command_that_has_its_grace_is_asked_to_end_once() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    fake.always("/renew", Act::Slow(Duration::from_secs(60)));
+    let asked = home.path().join("asked");
+    let script = format!("trap 'echo asked >>{}' TERM; echo runs; while :; do sleep 0.02; done", asked.display());
+    // A grace that is longer than the silence after which its guardian ends it.
+    let arguments = ["lock", "run", "l", "--ttl", "700ms", "--grace", "2s", "--", "sh", "-c", &script];
+    let (code, said) = end(started(&fake, &arguments).await).await;
+    assert!(code == Some(1) && said.contains("was lost"), "{code:?} {said}");
+    assert_eq!(std::fs::read_to_string(asked).expect("it was asked"), "asked\n");
+}
+
 #[tokio::test]
 async fn who_stops_takes_the_work_along_and_goes_on_with_it_only_while_the_lock_holds() {
     let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
