@@ -46,6 +46,12 @@ fn subject_of(target: &str) -> Option<(&'static str, Cow<'_, str>)> {
         "access" => match rest.split_once('/')? {
             ("users", name) => ("user", name),
             ("roles", name) => ("role", name),
+            ("tokens", id) => ("id", id),
+            _ => return None,
+        },
+        "quotas" => match rest.split_once('/')? {
+            ("principals", name) => ("principal", name),
+            ("prefixes", prefix) => ("prefix", prefix),
             _ => return None,
         },
         "collections" | "sequences" => ("name", rest),
@@ -87,6 +93,9 @@ mod tests {
             ("/v1/tasks/q/task/a/../b", "id"),
             ("/v1/access/users/a/../b", "user"),
             ("/v1/access/roles/a/../b", "role"),
+            ("/v1/access/tokens/a/../b", "id"),
+            ("/v1/quotas/principals/a/../b", "principal"),
+            ("/v1/quotas/prefixes/a/../b", "prefix"),
             ("/v1/kv/a/../b?consistency=local", "key"),
             ("/v1/collections/a/../b", "name"),
             ("/v1/sequences/a/../b", "name"),
