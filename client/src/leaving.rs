@@ -44,6 +44,11 @@ impl Leaving {
         Ok(())
     }
 
+    /// What was asked for was found at another place: whoever asks for that waits until it is taken back.
+    pub fn is_at(&mut self, place: String) {
+        self.place = place;
+    }
+
     /// There is nothing to take back.
     pub fn settle(&mut self) {
         self.give_up = None;

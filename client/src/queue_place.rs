@@ -167,8 +167,9 @@ impl Waiting<'_> {
             leaving.on_asked(self.call(left, Duration::ZERO, id.clone())?);
             let call = self.call(left, self.poll(left), id)?;
             let reply = client.send(&call).await;
-            if reply.as_ref().is_ok_and(|reply| self.is_of_another_handle(&call, &reply.body)) {
-                leaving.settle();
+            if let Some(other) = reply.as_ref().ok().and_then(|reply| self.found_at(&call, &reply.body)) {
+                // What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+                if self.session.has(&other) { leaving.settle() } else { leaving.is_at(other) }
             }
             match reply.and_then(|reply| decode::<Granted>(&call, &reply.address, reply.status, &reply.body)) {
                 Ok(Granted { token: Some(token) }) => return Ok(token),
@@ -184,12 +185,10 @@ impl Waiting<'_> {
         }
     }
 
-    /// Whether an answer is about another queue, in which another handle of this session has the place: nothing of that is to be given up.
-    /// A place that was got there by mistake is, by the same path.
-    fn is_of_another_handle(&self, call: &Call, body: &[u8]) -> bool {
-        let strayed = subject::strayed(call.target.as_str(), body);
-        let place = strayed.and_then(|strayed| self.queue.called(strayed.named).path("").ok());
-        place.is_some_and(|place| self.session.has(&place))
+    /// The place that an answer is about, where that is another one.
+    fn found_at(&self, call: &Call, body: &[u8]) -> Option<String> {
+        let strayed = subject::strayed(call.target.as_str(), body)?;
+        self.queue.called(strayed.named).path("").ok()
     }
 
     fn left(&self) -> Duration {

@@ -278,6 +278,14 @@ async fn a_lock_of_another_name_is_given_up_unless_another_handle_has_it() {
         } else {
             let left = fake.asked("/a%2F..%2Fb/release", 1).await;
             assert_eq!(left[0].json(), json!({"session": "17"}), "by the path by which it was got");
+            // Else it would be given up while it is held.
+            session.lock("a/../b").acquire().await.expect_err("it is another one");
+            session.lock("b").acquire().await.expect("granted").release().await.expect("released");
+            let asked =
+                fake.seen().into_iter().map(|seen| seen.target).filter(|target| target.starts_with("/v1/locks/"));
+            let other = ["acquire", "acquire", "release"].map(|verb| format!("/v1/locks/a%2F..%2Fb/{verb}"));
+            let meant = ["acquire", "release"].map(|verb| format!("/v1/locks/b/{verb}"));
+            assert_eq!(asked.collect::<Vec<_>>(), [&other[..], &other, &meant].concat());
         }
     }
 }
