@@ -133,7 +133,9 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err == nil {
 		return &held{session: s, queue: q, place: place, token: token}, nil
 	}
-	if !leavesNothing(err) && !s.hasOther(err, q.isElection) {
+	// What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+	if at := q.foundAt(err, place); !leavesNothing(err) && (at == place || !s.has(at)) {
+		leaving.place = at
 		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
 	}
 	// Only now: another handle would not wait for what is given up, and have its own place taken back.
@@ -195,16 +197,15 @@ func holderWords(owner, session string, count uint64) string {
 	return words
 }
 
-// hasOther: the answer was about another lock, or election, which a handle of this session has. Nothing of that is to be given up.
-func (s *Session) hasOther(err error, isElection bool) bool {
+// foundAt is the place that an answer was about: another one, where a proxy changed the path. Whoever asks for that waits until it is taken back.
+func (q queue) foundAt(err error, place string) string {
 	var other *strayed
-	if !errors.As(err, &other) {
-		return false
+	if errors.As(err, &other) {
+		if found, err := (queue{other.named, q.isElection}).path(""); err == nil {
+			return found
+		}
 	}
-	place, err := queue{other.named, isElection}.path("")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return err == nil && s.taken[place]
+	return place
 }
 
 // leavesNothing: an error says that there is no place of this question, or one that is another handle's. With any other the place of an

@@ -257,6 +257,13 @@ func (s *Session) take(place string) bool {
 	return true
 }
 
+// has says whether a handle of this session has this place, or waits for it.
+func (s *Session) has(place string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken[place]
+}
+
 func (s *Session) untake(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

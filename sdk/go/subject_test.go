@@ -131,6 +131,11 @@ func TestALockOfAnotherNameIsGivenUpUnlessItIsOurs(t *testing.T) {
 		if _, err := s.Lock(ctx, "a/../b", nil); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%v", err)
 		}
+		if !isOurs {
+			if _, err := s.Lock(ctx, "b", nil); err != nil || len(released) != 1 {
+				t.Errorf("it is given up while it is held: %d, %v", len(released), err)
+			}
+		}
 		select {
 		case <-released:
 			if isOurs {
