@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 from quorate import types as wire
 from quorate._convert import value_fields
 from quorate._entry import AnyEntry, Entry, entry_of
+from quorate._names import shown
 from quorate._requests import Call, Seconds, compact, path, post, span
 from quorate._retry import Failure
 from quorate.errors import QuorateError
@@ -336,6 +337,14 @@ class AttemptError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
         self.failure = failure
+
+
+class StrayedError(ValueError):
+    """An answer whose field names something else than was asked for."""
+
+    def __init__(self, field: str, said: str, asked: str) -> None:
+        super().__init__(f"the answer is about `{shown(said)}`, not `{shown(asked)}`: a proxy may have changed the path")
+        self.field, self.said = field, said
 
 
 class BrokenStreamError(Exception):

@@ -183,6 +183,27 @@ async def test_an_answer_about_another_lock_is_an_error_and_that_one_is_given_up
                 await session.lock("b")
 
 
+async def test_a_lock_of_another_name_is_not_taken_from_another_handle() -> None:
+    held = {"lock": "b", "session": "9", "mode": "exclusive", "state": "held", "token": "5", "revision": "5", "index": 5}
+    for is_ours in (True, False):
+        cluster = Coordination(lambda asked: Reply(200, held) if asked.target.endswith("/acquire") else None)
+        with Scripted(cluster) as server:
+            async with client_of(server) as client, client.session() as session:
+                lock = await session.lock("b") if is_ours else None
+                with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                    await session.lock("a/../b")
+                if lock is None:
+                    # It is given up before, or it would be while it is held.
+                    await session.lock("b")
+                    asked = [asked.target.rsplit("/", 1)[-1] for asked in server.asked if asked.target.startswith("/v1/locks/")]
+                    assert asked == ["acquire", "acquire", "release", "acquire"]
+                    continue
+                await sleep(0.2)
+                assert cluster.released == []
+                await lock.release()
+                assert cluster.released == [{"token": "5"}]
+
+
 @pytest.mark.parametrize("event", ["vacant", "leader"])
 async def test_an_event_of_another_election_is_an_error(event: str) -> None:
     told = {"election": "b", "revision": "7", "term": "5", "session": "9", "owner": "", "since": "2026-01-01T00:00:00Z"}

@@ -184,6 +184,27 @@ def test_an_answer_about_another_lock_is_an_error_and_that_one_is_given_up() -> 
                 session.lock("b")
 
 
+def test_a_lock_of_another_name_is_not_taken_from_another_handle() -> None:
+    held = {"lock": "b", "session": "9", "mode": "exclusive", "state": "held", "token": "5", "revision": "5", "index": 5}
+    for is_ours in (True, False):
+        cluster = Coordination(lambda asked: Reply(200, held) if asked.target.endswith("/acquire") else None)
+        with Scripted(cluster) as server:
+            with client_of(server) as client, client.session() as session:
+                lock = session.lock("b") if is_ours else None
+                with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                    session.lock("a/../b")
+                if lock is None:
+                    # It is given up before, or it would be while it is held.
+                    session.lock("b")
+                    asked = [asked.target.rsplit("/", 1)[-1] for asked in server.asked if asked.target.startswith("/v1/locks/")]
+                    assert asked == ["acquire", "acquire", "release", "acquire"]
+                    continue
+                sleep(0.2)
+                assert cluster.released == []
+                lock.release()
+                assert cluster.released == [{"token": "5"}]
+
+
 @pytest.mark.parametrize("event", ["vacant", "leader"])
 def test_an_event_of_another_election_is_an_error(event: str) -> None:
     told = {"election": "b", "revision": "7", "term": "5", "session": "9", "owner": "", "since": "2026-01-01T00:00:00Z"}

@@ -107,6 +107,11 @@ class AsyncPlaces:
             self._taken.add(place)
             return is_free
 
+    def has(self, place: str) -> bool:
+        """Whether a handle has this place, or waits for it."""
+        with self._lock:
+            return place in self._taken
+
     def leave(self, place: str) -> None:
         """Another handle may take this place now."""
         with self._lock:

@@ -31,13 +31,13 @@ from quorate._endpoints import (
 )
 from quorate._fork import tell_in_child
 from quorate._http import Answer, Head
-from quorate._names import shown, with_names
+from quorate._names import with_names
 from quorate._requests import Call, Preference, get
 from quorate._retry import Attempts, Failure, is_final
 from quorate._settings import Settings
 from quorate._sync._io import now, sleep, spawn
 from quorate._sync._transport import Body, Line
-from quorate._values import AttemptError
+from quorate._values import AttemptError, StrayedError
 from quorate.errors import (
     InvalidRequestError,
     ProtocolError,
@@ -452,7 +452,7 @@ def parsed(call: Call, answer: Answer) -> Any:
     for field, asked in call.about.items():
         said = named.get(field, asked)
         if said != asked:
-            raise ValueError(f"the answer is about `{shown(str(said))}`, not `{shown(asked)}`: a proxy may have changed the path")
+            raise StrayedError(field, str(said), asked)
     return cast("Any", data)
 
 

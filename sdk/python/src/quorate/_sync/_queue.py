@@ -18,7 +18,7 @@ from quorate._sync._core import Core
 from quorate._sync._io import now, opening, sleep
 from quorate._sync._observe import Observation
 from quorate._sync._places import Places
-from quorate._values import Place, problem_here
+from quorate._values import Place, StrayedError, problem_here
 from quorate.errors import (
     AlreadyQueuedError,
     DifferentSettingsError,
@@ -62,13 +62,23 @@ def take_place(places: Places, place: Place, request: dict[str, Any], wait: floa
         is_held = True
         return token
     except BaseException as error:
-        if not leaves_nothing(error):
+        at = found_at(place, error)
+        # What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+        if not leaves_nothing(error) and (at == place.path() or not places.has(at)):
             # With any other error the place of an earlier answer may still be there, or the last question on its way.
-            places.give_up(place.path(), waiting.asked, lambda: place.leave(places.session))
+            places.give_up(at, waiting.asked, lambda: place.leave(places.session))
         raise
     finally:
         if not is_held:
             places.leave(place.path())
+
+
+def found_at(place: Place, error: BaseException) -> str:
+    """The path of the place that an answer was about: another one, where a proxy changed the path. Whoever asks for that waits."""
+    cause = error.__cause__
+    if isinstance(cause, StrayedError) and cause.field == place.kind and cause.said:
+        return Place(place.kind, cause.said).path()
+    return place.path()
 
 
 def leaves_nothing(error: BaseException) -> bool:
