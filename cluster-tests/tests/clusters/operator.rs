@@ -259,6 +259,20 @@ async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
     }
     let (_, text) = guarded.ask(admin, ROOT, Request::get("/v1/kv/k")).await;
     assert!(text.contains("--client-listen"), "{text}");
+    // What operators ask of etcd's protocol is at their port too, also where it works on data.
+    for (path, body, at_clients, at_admin) in [
+        ("/v3/maintenance/hash", "{}", 403, 200),
+        ("/v3/maintenance/hashkv", "{}", 403, 200),
+        ("/v3/maintenance/defragment", "{}", 403, 200),
+        // Of the future: the node looked at it.
+        ("/v3/kv/compaction", r#"{"revision":"9000000"}"#, 403, 400),
+        ("/v3/kv/range", r#"{"key":"aw=="}"#, 200, 403),
+    ] {
+        let (status, text) = guarded.ask(clients, ROOT, Request::post(path, body)).await;
+        assert_eq!(status, at_clients, "{path}: {text}");
+        let (status, text) = guarded.ask(admin, ROOT, Request::post(path, body)).await;
+        assert_eq!(status, at_admin, "{path}: {text}");
+    }
     // Only the metrics are told whoever asks.
     assert_eq!(guarded.ask(admin, "", Request::get("/metrics")).await.0, 200);
     assert_eq!(guarded.ask(admin, "", Request::get("/v1/cluster/members")).await.0, 401);

@@ -53,7 +53,8 @@ pub fn check(door: Door, admin: Option<&AdminPort>, asked: Asked) -> Result<(), 
     // Not as what is not there: a client that asks for an entry would take it for gone.
     let refused = |detail: String| Err(Failure::new(ErrorCode::PermissionDenied, Applied::No, detail));
     match (door, admin) {
-        (Door::Admin, _) if asked.is_data => refused(
+        // Operators' work on data, as compaction, is at their port: with one of its own the other refuses it.
+        (Door::Admin, _) if asked.is_data && !asked.is_of_operators() => refused(
             "this port is for metrics and administration; ask at the client port of this node (--client-listen)".into(),
         ),
         (Door::Clients, Some(admin)) if admin.is_only && asked.is_of_operators() => {
@@ -80,19 +81,24 @@ mod tests {
         let data = asked(true, Guard::Judged, false);
         let status = asked(false, Guard::Known, false);
         let (backup, metrics) = (asked(false, Guard::Backup, false), asked(false, Guard::Known, true));
+        let compaction = asked(true, Guard::Admin, false);
         let is_served = |door, admin: Option<AdminPort>, asked| check(door, admin.as_ref(), asked).is_ok();
-        for asked in [data, status, backup, metrics] {
+        for asked in [data, status, backup, metrics, compaction] {
             assert!(is_served(Door::Clients, None, asked) && is_served(Door::Clients, Some(admin(false)), asked));
         }
         assert!(
             is_served(Door::Clients, Some(admin(true)), data) && is_served(Door::Clients, Some(admin(true)), status)
         );
-        for asked in [backup, metrics] {
+        for asked in [backup, metrics, compaction] {
             let refused = check(Door::Clients, Some(&admin(true)), asked).expect_err("another port serves it");
             assert!(format!("{refused:?}").contains("10.0.0.1:7300"), "{refused:?}");
         }
         assert!(!is_served(Door::Admin, Some(admin(false)), data));
-        assert!([status, backup, metrics].iter().all(|asked| is_served(Door::Admin, Some(admin(false)), *asked)));
+        for (is_only, asked) in
+            [false, true].into_iter().flat_map(|is| [status, backup, metrics, compaction].map(|asked| (is, asked)))
+        {
+            assert!(is_served(Door::Admin, Some(admin(is_only)), asked), "{asked:?}");
+        }
     }
 
     #[test]
