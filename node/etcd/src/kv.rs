@@ -9,9 +9,7 @@ use quorate_etcd_api::kv::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
     RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse,
 };
-use quorate_store::types::{
-    self, Action, Branched, Command, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
-};
+use quorate_store::types::{self, Action, Branched, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Consistency;
@@ -19,7 +17,7 @@ use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
-use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::failure::Failure;
 use crate::gateway::{freshness, propose, request_ids};
 use crate::header::{header, header_now};
 use crate::limits;
@@ -212,9 +210,7 @@ impl Unary for Compact {
         // In steps, as the leader's own, so that other writes go in between. Each is judged anew where it is applied.
         let step = Maintenance::Compact { revision, groups_max: limits::COMPACT_GROUPS };
         loop {
-            let reply = backend.write(Command::unnamed(Action::Maintain(step)), call.deadline).await;
-            let reply = reply.map_err(|error| Failure::from_app(error, Effect::Write))?;
-            call.api.confirm(reply.revision);
+            let reply = propose::propose_step(&call.caller(), Action::Maintain(step), call.deadline).await?;
             match reply.outcome {
                 Outcome::Maintained { more: true, .. } => {}
                 Outcome::Maintained { more: false, .. } => {

@@ -3,6 +3,7 @@
 //! Alarms follow from what is so, and end with it: nobody raises or lowers one. A snapshot has the form of our backups, and
 //! behind it what tools of etcd look for.
 
+use std::io;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
@@ -264,7 +265,7 @@ async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
     };
     let mut trailer = Some(Trailer::default());
     Ok(futures::stream::poll_fn(move |cx| {
-        let piece = ready!(pieces.poll_recv(cx));
+        let piece = ready!(pieces.poll_next(cx));
         Poll::Ready(match piece {
             Some(Ok(blob)) => {
                 trailer.iter_mut().for_each(|trailer| trailer.add(&blob));
@@ -272,12 +273,19 @@ async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
             }
             Some(Err(error)) => {
                 trailer = None;
-                Some(Err(GrpcStatus::internal(format!("quorate: {error}"))))
+                Some(Err(why_it_ended(&error)))
             }
             None => trailer.take().map(|trailer| Ok(message(trailer.end()))),
         })
     })
     .boxed())
+}
+
+fn why_it_ended(error: &io::Error) -> GrpcStatus {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => known(Error::PermissionDenied),
+        _ => GrpcStatus::internal(format!("quorate: {error}")),
+    }
 }
 
 /// What tools of etcd look for behind a snapshot: a whole number of sectors, and their SHA-256.

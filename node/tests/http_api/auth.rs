@@ -15,7 +15,7 @@ use quorate_node::http::all_routes;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::SessionHeld;
-use quorate_store::types::{ContentKind, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
+use quorate_store::types::{ContentKind, Outcome, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
 use tempfile::TempDir;
 
 use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
@@ -516,6 +516,64 @@ async fn a_watch_ends_before_it_tells_what_may_not_be_told() {
             let grant = Grant { permission: Permission::Read, prefix: b"orders/".to_vec() };
             told.roles.get_mut(&RoleName::new("app").expect("a name")).expect("there").grants = vec![grant];
         });
+    }
+}
+
+/// Gives somebody this permission alone, on everything.
+fn give_on_everything(guarded: &Guarded, name: &str, permission: Permission) {
+    guarded.server.backend.admit(|told| {
+        let grants = vec![Grant { permission, prefix: Vec::new() }];
+        told.roles.get_mut(&RoleName::new(name).expect("a name")).expect("there").grants = grants;
+    });
+}
+
+#[tokio::test]
+async fn a_backup_ends_where_the_right_to_it_is_taken_away() {
+    const PIECES: usize = 2_000;
+    let guarded = Guarded::start().await;
+    // Much more than all buffers on the way hold.
+    guarded.server.backend.set_backup_pieces(PIECES);
+    let bearer = format!("Bearer {}", guarded.app);
+    let asks = [("GET", "/v1/cluster/backup", ""), ("POST", "/v3/maintenance/snapshot", "{}")];
+    for (method, path, body) in asks {
+        give_on_everything(&guarded, "app", Permission::Backup);
+        let mut raw = guarded.server.connect().await;
+        let headers = [JSON, ("Authorization", bearer.as_str())];
+        let headers = if body.is_empty() { &headers[1..] } else { &headers[..] };
+        raw.send_request(method, path, headers, body.as_bytes()).await;
+        let head = raw.response(true).await;
+        assert_eq!(head.status, 200, "{path}: {head:?}");
+        assert!(!raw.chunk().await.is_empty(), "{path}");
+        give_on_everything(&guarded, "app", Permission::Monitor);
+        let (mut bytes, mut last) = (0, Vec::new());
+        while let Some(chunk) = raw.try_chunk().await.filter(|chunk| !chunk.is_empty()) {
+            bytes += chunk.len();
+            last = chunk;
+        }
+        assert!(bytes < PIECES * 64 * 1024 / 2, "{path}: {bytes} bytes came");
+        let last = String::from_utf8_lossy(&last).into_owned();
+        assert!(method == "GET" || last.contains("etcdserver: permission denied"), "{path}: {last}");
+    }
+}
+
+#[tokio::test]
+async fn each_step_of_a_compaction_says_who_asked_and_by_which_rules() {
+    let guarded = Guarded::start().await;
+    let backend = &guarded.server.backend;
+    let revision = backend.seed("orders/a", Value { kind: ContentKind::Json, data: b"1".to_vec() });
+    give_on_everything(&guarded, "app", Permission::Admin);
+    let steps = [true, true, false];
+    for more in steps {
+        backend.come_to(Outcome::Maintained { removed: 1, more });
+    }
+    let body = format!(r#"{{"revision":"{revision}"}}"#);
+    let answer = guarded.ask(&guarded.app, "POST", "/v3/kv/compaction", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let commands = backend.commands();
+    assert_eq!(commands.len(), steps.len());
+    for command in commands {
+        assert_eq!(command.principal, "app");
+        assert!(command.access_revision.is_some() && command.request_id.is_none(), "{command:?}");
     }
 }
 

@@ -192,6 +192,23 @@ impl Raw {
         chunk
     }
 
+    /// The next chunk of a body, empty at its end; `None` where the connection ends before it is whole.
+    pub async fn try_chunk(&mut self) -> Option<Vec<u8>> {
+        let whole = loop {
+            let line = self.buffer.windows(2).position(|window| window == b"\r\n");
+            let size = line.map(|at| (at + 2, str::from_utf8(&self.buffer[..at]).expect("a chunk size")));
+            let size = size.map(|(from, size)| (from, usize::from_str_radix(size, 16).expect("a chunk size")));
+            match size {
+                Some((from, size)) if self.buffer.len() >= from + size + 2 => break from..from + size,
+                _ if !self.fill().await => return None,
+                _ => {}
+            }
+        };
+        let chunk = self.buffer[whole.clone()].to_vec();
+        self.buffer.drain(..whole.end + 2);
+        Some(chunk)
+    }
+
     async fn fill(&mut self) -> bool {
         let mut chunk = [0u8; 16 * 1024];
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");

@@ -4,6 +4,7 @@
 //! reader that is slow slows the walk down. The form of the bytes is the store's.
 
 use std::io::{self, Write};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
@@ -11,12 +12,35 @@ use quorate_store::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backend::Node;
+use crate::gateway::auth::caller::Watching;
+use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// A piece of it, or why there are no more.
 pub type Piece = io::Result<Bytes>;
+
+/// The pieces on their way to whoever asked, for as long as they may have them.
+pub struct Pieces {
+    /// `None` once nothing more is given.
+    source: Option<mpsc::Receiver<Piece>>,
+    /// The one who takes them, where not everybody may.
+    watching: Option<Watching>,
+}
+
+impl Pieces {
+    /// The next one. Where the right was taken away it is an error of the kind `PermissionDenied` instead, also of what was read before.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let Some(source) = &mut self.source else { return Poll::Ready(None) };
+        let piece = ready!(source.poll_recv(cx));
+        let refused = self.watching.as_ref().filter(|_| piece.is_some()).and_then(Watching::end);
+        let Some((_, why)) = refused else { return Poll::Ready(piece) };
+        // The walk ends with whoever would take the next piece.
+        self.source = None;
+        Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::PermissionDenied, why))))
+    }
+}
 
 /// A place among the few backups that a node gives out at once.
 pub fn place(call: &Call) -> Result<OwnedSemaphorePermit, Failure> {
@@ -25,13 +49,14 @@ pub fn place(call: &Call) -> Result<OwnedSemaphorePermit, Failure> {
 }
 
 /// Begins one: gives its revision, and the pieces as they come.
-pub async fn begin(call: &Call, place: OwnedSemaphorePermit) -> Result<(Revision, mpsc::Receiver<Piece>), Failure> {
+pub async fn begin(call: &Call, place: OwnedSemaphorePermit) -> Result<(Revision, Pieces), Failure> {
+    let watching = Watching::of(&call.caller(), requirement::on_prefix(Permission::Backup, b""));
     let (begun, revision) = oneshot::channel();
     let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
     let backend = call.api.backend.clone();
     tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, place));
     match revision.await {
-        Ok(revision) => Ok((revision, source)),
+        Ok(revision) => Ok((revision, Pieces { source: Some(source), watching })),
         Err(_gone) => Err(Failure::new(ErrorCode::Internal, Applied::No, "the backup did not begin")),
     }
 }

@@ -52,9 +52,15 @@ async fn propose_judged(
     let names =
         if caller.api.authenticator.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
     let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
-    let result = until_judged_in_time(caller, action, request_id, deadline).await;
+    let result = until_judged_in_time(caller, action, Some(request_id), deadline).await;
     noted.tell(Some(&result));
     result
+}
+
+/// Proposes a step of a request that has several. It is judged as every command is; the audit log is told of the request as a whole, and
+/// nothing is kept under its id, since only one command could be: a step may be taken again.
+pub async fn propose_step(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+    until_judged_in_time(caller, action, None, deadline).await
 }
 
 /// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
@@ -87,14 +93,14 @@ impl Drop for Noted<'_> {
 async fn until_judged_in_time(
     caller: &Caller<'_>,
     action: Action,
-    request_id: RequestId,
+    request_id: Option<RequestId>,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
     let backend = &caller.api.backend;
     loop {
         let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
-        let command =
-            Command { request_id: Some(request_id.clone()), principal, action: action.clone(), access_revision };
+        let (request_id, action) = (request_id.clone(), action.clone());
+        let command = Command { request_id, principal, action, access_revision };
         let reply = submit(caller.api, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
             return Ok(reply);

@@ -12,14 +12,13 @@ use http::{HeaderValue, Method, Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{BACKUP_CONTENT_TYPE, Problem};
 use quorate_store::types::Revision;
-use tokio::sync::mpsc;
 use utoipa_axum::routes;
 
 use crate::connection::monitor::Busy;
 use crate::context::Context;
 use crate::described::Common;
 use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::backup::{self, Piece};
+use crate::gateway::backup::{self, Pieces};
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::input::extract::Query;
@@ -61,8 +60,8 @@ pub async fn get(context: Context) -> Outcome {
         return Ok(answer(Body::default(), context.api.backend.position().revision));
     }
     let busy = context.take_busy()?;
-    let (revision, source) = backup::begin(&context, place).await.map_err(Failure::closing)?;
-    Ok(answer(Body::new(BackupBody { source, _busy: busy }), revision))
+    let (revision, pieces) = backup::begin(&context, place).await.map_err(Failure::closing)?;
+    Ok(answer(Body::new(BackupBody { pieces, _busy: busy }), revision))
 }
 
 fn answer(body: Body, revision: Revision) -> Answer {
@@ -76,7 +75,7 @@ fn answer(body: Body, revision: Revision) -> Answer {
 
 /// The body of the answer.
 struct BackupBody {
-    source: mpsc::Receiver<Piece>,
+    pieces: Pieces,
     _busy: Busy,
 }
 
@@ -85,6 +84,6 @@ impl HttpBody for BackupBody {
     type Error = io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.get_mut().source.poll_recv(cx).map_ok(Frame::data)
+        self.get_mut().pieces.poll_next(cx).map_ok(Frame::data)
     }
 }
