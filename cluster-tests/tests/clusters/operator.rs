@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cluster_tests::ports::free_addresses;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, NodeLogAnswer, NodeLogLinesAnswer, Permission, RequestAnswer};
 use quorate_client::{Client, Error, RequestId, Value};
 use ring::rand::SystemRandom;
@@ -259,12 +259,12 @@ async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
     }
     let (_, text) = guarded.ask(admin, ROOT, Request::get("/v1/kv/k")).await;
     assert!(text.contains("--client-listen"), "{text}");
-    // What operators ask of etcd's protocol is at their port too, also where it works on data.
+    // Operators' calls of etcd's protocol are at their port too, also those that work on data.
     for (path, body, at_clients, at_admin) in [
         ("/v3/maintenance/hash", "{}", 403, 200),
         ("/v3/maintenance/hashkv", "{}", 403, 200),
         ("/v3/maintenance/defragment", "{}", 403, 200),
-        // Of the future: the node looked at it.
+        // The revision is of the future, which is told only once the call is let in.
         ("/v3/kv/compaction", r#"{"revision":"9000000"}"#, 403, 400),
         ("/v3/kv/range", r#"{"key":"aw=="}"#, 200, 403),
     ] {
@@ -352,6 +352,10 @@ async fn who_brings_a_token_of_the_provider_has_what_the_cluster_gives_its_roles
         let refused = guarded.client(&bad).get("a/k").await.expect_err(why);
         assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{why}: {refused}");
     }
+    let mut watch = Connection::open(guarded.cluster.client_address(1)).await.expect("a connection");
+    let request = Request::get("/v1/watch?prefix=a/").header("Authorization", format!("Bearer {token}"));
+    watch.send(&request.to_bytes()).await.expect("sent");
+    assert_eq!(watch.head().await.expect("a head").status, 200);
     // The provider turns to another key.
     std::fs::write(guarded.dir.path().join("jwks.json"), next.keys("k2")).expect("written");
     eventually("the new key counts on all nodes and the old one on none", PATIENCE, async || {
@@ -366,6 +370,16 @@ async fn who_brings_a_token_of_the_provider_has_what_the_cluster_gives_its_roles
         Ok(())
     })
     .await;
+    // A stream ends with the key that signed its token, not with the token's time.
+    let ending = async {
+        let mut told = Vec::new();
+        while let Some(chunk) = watch.chunk().await.ok().filter(|chunk| !chunk.is_empty()) {
+            told.extend(chunk);
+        }
+        String::from_utf8_lossy(&told).into_owned()
+    };
+    let told = tokio::time::timeout(PATIENCE, ending).await.expect("the watch ends");
+    assert!(told.contains("event: end") && told.contains("\"code\":\"unauthenticated\""), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -400,6 +400,10 @@ pub struct Args {
     #[arg(long, env = "QUORATE_JWT_ROLES_CLAIM", value_name = "CLAIM")]
     pub jwt_roles_claim: Option<String>,
 
+    /// Longest time that one of its tokens may be good, from `iat` to `exp`, or from now where it has no `iat` [default: 86400000]
+    #[arg(long, env = "QUORATE_JWT_LIFETIME_MAX_MS", value_name = "MS")]
+    pub jwt_lifetime_max_ms: Option<u64>,
+
     /// File to which this node adds a line of JSON for each command, refusal and administration [default: none]
     #[arg(long, env = "QUORATE_AUDIT_LOG", value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
@@ -439,6 +443,6 @@ impl Args {
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads client_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
             archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms archive_merge_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
-            peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim audit_log dev insecure)
+            peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim jwt_lifetime_max_ms audit_log dev insecure)
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
+use super::check::DAY_MS;
 use super::faults::Faults;
 use super::{Args, Auth};
 use crate::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
@@ -28,6 +29,7 @@ pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<Jwt
         ("jwt_user_claim", user_claim.is_some()),
         ("jwt_user_prefix", user_prefix.is_some()),
         ("jwt_roles_claim", roles_claim.is_some()),
+        ("jwt_lifetime_max_ms", args.jwt_lifetime_max_ms.is_some()),
     ];
     let (first, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
     if auth == Auth::Off {
@@ -52,6 +54,8 @@ pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<Jwt
             faults.add(field, "must not be empty");
         }
     }
+    let lifetime_max_ms = args.jwt_lifetime_max_ms.unwrap_or(DAY_MS);
+    let lifetime_max = faults.millis("jwt_lifetime_max_ms", lifetime_max_ms, 60_000, 365 * DAY_MS);
     let source = source(&jwks?, ca, faults)?;
     Some(JwtSettings {
         issuer: issuer?,
@@ -60,6 +64,7 @@ pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<Jwt
         user_claim: user_claim.unwrap_or_else(|| USER_CLAIM.to_owned()),
         user_prefix: user_prefix.unwrap_or_default(),
         roles_claim,
+        lifetime_max,
     })
 }
 

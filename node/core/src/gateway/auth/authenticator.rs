@@ -116,6 +116,12 @@ impl Authenticator {
 
     /// Who a proof is of, by what this node knows now.
     pub fn prove(&self, backend: &Node, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
+        if let Proof::Signed(verified) = proof
+            && !self.jwt().is_some_and(|jwt| jwt.believes(verified))
+        {
+            let why = "the key that signed the token is none of the issuer's any more";
+            return Ok(Err(Doubt { why, may_be_behind: false }));
+        }
         let is_root = matches!(proof, Proof::Root(hash) if self.is_root(hash));
         self.memory.prove(backend, proof, is_root).map_err(|fault| Failure::from_fault(&fault))
     }

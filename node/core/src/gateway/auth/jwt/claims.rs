@@ -44,6 +44,15 @@ impl Claims {
         }
         let now = wall_ms / 1_000;
         let expires_at = seconds(&claims["exp"]).ok_or("the token does not say until when it is good")?;
+        let issued_at = match claims.get("iat") {
+            None => now,
+            // From the future it would let a token be good for longer.
+            Some(at) => seconds(at).ok_or("the token does not say rightly when it was issued")?.min(now),
+        };
+        let lifetime_max = settings.lifetime_max.as_secs().saturating_add(LEEWAY_SECONDS);
+        if expires_at.saturating_sub(issued_at) > lifetime_max {
+            return Err("the token is good for longer than tokens may be here (--jwt-lifetime-max-ms)");
+        }
         match claims.get("nbf") {
             None => {}
             Some(from) => match seconds(from) {

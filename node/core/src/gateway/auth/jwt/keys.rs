@@ -61,6 +61,15 @@ struct Key {
     material: Material,
 }
 
+/// By which key a token is signed.
+#[derive(Debug)]
+pub struct SignedBy {
+    algorithm: Algorithm,
+    /// The id that the token names, if it names one.
+    id: Option<String>,
+    material: Material,
+}
+
 /// All keys of whoever signs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeySet(Vec<Key>);
@@ -119,9 +128,16 @@ impl KeySet {
         self.fitting(algorithm, id).next().is_some()
     }
 
-    /// Whether one of those keys signed the message.
-    pub fn is_signed(&self, algorithm: Algorithm, id: Option<&str>, message: &[u8], signature: &[u8]) -> bool {
-        self.fitting(algorithm, id).any(|key| key.signed(algorithm, message, signature))
+    /// Which of those keys signed the message, if one did.
+    pub fn signer(&self, algorithm: Algorithm, id: Option<&str>, message: &[u8], signature: &[u8]) -> Option<SignedBy> {
+        let key = self.fitting(algorithm, id).find(|key| key.signed(algorithm, message, signature))?;
+        Some(SignedBy { algorithm, id: id.map(str::to_owned), material: key.material.clone() })
+    }
+
+    /// Whether what that key signed would be found signed by one of these.
+    pub fn has(&self, signed_by: &SignedBy) -> bool {
+        let mut fitting = self.fitting(signed_by.algorithm, signed_by.id.as_deref());
+        fitting.any(|key| key.material == signed_by.material)
     }
 
     fn fitting<'a>(&'a self, algorithm: Algorithm, id: Option<&'a str>) -> impl Iterator<Item = &'a Key> {

@@ -27,7 +27,7 @@ use crate::app::wall_now;
 use crate::metrics::{MetricsSource, Sample};
 
 pub use claims::{Claims, LEEWAY_SECONDS};
-pub use keys::{Algorithm, KeySet};
+pub use keys::{Algorithm, KeySet, SignedBy};
 pub use source::{JwksSource, SourceError};
 
 /// Tokens that are remembered, so that their signature is looked at once: some hundred bytes each.
@@ -35,6 +35,9 @@ const REMEMBERED_MAX: usize = 8_192;
 
 /// How often the keys are asked for, at most, since a token names one that is not known.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Before the first generation of keys.
+const NO_GENERATION: u64 = 0;
 
 /// Longest token that is read. One with 64 roles has some kilobytes.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -54,26 +57,33 @@ pub struct JwtSettings {
     pub user_prefix: String,
     /// The claim with the names of roles, if any.
     pub roles_claim: Option<String>,
+    /// How long a token may be good, from when it was issued to when it expires.
+    pub lifetime_max: Duration,
 }
 
 /// What a token proved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified(Claims);
+#[derive(Debug)]
+pub struct Verified {
+    claims: Claims,
+    signed_by: SignedBy,
+    /// The generation of keys among which that key was found last.
+    found_in: AtomicU64,
+}
 
 impl Verified {
     /// The name of the user.
     pub fn user(&self) -> &str {
-        &self.0.user
+        &self.claims.user
     }
 
     /// The names of its roles, sorted.
     pub fn roles(&self) -> &[String] {
-        &self.0.roles
+        &self.claims.roles
     }
 
     /// Whether its time is over.
     pub fn is_over(&self) -> bool {
-        self.0.is_over(wall_now())
+        self.claims.is_over(wall_now())
     }
 }
 
@@ -84,6 +94,8 @@ pub type Doubt = &'static str;
 pub struct JwtVerifier {
     settings: JwtSettings,
     keys: ArcSwap<KeySet>,
+    /// Grows each time that the keys change, once they have.
+    generation: AtomicU64,
     remembered: RwLock<HashMap<[u8; 32], Arc<Verified>>>,
     /// When the keys were last asked for.
     asked: tokio::sync::Mutex<Option<Instant>>,
@@ -142,6 +154,7 @@ impl JwtVerifier {
         Arc::new(Self {
             settings,
             keys: ArcSwap::default(),
+            generation: AtomicU64::new(NO_GENERATION + 1),
             remembered: RwLock::default(),
             asked: tokio::sync::Mutex::new(None),
             trouble: Mutex::new(None),
@@ -179,17 +192,35 @@ impl JwtVerifier {
                 false => "the token is signed with a key that is not known",
             });
         }
-        if !keys.is_signed(parts.algorithm, parts.key.as_deref(), parts.signed, &parts.signature) {
-            return Err("the signature of the token does not hold");
-        }
+        let signer = keys.signer(parts.algorithm, parts.key.as_deref(), parts.signed, &parts.signature);
+        let signed_by = signer.ok_or("the signature of the token does not hold")?;
         let claims = Claims::read(&parts.claims, &self.settings, wall_now())?;
         let is_name = UserName::new(claims.user.as_str()).is_ok();
         if !is_name || claims.user.eq_ignore_ascii_case(ROOT) {
             return Err("the token names a user who cannot be one here");
         }
-        let verified = Arc::new(Verified(claims));
+        let verified = Arc::new(Verified { claims, signed_by, found_in: AtomicU64::new(NO_GENERATION) });
         self.remember(hash, &keys, &verified);
         Ok(verified)
+    }
+
+    /// Whether a token was proved before and is remembered, by its hash: its signature is not looked at again.
+    pub fn remembers(&self, hash: &[u8; 32]) -> bool {
+        self.remembered.read().contains_key(hash)
+    }
+
+    /// Whether the key that signed a token is still one of the issuer's. Asked of each request, and again and again of what goes on.
+    pub fn believes(&self, verified: &Verified) -> bool {
+        // Read before the keys, which are of this generation then, or of a later one.
+        let generation = self.generation.load(Ordering::Acquire);
+        if verified.found_in.load(Ordering::Relaxed) == generation {
+            return true;
+        }
+        let is_found = self.keys.load().has(&verified.signed_by);
+        if is_found {
+            verified.found_in.store(generation, Ordering::Relaxed);
+        }
+        is_found
     }
 
     /// Remembers a token, unless the keys changed meanwhile.
@@ -238,6 +269,7 @@ impl JwtVerifier {
         tracing::info!(keys = keys.len(), source = %self.settings.source, "took the keys of the issuer of tokens");
         let mut remembered = self.remembered.write();
         self.keys.store(Arc::new(keys));
+        self.generation.fetch_add(1, Ordering::Release);
         remembered.clear();
     }
 

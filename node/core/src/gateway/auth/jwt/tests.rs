@@ -39,6 +39,7 @@ const RSA: &str = "MIIEpAIBAAKCAQEAtwM3KTHOmUeJlM1IRTyizT8eRLXmQRp0HTf9tzr80VJVz
 
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "quorate";
+const LIFETIME_MAX: Duration = Duration::from_secs(3_600);
 
 fn settings(source: JwksSource) -> JwtSettings {
     JwtSettings {
@@ -48,6 +49,7 @@ fn settings(source: JwksSource) -> JwtSettings {
         user_claim: "sub".into(),
         user_prefix: String::new(),
         roles_claim: Some("realm_access.roles".into()),
+        lifetime_max: LIFETIME_MAX,
     }
 }
 
@@ -188,7 +190,8 @@ async fn what_a_token_says_has_to_hold_here_and_now() {
         claims.as_object_mut().expect("an object").remove(name);
         claims
     };
-    let over = LEEWAY_SECONDS + 5;
+    let (over, hour) = (LEEWAY_SECONDS + 5, LIFETIME_MAX.as_secs());
+    let lasting = with(&good, "exp", json!(now() + hour + 2 * over));
     for (bad, why) in [
         (with(&good, "iss", json!("https://other.example")), "another issuer"),
         (without("iss"), "another issuer"),
@@ -198,6 +201,10 @@ async fn what_a_token_says_has_to_hold_here_and_now() {
         (with(&good, "exp", json!(now() - over)), "time of the token is over"),
         (with(&good, "exp", json!("soon")), "until when"),
         (without("exp"), "until when"),
+        (lasting.clone(), "good for longer"),
+        (with(&lasting, "iat", json!(now() - hour)), "good for longer"),
+        (with(&lasting, "iat", json!(now() + hour)), "good for longer"),
+        (with(&good, "iat", json!("now")), "when it was issued"),
         (with(&good, "nbf", json!(now() + over)), "not good yet"),
         (with(&good, "nbf", json!("0")), "from when on"),
         (with(&good, "sub", json!("")), "name of a user"),
@@ -214,6 +221,9 @@ async fn what_a_token_says_has_to_hold_here_and_now() {
     for fine in [
         with(&good, "aud", json!(["other", AUDIENCE])),
         with(&good, "exp", json!(now() - near)),
+        with(&good, "exp", json!(now() + hour)),
+        with(&good, "iat", json!(now() + near)),
+        with(&good, "iat", json!(now() - hour + 400)),
         with(&good, "nbf", json!(now() + near)),
         with(&good, "realm_access", json!({"roles": "a b"})),
         without("realm_access"),
@@ -332,6 +342,31 @@ async fn new_keys_are_taken_when_a_token_names_one_and_old_ones_stay_where_the_i
     verifier.ask().await;
     assert_eq!(verifier.warning(), None);
     assert!(verifier.verify(&first, yes).await.expect_err("its key is gone").contains("not known"));
+}
+
+#[tokio::test]
+async fn what_a_token_proved_holds_as_long_as_the_key_that_signed_it() {
+    let (one, two) = (Signer::p256(), Signer::ed25519());
+    let (dir, verifier) = verifier_of(&[one.public("k1"), two.public("k2")]).await;
+    let take = async |keys: &[Value]| {
+        std::fs::write(dir.path().join("jwks.json"), set_of(keys)).expect("written");
+        verifier.ask().await;
+    };
+    for header in [json!({"alg": "ES256", "kid": "k1"}), json!({"alg": "ES256"})] {
+        take(&[one.public("k1"), two.public("k2")]).await;
+        let verified = verifier.verify(&one.token(&header, &claims("ann")), no).await.expect("it holds");
+        assert!(verifier.believes(&verified));
+        // Other keys may come and go.
+        take(&[one.public("k1")]).await;
+        assert!(verifier.believes(&verified) && verifier.believes(&verified));
+        take(&[two.public("k2")]).await;
+        assert!(!verifier.believes(&verified));
+        // Nor does another key of the same name count.
+        take(&[Signer::p256().public("k1")]).await;
+        assert!(!verifier.believes(&verified));
+        take(&[one.public("k1")]).await;
+        assert!(verifier.believes(&verified), "it is back");
+    }
 }
 
 #[tokio::test]
