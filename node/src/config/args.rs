@@ -391,7 +391,8 @@ pub struct Args {
     #[arg(long, env = "QUORATE_JWT_USER_CLAIM", value_name = "CLAIM")]
     pub jwt_user_claim: Option<String>,
 
-    /// What stands before that name here, so that nobody is taken for a user of the cluster, like oidc: [default: nothing]
+    /// What stands before that name here, so that nobody is taken for a user of the cluster [default: nothing where the claim is sub, oidc:
+    /// where it is another]
     #[arg(long, env = "QUORATE_JWT_USER_PREFIX", value_name = "TEXT")]
     pub jwt_user_prefix: Option<String>,
 

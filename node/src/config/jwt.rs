@@ -13,8 +13,12 @@ use super::{Args, Auth};
 use crate::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
 use crate::tls;
 
-/// The claim with the name of the user where nothing else is said.
+/// The claim with the name of the user where nothing else is said. The issuer gives it, and nobody chooses theirs.
 const USER_CLAIM: &str = "sub";
+
+/// Stands before names of another claim where nothing else is said: a person may be able to choose such a name, and with it that of a
+/// user of the cluster.
+const PREFIX_OF_CHOSEN: &str = "oidc:";
 
 /// Takes the settings out of the arguments.
 pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<JwtSettings> {
@@ -57,12 +61,14 @@ pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<Jwt
     let lifetime_max_ms = args.jwt_lifetime_max_ms.unwrap_or(DAY_MS);
     let lifetime_max = faults.millis("jwt_lifetime_max_ms", lifetime_max_ms, 60_000, 365 * DAY_MS);
     let source = source(&jwks?, ca, faults)?;
+    let user_claim = user_claim.unwrap_or_else(|| USER_CLAIM.to_owned());
+    let prefix = if user_claim == USER_CLAIM { "" } else { PREFIX_OF_CHOSEN };
     Some(JwtSettings {
         issuer: issuer?,
         audience: audience?,
         source,
-        user_claim: user_claim.unwrap_or_else(|| USER_CLAIM.to_owned()),
-        user_prefix: user_prefix.unwrap_or_default(),
+        user_claim,
+        user_prefix: user_prefix.unwrap_or_else(|| prefix.to_owned()),
         roles_claim,
         lifetime_max,
     })

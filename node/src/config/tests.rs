@@ -314,6 +314,30 @@ fn files_of_tls_that_do_not_fit_are_refused_with_what_to_do() {
 }
 
 #[test]
+fn names_that_a_person_may_choose_are_none_of_the_cluster_unless_that_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (root, keys) = (dir.path().join("root"), dir.path().join("jwks.json"));
+    write_secret(&root, "6d1f0a8be2c94735a17c0e5b8f42d963");
+    let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    fs::write(&keys, format!(r#"{{"keys":[{key}]}}"#)).expect("written");
+    let (root, keys) = (root.to_str().expect("UTF-8"), keys.to_str().expect("UTF-8"));
+    let believed = ["--auth", "required", "--root-token-file", root, "--jwt-issuer", "https://id.test"];
+    let believed = [&believed[..], &["--jwt-audience", "quorate", "--jwt-jwks", keys]].concat();
+    let email = ["--jwt-user-claim", "email"];
+    let rows: [(&[&str], &str); 5] = [
+        (&[], ""),
+        (&["--jwt-user-claim", "sub"], ""),
+        (&email, "oidc:"),
+        (&[email[0], email[1], "--jwt-user-prefix", "mail:"], "mail:"),
+        (&[email[0], email[1], "--jwt-user-prefix", ""], ""),
+    ];
+    for (more, prefix) in rows {
+        let config = with(&[&believed[..], more].concat()).expect("good");
+        assert_eq!(config.jwt.expect("tokens are believed").user_prefix, prefix, "{more:?}");
+    }
+}
+
+#[test]
 fn an_archive_has_a_place_and_its_settings_have_an_archive() {
     let config = with(&["--archive", "s3://backups/prod"]).expect("good");
     let archive = config.archive.expect("it is named");

@@ -21,6 +21,7 @@ use crate::gateway::auth::root::RootToken;
 use crate::gateway::auth::throttle::Throttle;
 use crate::gateway::failure::Failure;
 use crate::metrics::{MetricsSource, Sample};
+use crate::per_second::PerSecond;
 
 /// Who has to say who they are.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +85,7 @@ pub struct Authenticator {
     settings: AuthSettings,
     memory: Memory,
     throttle: Throttle,
+    slowed_signatures: PerSecond,
     strangers: Semaphore,
     counts: Arc<AuthCounts>,
     audit: Option<Arc<AuditFile>>,
@@ -92,6 +94,9 @@ pub struct Authenticator {
 /// Requests at a time whose proof this node does not know and for which it asks the leader whether it is behind. They share its answers;
 /// what is bounded is how many of them wait where there is none.
 const STRANGERS_MAX: usize = 64;
+
+/// Signatures that are looked at for all addresses together that were slowed down: a hundredth of a processor.
+const SLOWED_SIGNATURES_A_SECOND: u64 = 100;
 
 /// When to come again where there was no such place.
 const STRANGERS_RETRY: Duration = Duration::from_secs(1);
@@ -103,6 +108,7 @@ impl Authenticator {
             settings,
             memory: Memory::default(),
             throttle: Throttle::default(),
+            slowed_signatures: PerSecond::new(SLOWED_SIGNATURES_A_SECOND),
             strangers: Semaphore::new(STRANGERS_MAX),
             counts: Arc::default(),
             audit,
@@ -154,6 +160,12 @@ impl Authenticator {
         let hash = hash_of(&text);
         // The token of `root` is whatever stands in its file.
         let Some(jwt) = self.jwt().filter(|_| !self.is_root(&hash)) else { return Ok(Proof::Root(hash)) };
+        // A signature costs more than all else that a stranger may ask for, so few are looked at for addresses that guess. Some are: behind one
+        // address there are many, and each comes with a new token now and then.
+        let is_cheap = jwt.remembers(&hash.0) || self.throttle.wait(from, Instant::now()).is_none();
+        if !is_cheap && !self.slowed_signatures.admit() {
+            self.too_often(from)?;
+        }
         let verified = jwt.verify(&text, || self.ask_for_stranger(from).ok()).await;
         verified.map(Proof::Signed).map_err(|why| self.unknown(from, why))
     }

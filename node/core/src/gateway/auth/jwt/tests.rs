@@ -2,6 +2,7 @@
 //!
 //! Keys of elliptic curves are made for each test. ring makes none of RSA, so that one stands here; it was made for this file.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use quorate_api::ErrorCode;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
@@ -19,6 +21,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::connection::origin::Neighbour;
+use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
+use crate::gateway::auth::proof::Brought;
 
 const RSA: &str = "MIIEpAIBAAKCAQEAtwM3KTHOmUeJlM1IRTyizT8eRLXmQRp0HTf9tzr80VJVzincVQ0C4gupArCBReEFCTWHtxamjq4XFPps0V97\
     JjFOBmQVhQw17pffdubgM8pYg2NbgcfHdhm/A4FKeciLPn6BdZPYtiX0z64kjFaiocJaEUOg2coLRvxRJRKhFk4EkK3GQrfyHvIz\
@@ -361,12 +366,45 @@ async fn what_a_token_proved_holds_as_long_as_the_key_that_signed_it() {
         assert!(verifier.believes(&verified) && verifier.believes(&verified));
         take(&[two.public("k2")]).await;
         assert!(!verifier.believes(&verified));
-        // Nor does another key of the same name count.
+        // Another key of the same name does not count either.
         take(&[Signer::p256().public("k1")]).await;
         assert!(!verifier.believes(&verified));
         take(&[one.public("k1")]).await;
         assert!(verifier.believes(&verified), "it is back");
     }
+}
+
+#[tokio::test]
+async fn few_signatures_are_looked_at_for_addresses_that_guess() {
+    let (signer, stranger) = (Signer::ed25519(), Signer::ed25519());
+    let (_dir, verifier) = verifier_of(&[signer.public("k1")]).await;
+    let authenticator = Authenticator::new(AuthSettings::Guarded { root: None, jwt: Some(verifier) }, None);
+    let neighbour = |host: u8| Neighbour::from(IpAddr::from([10, 0, 0, host]));
+    let ask = async |signer: &Signer, user: &str, host: u8| {
+        let token = signer.token(&json!({"alg": "EdDSA", "kid": "k1"}), &claims(user));
+        authenticator.proof(Brought::Signed(token), neighbour(host)).await
+    };
+    let remembered = signer.token(&json!({"alg": "EdDSA", "kid": "k1"}), &claims("ann"));
+    let ask_again = async || authenticator.proof(Brought::Signed(remembered.clone()), neighbour(1)).await;
+    assert!(ask_again().await.is_ok());
+    for _ in 0..10 {
+        assert_eq!(ask(&stranger, "eve", 1).await.expect_err("forged").code(), ErrorCode::Unauthenticated);
+    }
+    assert!(ask(&signer, "bob", 1).await.is_ok(), "who brings something good comes in beside who guesses");
+    // More than are looked at in a second. A second may begin between the last of them and the next that is good.
+    let mut refused = None;
+    for round in 0..50 {
+        for _ in 0..150 {
+            assert_eq!(ask(&stranger, "eve", 1).await.expect_err("forged").code(), ErrorCode::TooManyRequests);
+        }
+        refused = ask(&signer, &format!("user-{round}"), 1).await.err();
+        if refused.is_some() {
+            break;
+        }
+    }
+    assert_eq!(refused.expect("its signature is not looked at").code(), ErrorCode::TooManyRequests);
+    assert!(ask_again().await.is_ok(), "it is remembered");
+    assert!(ask(&signer, "cid", 2).await.is_ok(), "another address");
 }
 
 #[tokio::test]
