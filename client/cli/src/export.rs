@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
@@ -26,7 +27,7 @@ Examples:
   quorate export all.ndjson
   quorate export - --prefix orders/ | gzip > orders.ndjson.gz")]
 pub struct Args {
-    /// The file, or `-` for standard output. It is only there once it is whole.
+    /// The file, or `-` for standard output. It is only there once it is whole, and nobody but you may read it.
     #[arg(value_name = "FILE")]
     file: String,
     /// Only keys that begin with this.
@@ -91,7 +92,7 @@ impl Exported {
 
 async fn to_file(context: &Context, args: &Args, part: &Path, path: &Path) -> Result<Exported, Failed> {
     let cannot = |error: std::io::Error| Failed::other(format!("cannot write {}: {error}", path.display()));
-    let file = OpenOptions::new().write(true).create_new(true).open(part).map_err(cannot)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part).map_err(cannot)?;
     let done = export(context, args, BufWriter::with_capacity(1 << 20, &file)).await?;
     file.sync_all().map_err(cannot)?;
     // Not a rename: it would replace a file that has come meanwhile.

@@ -1,5 +1,7 @@
 //! `quorate export`: what is in the file, what is left out, and that nothing is replaced.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
 use crate::commands::run;
@@ -30,6 +32,8 @@ async fn what_has_expired_and_what_belongs_to_a_session_is_left_out_and_counted(
     let ran = run(&fake.address, &["export", path]).await;
     let said = "2 entries of revision 7, left out 1 that belong to sessions, left out 1 that have expired";
     assert_eq!((ran.code, ran.out), (0, format!("{path}: {said}\n")), "{}", ran.err);
+    let mode = std::fs::metadata(&file).expect("is there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "nobody else may read it, whatever the umask");
     let text = std::fs::read_to_string(&file).expect("is there");
     assert_eq!(text, "{\"key\":\"a\",\"value\":1}\n{\"key\":\"c\",\"value\":1,\"ttl_ms\":5}\n");
     let there: Vec<_> = std::fs::read_dir(home.path()).expect("is there").collect();
