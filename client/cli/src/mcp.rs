@@ -24,7 +24,8 @@ In the configuration of an agent's program:
 
 Examples:
   quorate mcp --name ann --prefix shop/
-  quorate mcp --http 127.0.0.1:7180
+  (umask 077 && openssl rand -hex 32 > mcp.token)
+  quorate mcp --http 127.0.0.1:7180 --http-token-file mcp.token
   quorate mcp --http 10.0.0.7:7180 --http-token-file /etc/quorate/mcp-token --allow-host mcp.example")]
 pub struct Args {
     /// Who the agent is, for others who look at its locks; without it what its program calls itself.
@@ -43,9 +44,10 @@ pub struct Args {
     #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1_024..=1_048_576), value_name = "BYTES")]
     answer_bytes: u32,
     /// Listen for agents here instead, over HTTP.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, requires = "http_token_file", value_name = "ADDRESS")]
     http: Option<SocketAddr>,
-    /// The token that agents have to send as `Authorization: Bearer`; needed where other machines can reach the address.
+    /// The token that agents have to send as `Authorization: Bearer`, in a file that only you may read: other users of this machine reach
+    /// its own addresses too.
     #[arg(long, requires = "http", value_name = "FILE")]
     http_token_file: Option<PathBuf>,
     /// A name by which agents reach us, besides the address and localhost; others are refused.
@@ -84,7 +86,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let served = match args.http {
         None => serve_stdio(settings, stop).await,
         Some(address) => {
-            let (token_file, hosts, origins) = (args.http_token_file, args.hosts, args.origins);
+            let token_file =
+                args.http_token_file.ok_or_else(|| Failed::usage("--http takes --http-token-file FILE"))?;
+            let (hosts, origins) = (args.hosts, args.origins);
             let http = HttpSettings { address, token_file, hosts, origins, idle: args.idle };
             serve_http(settings, http, |address| say!("serving agents on http://{address}/"), stop).await
         }

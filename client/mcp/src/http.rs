@@ -1,11 +1,12 @@
 //! Agents over HTTP: the streamable transport of the protocol.
 //!
-//! Owns who may connect: programs of this machine, unless a token is asked for; no page of a browser, unless its origin is named. Each
-//! session of the protocol is an agent of its own.
+//! Owns who may connect: whoever has the token, since other users of this machine reach its own addresses too; no page of a browser, unless
+//! its origin is named. Each session of the protocol is an agent of its own.
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,14 +42,16 @@ const ENDINGS_WITHIN: Duration = Duration::from_secs(6);
 const IDLE_MIN: Duration = Duration::from_secs(60);
 /// Shortest token that is not just guessed.
 const TOKEN_BYTES_MIN: usize = 16;
+/// Bits that the mode of its file must not have: others may not read it, nor a group change it, as with the keys of a node.
+const OPEN: u32 = 0o027;
 
 /// Where agents connect, and which.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
     /// Where to listen.
     pub address: SocketAddr,
-    /// The file of the token that agents send as `Authorization: Bearer`; needed unless the address is one of this machine only.
-    pub token_file: Option<PathBuf>,
+    /// The file of the token that agents send as `Authorization: Bearer`.
+    pub token_file: PathBuf,
     /// Names in `Host` besides the address and those of this machine, each with or without a port.
     pub hosts: Vec<String>,
     /// Origins of web pages that may connect, `https://example.com:*`; none without them.
@@ -88,25 +91,28 @@ pub async fn serve_http(
 }
 
 /// The token that is asked for.
-fn token(http: &HttpSettings) -> Result<Option<String>, ServeError> {
+fn token(http: &HttpSettings) -> Result<String, ServeError> {
     if http.idle < IDLE_MIN {
         return Err(ServeError::Settings(format!(
             "an agent is idle for {} s at least before it counts as gone",
             IDLE_MIN.as_secs()
         )));
     }
-    match &http.token_file {
-        Some(path) => read_token(path).map(Some),
-        None if http.address.ip().is_loopback() => Ok(None),
-        None => Err(ServeError::Settings(format!(
-            "{} can be reached from other machines: that takes a token, in a file",
-            http.address
-        ))),
-    }
+    read_token(&http.token_file)
 }
 
 fn read_token(path: &Path) -> Result<String, ServeError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ServeError::File { path: path.to_owned(), source })?;
+    let unreadable = |source| ServeError::File { path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let found = std::fs::metadata(path).map_err(unreadable)?;
+    let mode = found.permissions().mode() & 0o777;
+    if found.is_file() && mode & OPEN != 0 {
+        return Err(ServeError::Settings(format!(
+            "{} has the mode {mode:03o}, so others on this machine may read or change the token: chmod it to 600, and make a new one if \
+             somebody else may have read it",
+            path.display()
+        )));
+    }
     let token = text.trim_end_matches(['\r', '\n']);
     if token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         let path = path.display();
@@ -146,15 +152,14 @@ fn service(
 /// The service, and what has to be shown before it.
 struct Door {
     service: Service,
-    token: Option<String>,
+    token: String,
 }
 
 impl Door {
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
         let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
         let Some((scheme, secret)) = given.split_at_checked("Bearer ".len()) else { return false };
-        scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(secret.ct_eq(token.as_bytes()))
+        scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(secret.ct_eq(self.token.as_bytes()))
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Answer, Infallible> {

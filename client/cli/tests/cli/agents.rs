@@ -1,5 +1,7 @@
 //! `quorate mcp`: what agents are offered, and who is let in.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,6 +11,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use quorate_client::api::{Applied, ErrorCode, OpKind};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -166,17 +169,33 @@ async fn a_signal_ends_it_as_the_agent_does() {
 struct Served {
     child: Child,
     address: String,
+    _home: TempDir,
+}
+
+/// Sent by agents unless a test says otherwise.
+const TOKEN: &str = "Bearer 0123456789abcdef";
+
+/// A file with its token and this mode.
+fn token_file(mode: u32) -> (TempDir, String) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let file = home.path().join("token");
+    std::fs::write(&file, "0123456789abcdef\n").expect("can be written");
+    std::fs::set_permissions(&file, Permissions::from_mode(mode)).expect("it is ours");
+    let file = file.to_str().expect("UTF-8").to_owned();
+    (home, file)
 }
 
 async fn served(fake: &Fake, arguments: &[&str]) -> Served {
+    let (home, file) = token_file(0o600);
     let mut command = Command::new(QUORATE);
-    command.args(["--endpoints", &fake.address, "mcp", "--http", "127.0.0.1:0"]).args(arguments).kill_on_drop(true);
+    command.args(["--endpoints", &fake.address, "mcp", "--http", "127.0.0.1:0", "--http-token-file", &file]);
+    command.args(arguments).kill_on_drop(true);
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     let line = line.expect("can be read").expect("it says where");
     let address = line.strip_prefix("serving agents on http://").and_then(|rest| rest.strip_suffix('/'));
-    Served { child, address: address.expect("an address").to_owned() }
+    Served { child, address: address.expect("an address").to_owned(), _home: home }
 }
 
 /// Status, session and message of an answer.
@@ -194,11 +213,13 @@ impl Served {
         let mut request = http::Request::builder().method(method).uri("/");
         let usual = [
             ("host", self.address.as_str()),
+            ("authorization", TOKEN),
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
         ];
         let usual = usual.iter().filter(|(name, _)| headers.iter().all(|(given, _)| given != name));
-        for (name, value) in usual.chain(headers) {
+        // One that is empty is left out.
+        for (name, value) in usual.chain(headers).filter(|(_, value)| !value.is_empty()) {
             request = request.header(*name, *value);
         }
         let body = if message.is_null() { String::new() } else { message.to_string() };
@@ -254,35 +275,36 @@ async fn each_session_over_http_is_an_agent_of_its_own() {
 #[tokio::test]
 async fn no_web_page_and_nobody_without_the_token_is_let_in() {
     let fake = Fake::start().await;
-    let home = tempfile::tempdir().expect("a temporary directory");
-    let file = home.path().join("token");
-    std::fs::write(&file, "0123456789abcdef\n").expect("can be written");
-    let file = file.to_str().expect("UTF-8");
     let open = served(&fake, &["--allow-origin", "https://good.example:*"]).await;
     assert_eq!(open.open(&[]).await.status, 200);
     assert_eq!(open.open(&[("host", "evil.example")]).await.status, 403, "a name that was pointed at us");
     assert_eq!(open.open(&[("origin", "https://evil.example")]).await.status, 403);
     assert_eq!(open.open(&[("origin", "https://good.example")]).await.status, 200);
-    let closed = served(&fake, &["--http-token-file", file, "--allow-host", "mcp.example"]).await;
-    assert_eq!(closed.open(&[]).await.status, 401);
+    let closed = served(&fake, &["--allow-host", "mcp.example"]).await;
+    assert_eq!(closed.open(&[("authorization", "")]).await.status, 401, "also on this machine");
     assert_eq!(closed.open(&[("authorization", "Bearer 0123456789abcdee")]).await.status, 401);
-    let token = ("authorization", "Bearer 0123456789abcdef");
-    assert_eq!(closed.open(&[token]).await.status, 200);
-    assert_eq!(closed.open(&[token, ("host", "mcp.example")]).await.status, 200);
-    assert_eq!(closed.open(&[token, ("host", "evil.example")]).await.status, 403);
-    assert_eq!(closed.open(&[token, ("origin", "https://good.example")]).await.status, 403, "none is named");
+    assert_eq!(closed.open(&[]).await.status, 200);
+    assert_eq!(closed.open(&[("host", "mcp.example")]).await.status, 200);
+    assert_eq!(closed.open(&[("host", "evil.example")]).await.status, 403);
+    assert_eq!(closed.open(&[("origin", "https://good.example")]).await.status, 403, "none is named");
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_takes_a_token() {
+async fn an_address_takes_a_token_that_nobody_else_may_read() {
     let fake = Fake::start().await;
-    let bare = run(&fake.address, &["mcp", "--http", "0.0.0.0:0"]).await;
-    assert_eq!(bare.code, 2, "{}", bare.err);
-    assert!(bare.err.contains("token"), "{}", bare.err);
-    let home = tempfile::tempdir().expect("a temporary directory");
-    let file = home.path().join("token");
+    for address in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let bare = run(&fake.address, &["mcp", "--http", address]).await;
+        assert_eq!(bare.code, 2, "{}", bare.err);
+        assert!(bare.err.contains("--http-token-file"), "{}", bare.err);
+    }
+    for mode in [0o644, 0o660, 0o602] {
+        let (_home, file) = token_file(mode);
+        let open = run(&fake.address, &["mcp", "--http", "127.0.0.1:0", "--http-token-file", &file]).await;
+        let why = format!("has the mode {mode:o}");
+        assert!(open.code == 2 && open.err.contains(&why) && open.err.contains("to 600"), "{}", open.err);
+    }
+    let (_home, file) = token_file(0o600);
     std::fs::write(&file, "short\n").expect("can be written");
-    let file = file.to_str().expect("UTF-8");
-    let short = run(&fake.address, &["mcp", "--http", "0.0.0.0:0", "--http-token-file", file]).await;
+    let short = run(&fake.address, &["mcp", "--http", "0.0.0.0:0", "--http-token-file", &file]).await;
     assert!(short.code == 2 && short.err.contains("16 characters"), "{}", short.err);
 }
