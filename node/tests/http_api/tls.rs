@@ -272,6 +272,34 @@ async fn a_revoked_certificate_is_refused_and_ends_the_connections_that_are_open
 }
 
 #[tokio::test]
+async fn a_list_of_before_is_not_taken_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
+    let node = Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
+    let own = authority.issue(&node, Lifetime::days(1)).expect("a certificate");
+    let app = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).expect("a certificate");
+    let path = authority.revoke(None, Lifetime::days(1)).expect("an empty list");
+    let empty = std::fs::read(&path).expect("a list");
+    let (ca, crl) = (Some(authority.cert()), Some(path.clone()));
+    let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca, crl };
+    let tls = PortTls::open(files).expect("good files");
+    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
+    let full = std::fs::read(&path).expect("a list");
+    assert_eq!(tls.reload(), Ok(Some(0)));
+    std::fs::write(&path, &empty).expect("written");
+    let reason = tls.reload().expect_err("it is of before");
+    assert!(reason.contains("tls_client_crl") && reason.contains("older than the one in use"), "{reason}");
+    assert_eq!(tls.reload(), Ok(None), "it is told once");
+    assert!(tls.warnings().iter().any(|warning| warning.contains("older than")), "{:?}", tls.warnings());
+    std::fs::write(&path, [&empty[..], &full].concat()).expect("written");
+    assert_eq!(tls.reload(), Ok(None), "nor is it beside the newer one");
+    assert!(tls.warnings().iter().any(|warning| warning.contains("older than")), "{:?}", tls.warnings());
+    std::fs::write(&path, &full).expect("written");
+    assert_eq!(tls.reload(), Ok(Some(0)));
+    assert!(tls.warnings().iter().all(|warning| !warning.contains("older than")), "{:?}", tls.warnings());
+}
+
+#[tokio::test]
 async fn certificates_do_not_wait_for_a_list_whose_time_is_over() {
     let dir = tempfile::tempdir().expect("a directory");
     let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");

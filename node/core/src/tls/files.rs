@@ -154,7 +154,9 @@ impl TlsFiles {
             expiries.push(Expiry { label: ca_label, field: ca_field, at });
             if let Some(path) = &self.crl {
                 let field = self.port.crl_field();
-                let read = revoked::read(path, &authorities, since_1970()).map_err(|what| fault(field, path, what));
+                let read = revoked::read(path, &authorities, since_1970());
+                let read = read.and_then(|read| kept.map_or(Ok(()), |kept| read.succeed(kept)).map(|()| read));
+                let read = read.map_err(|what| fault(field, path, what));
                 lists = match (read, kept.filter(|kept| kept.cover(&authorities).is_ok())) {
                     (Ok(read), _) => read,
                     (Err(fault), Some(kept)) => {

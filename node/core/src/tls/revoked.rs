@@ -14,8 +14,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{CertificateError, Error, RootCertStore};
 use tokio_util::sync::CancellationToken;
-use x509_cert::crl::CertificateList;
+use x509_cert::crl::{CertificateList, TbsCertList};
 use x509_cert::der::Decode;
+use x509_cert::der::oid::{AssociatedOid, ObjectIdentifier};
+use x509_cert::ext::pkix::{AuthorityKeyIdentifier, CrlNumber};
 use x509_cert::name::Name;
 
 use super::certificate::subject_of;
@@ -26,10 +28,48 @@ use super::words::unreadable;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
     pub lists: Vec<CertificateRevocationListDer<'static>>,
-    /// The CAs that they are of.
-    issuers: Vec<Name>,
+    /// The CA, number and time of each.
+    issues: Vec<Issue>,
     /// When the first of them is to be replaced by a newer one, since 1970; `None` where none of them says.
     pub until: Option<Duration>,
+}
+
+/// The facts that tell a list from others of its CA.
+#[derive(Debug, Clone)]
+struct Issue {
+    issuer: Name,
+    /// Which key of the CA signed it, where it says so: one that was made anew under the same name begins to count again.
+    key: Option<Vec<u8>>,
+    /// Its number, where it has one: how many bytes, and those, so that they compare as numbers do.
+    number: Option<(usize, Vec<u8>)>,
+    /// When it was made, since 1970.
+    made: Duration,
+}
+
+impl Issue {
+    fn of(list: TbsCertList) -> Self {
+        let extensions = list.crl_extensions.unwrap_or_default();
+        let value = |id: ObjectIdentifier| {
+            let found = extensions.iter().find(|extension| extension.extn_id == id);
+            found.map(|extension| extension.extn_value.as_bytes())
+        };
+        let number = value(CrlNumber::OID).and_then(|bytes| CrlNumber::from_der(bytes).ok());
+        let number = number.map(|number| number.0.as_bytes().to_vec()).map(|bytes| (bytes.len(), bytes));
+        let key = value(AuthorityKeyIdentifier::OID).map(<[u8]>::to_vec);
+        Self { issuer: list.issuer, key, number, made: list.this_update.to_unix_duration() }
+    }
+
+    fn is_of_the_ca_of(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.key == other.key
+    }
+
+    /// Whether it was made before another one of its CA.
+    fn is_before(&self, other: &Self) -> bool {
+        match (&self.number, &other.number) {
+            (Some(own), Some(others)) if own != others => own < others,
+            _ => self.made < other.made,
+        }
+    }
 }
 
 /// Reads lists. Each of the authorities must have one, or all that it made would be refused; and none may be so old that it says itself
@@ -41,7 +81,7 @@ pub(super) fn read(path: &Path, authorities: &[CertificateDer<'static>], now: Du
     if lists.is_empty() {
         return Err("has no list in it; it should begin with -----BEGIN X509 CRL-----".into());
     }
-    let (mut issuers, mut until) = (Vec::new(), None::<Duration>);
+    let (mut issues, mut until) = (Vec::new(), None::<Duration>);
     for list in &lists {
         let list = CertificateList::from_der(list.as_ref())
             .map_err(|error| format!("has a list that cannot be read (it has to be of version 2): {error}"))?;
@@ -49,12 +89,12 @@ pub(super) fn read(path: &Path, authorities: &[CertificateDer<'static>], now: Du
             let next = next.to_unix_duration();
             until = Some(until.map_or(next, |until| until.min(next)));
         }
-        issuers.push(list.tbs_cert_list.issuer);
+        issues.push(Issue::of(list.tbs_cert_list));
     }
     if until.is_some_and(|until| until <= now) {
         return Err("has a list whose time is over; put a new one of its CA there".into());
     }
-    let lists = Lists { lists, issuers, until };
+    let lists = Lists { lists, issues, until };
     lists.cover(authorities)?;
     Ok(lists)
 }
@@ -64,9 +104,25 @@ impl Lists {
     pub fn cover(&self, authorities: &[CertificateDer<'static>]) -> Result<(), String> {
         for authority in authorities {
             let name = subject_of(authority)?;
-            if !self.issuers.contains(&name) {
+            if self.issues.iter().all(|issue| issue.issuer != name) {
                 return Err(format!(
                     "has no list of the CA `{name}`, whose certificates would all be refused; add one, if need be an empty one"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these may take the place of others. A list of before a certificate was revoked would bring it back, for anybody who can write
+    /// or serve the file.
+    pub fn succeed(&self, in_use: &Self) -> Result<(), String> {
+        for issue in &self.issues {
+            // A CA may have several; the first that is found counts, so each has to be good.
+            let mut used = in_use.issues.iter().filter(|used| used.is_of_the_ca_of(issue)).peekable();
+            if used.peek().is_some() && used.all(|used| issue.is_before(used)) {
+                return Err(format!(
+                    "has a list of the CA `{}` that is older than the one in use; put the newest there (only a restart goes back)",
+                    issue.issuer
                 ));
             }
         }
