@@ -25,6 +25,7 @@ use quorate_store::space::{RoomProbe, SpaceGuard};
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::{background, codec, level};
 use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -593,6 +594,10 @@ impl Node {
             }
         }
         let audit = audit_of(config)?;
+        if let Some(audit) = audit.clone() {
+            let hangups = signal(SignalKind::hangup()).map_err(|error| ServerError(format!("signals: {error}")))?;
+            watchdog::spawn_in(&mut tasks, follow_moves(audit, hangups));
+        }
         let settings = ApiSettings {
             traces: traces.clone(),
             auth,
@@ -733,6 +738,13 @@ fn audit_of(config: &Config) -> Result<Option<Arc<AuditFile>>, ServerError> {
     let Some(path) = &config.audit_log else { return Ok(None) };
     let opened = AuditFile::open(path);
     opened.map(Some).map_err(|error| ServerError(format!("audit_log: {} cannot be written: {error}", path.display())))
+}
+
+/// Takes each SIGHUP for the word of whoever rotates the audit log that the file was moved away.
+async fn follow_moves(audit: Arc<AuditFile>, mut hangups: Signal) {
+    while hangups.recv().await.is_some() {
+        audit.reopen();
+    }
 }
 
 /// Keeps view and address book in step with openraft.

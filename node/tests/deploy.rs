@@ -305,6 +305,9 @@ fn the_unit_has_a_directory_for_logs_and_leaves_no_memory_in_files() {
     for line in ["LogsDirectory=quorate", "LogsDirectoryMode=0700", "StateDirectoryMode=0700", "LimitCORE=0"] {
         assert!(unit.lines().any(|found| found == line), "{line} is missing");
     }
+    let reload =
+        unit.lines().find(|line| line.starts_with("ExecReload=")).expect("it can be told that a log was moved");
+    assert!(reload.contains("kill -HUP $MAINPID"), "{reload}");
 }
 
 #[test]

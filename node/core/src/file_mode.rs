@@ -2,7 +2,7 @@
 //!
 //! Owns the judgement over the mode of a file and of a directory. Never makes anything more open.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -39,6 +39,21 @@ pub fn shut_dir(dir: &Path) -> io::Result<Option<u32>> {
         return Ok(None);
     }
     fs::set_permissions(dir, Permissions::from_mode(mode & !OTHERS))?;
+    Ok(Some(mode & 0o777))
+}
+
+/// Shuts a file for all but its owner, and its group, which may go on reading it. Returns the mode that it had, where that was more open.
+/// A pipe or a terminal is left as it is.
+///
+/// # Errors
+/// It is open, and cannot be shut: it is somebody else's.
+pub fn shut_file(file: &File) -> io::Result<Option<u32>> {
+    let found = file.metadata()?;
+    let mode = found.mode() & 0o7777;
+    if !found.is_file() || mode & (OTHERS | GROUP_WRITES) == 0 {
+        return Ok(None);
+    }
+    file.set_permissions(Permissions::from_mode(mode & !(OTHERS | GROUP_WRITES)))?;
     Ok(Some(mode & 0o777))
 }
 
