@@ -364,8 +364,8 @@ pub struct Args {
     #[arg(long, env = "QUORATE_AUTH", value_name = "WHETHER")]
     pub auth: Option<Auth>,
 
-    /// File with the token of `root`, who may do everything: one line of at least 32 printable characters, like those of
-    /// `openssl rand -hex 32`; read again when it changes; for --auth required
+    /// File with the token of `root`, who may do everything: one line of at least 32 printable characters that do not repeat
+    /// themselves, like those of `openssl rand -hex 32`; read again when it changes; for --auth required
     #[arg(long, env = "QUORATE_ROOT_TOKEN_FILE", value_name = "FILE")]
     pub root_token_file: Option<PathBuf>,
 

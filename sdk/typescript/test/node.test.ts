@@ -11,7 +11,7 @@ import { connect, fromEnv, tokenFile } from "../src/node/index.js";
 import { TestCluster, TestClusterError } from "../src/node/testing.js";
 import { failure, nodeProgram, startCluster, UnixProxy, until } from "./support.js";
 
-const ROOT = "r".repeat(40);
+const ROOT = "0123456789abcdef0123456789abcdef0123456789abcdef";
 let home: string;
 before(async () => {
   home = await mkdtemp(join(tmpdir(), "quorate-node-test-"));

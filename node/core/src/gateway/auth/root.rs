@@ -17,6 +17,8 @@ use crate::gateway::auth::proof::{TOKEN_MARK, hash_of, is_same};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A token that is shorter can be guessed.
 const TOKEN_BYTES_MIN: usize = 32;
+/// One of which its letters tell less can be guessed, too: that of `openssl rand -hex 32` has about 250 bits, half of it 120.
+const TOKEN_BITS_MIN: f64 = 60.0;
 /// Longer ones do not fit into a header.
 const TOKEN_BYTES_MAX: usize = 1_024;
 
@@ -92,6 +94,11 @@ fn read(path: &Path) -> Result<SecretHash, String> {
             token.len()
         ));
     }
+    if bits(token.as_bytes()) < TOKEN_BITS_MIN {
+        return Err(format!(
+            "{shown} holds a token that can be guessed: it repeats few characters; give one like those of `openssl rand -hex 32`"
+        ));
+    }
     if token.starts_with(TOKEN_MARK) {
         return Err(format!(
             "{shown} holds a token that begins with `{TOKEN_MARK}`, as those of users do; give another"
@@ -101,10 +108,48 @@ fn read(path: &Path) -> Result<SecretHash, String> {
     Ok(hash_of(token))
 }
 
+/// How many bits a token of ASCII has at most, as far as its letters tell: by how often each stands in it, in as much of it as does not just
+/// repeat what is before.
+fn bits(token: &[u8]) -> f64 {
+    let repeats_after = |period: &usize| token[*period..] == token[..token.len() - period];
+    let period = (1..token.len()).find(repeats_after).unwrap_or(token.len());
+    let mut counts = [0_u16; 256];
+    for byte in &token[..period] {
+        counts[usize::from(*byte)] += 1;
+    }
+    let counts = counts.into_iter().filter(|count| *count > 0).map(f64::from);
+    let all: f64 = counts.clone().sum();
+    counts.map(|count| count * (all / count).log2()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file_mode::write_secret;
+
+    #[test]
+    fn what_repeats_itself_is_no_token_however_long() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        write_secret(&path, "");
+        let tried = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            read(&path)
+        };
+        for unit in ["a", "ab", "password", "Tr0ub4dor&3", "0123456789"] {
+            let why = tried(&unit.repeat(90)).expect_err(unit);
+            assert!(why.contains("can be guessed") && why.contains("openssl rand"), "{why}");
+            assert!(!why.contains(&unit.repeat(3)), "{why}");
+        }
+        assert!(tried(&format!("{}b", "a".repeat(1_000))).is_err());
+        for good in [
+            "9c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a6",
+            "83174029556120387946610372854913",
+            "correct-horse-battery-staple-once",
+        ] {
+            assert!(tried(good).is_ok(), "{good}");
+        }
+    }
 
     #[test]
     fn a_file_holds_one_good_token() {
