@@ -20,8 +20,11 @@ pub use quorate_node_core::{
 pub use quorate_node_etcd as etcd;
 pub use quorate_node_http as http;
 
-/// Exit code of a node that cannot trust or write its storage.
+/// Exit code of a node that cannot trust its storage, or cannot write it for another reason than that it is full.
 pub const EXIT_STORAGE: i32 = 3;
+
+/// Exit code of a node whose disk is full: it may be started again, and waits then until there is room.
+pub const EXIT_NO_ROOM: i32 = 5;
 
 /// Exit code of a node that was removed from its cluster: to start it again changes nothing.
 pub const EXIT_REMOVED: i32 = 4;

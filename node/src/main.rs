@@ -120,6 +120,7 @@ fn serve(settings: Args) -> ExitCode {
         Ok(()) => 0,
         Err(Ended::Failed(_)) => EXIT_FAILED,
         Err(Ended::Storage(_)) => quorate_node::EXIT_STORAGE,
+        Err(Ended::NoRoom(_)) => quorate_node::EXIT_NO_ROOM,
         Err(Ended::Removed(_)) => quorate_node::EXIT_REMOVED,
         Err(Ended::Renumbered(_)) => start_anew(),
     };

@@ -78,6 +78,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const BALLAST_EVERY: Duration = Duration::from_secs(10);
 /// How long a graceful stop waits for another node to lead.
 const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
+/// Free bytes without which a node does not start, where it keeps as many free: half of what the ballast gives to a start on a full disk.
+const START_FREE_BYTES: u64 = 32 << 20;
+/// How often a start that waits for room looks for it.
+const LOOK_FOR_ROOM_EVERY: Duration = Duration::from_secs(1);
+/// And how often it says so.
+const TELL_OF_ROOM_EVERY: Duration = Duration::from_secs(60);
+
 /// How long a stop waits for the disk to take the last lines of the audit log.
 const AUDIT_FLUSH_MAX: Duration = Duration::from_secs(2);
 
@@ -107,12 +114,33 @@ pub enum Ended {
     /// Its storage cannot be trusted or written.
     #[error(transparent)]
     Storage(ServerError),
+    /// Its disk is full.
+    #[error(transparent)]
+    NoRoom(ServerError),
     /// It is no member of its cluster any more.
     #[error("{0}")]
     Removed(String),
     /// It was refused before it took part in any cluster, and its data directory is that of the next of its ids now: to be started anew.
     #[error("{0}")]
     Renumbered(String),
+}
+
+impl Ended {
+    /// Why it did not start. A full disk is told apart: that passes.
+    fn of_start(error: ServerError) -> Self {
+        if is_of_full_disk(&error.0) { Self::NoRoom(error) } else { Self::Failed(error) }
+    }
+
+    /// Why its storage stopped it.
+    fn of_storage(error: ServerError) -> Self {
+        if is_of_full_disk(&error.0) { Self::NoRoom(error) } else { Self::Storage(error) }
+    }
+}
+
+/// Whether an error comes of a full disk. Nothing but the text is left of what stopped Raft or RocksDB, and both repeat in it what the system
+/// said.
+fn is_of_full_disk(error: &str) -> bool {
+    error.contains("No space left on device")
 }
 
 /// What a node stands in.
@@ -165,7 +193,11 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
         config.admin.map(|admin| listen(&*surroundings.network, "admin", admin.address)).transpose()?;
     let peer_listener = listen(&*surroundings.network, "peer", config.peer_listen)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
-    let opened = Opened::open(&config, data_dir.path(), &surroundings)?;
+    let marked = Marked::open(&config, data_dir.path(), &surroundings).map_err(Ended::of_start)?;
+    if !has_room_to_start(&config, &marked.space, &stop).await {
+        return Ok(());
+    }
+    let opened = Opened::open(&config, data_dir.path(), &surroundings, marked).map_err(Ended::of_start)?;
     let network = Arc::clone(&surroundings.network);
     let listeners = Listeners {
         peers: peer_listener,
@@ -174,7 +206,7 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
         socket: client_socket,
         admin: admin_listener,
     };
-    let node = Node::start(&config, data_dir.path(), opened, network, listeners).await?;
+    let node = Node::start(&config, data_dir.path(), opened, network, listeners).await.map_err(Ended::of_start)?;
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
@@ -273,6 +305,46 @@ struct Listeners {
     admin: Option<Listener>,
 }
 
+/// A data directory that is this node's, before anything in it is opened.
+struct Marked {
+    marker: Identity,
+    space: Arc<SpaceGuard>,
+}
+
+impl Marked {
+    /// Identity first: is this our disk? Then its room.
+    fn open(config: &Config, data_dir: &Path, surroundings: &Surroundings) -> Result<Self, ServerError> {
+        let marker = identity::open(data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
+        let (ballast, free_min) = (config.ballast_bytes, config.min_free_bytes);
+        let space = match &surroundings.room {
+            None => SpaceGuard::open(data_dir, ballast, free_min),
+            Some(room) => SpaceGuard::open_with(data_dir, ballast, free_min, Arc::clone(room)),
+        };
+        Ok(Self { marker, space: Arc::new(space.map_err(ServerError::of)?) })
+    }
+}
+
+/// Waits until there is room for what a start writes: RocksDB does not even open on a full disk, and a supervisor gives a node that ends up
+/// after some tries. False where `stop` came first.
+async fn has_room_to_start(config: &Config, space: &SpaceGuard, stop: &CancellationToken) -> bool {
+    let needed = START_FREE_BYTES.min(config.min_free_bytes);
+    let mut told = None::<Instant>;
+    loop {
+        let free = space.free();
+        if free >= needed {
+            return true;
+        }
+        if told.is_none_or(|told| told.elapsed() >= TELL_OF_ROOM_EVERY) {
+            tracing::error!(free, needed, "the disk of the data directory is full: the start waits for room");
+            told = Some(Instant::now());
+        }
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            () = tokio::time::sleep(LOOK_FOR_ROOM_EVERY) => {}
+        }
+    }
+}
+
 /// Everything on disk, opened.
 struct Opened {
     identity: Arc<ArcSwap<Identity>>,
@@ -285,15 +357,14 @@ struct Opened {
 }
 
 impl Opened {
-    /// Identity first (is this our disk?), then the log (may refuse), then the state, which may need the log's entries.
-    fn open(config: &Config, data_dir: &Path, surroundings: &Surroundings) -> Result<Self, ServerError> {
-        let marker = identity::open(data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
-        let (ballast, free_min) = (config.ballast_bytes, config.min_free_bytes);
-        let space = match &surroundings.room {
-            None => SpaceGuard::open(data_dir, ballast, free_min),
-            Some(room) => SpaceGuard::open_with(data_dir, ballast, free_min, Arc::clone(room)),
-        };
-        let space = Arc::new(space.map_err(ServerError::of)?);
+    /// First the log (may refuse), then the state, which may need the log's entries.
+    fn open(
+        config: &Config,
+        data_dir: &Path,
+        surroundings: &Surroundings,
+        marked: Marked,
+    ) -> Result<Self, ServerError> {
+        let Marked { marker, space } = marked;
         let log = LogStore::open_with(data_dir, &marker, &surroundings.log, surroundings.on_fatal.clone());
         let log = log.map_err(ServerError::of)?;
         if offline::remove_beside_marker(data_dir).map_err(ServerError::of)? {
@@ -318,7 +389,7 @@ impl Opened {
 /// this node could be a lie (a failed fsync marks pages clean).
 fn end_process(error: &str) {
     tracing::error!(error, "the log cannot be written; the process ends");
-    crate::end_now(crate::EXIT_STORAGE);
+    crate::end_now(if is_of_full_disk(error) { crate::EXIT_NO_ROOM } else { crate::EXIT_STORAGE });
 }
 
 /// What this node says of feature levels to its peers.
@@ -658,7 +729,7 @@ impl Node {
             if let Err(fatal) = &metrics.borrow_watched().running_state {
                 let error = ServerError(format!("raft has stopped: {fatal}"));
                 return match fatal {
-                    Fatal::StorageError(_) => Ended::Storage(error),
+                    Fatal::StorageError(_) => Ended::of_storage(error),
                     Fatal::Panicked | Fatal::Stopped => Ended::Failed(error),
                 };
             }

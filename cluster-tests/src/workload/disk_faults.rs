@@ -16,6 +16,8 @@ use crate::node_process::describe;
 
 /// Exit code of a node that cannot believe its disk any more.
 pub const EXIT_STORAGE: i32 = quorate_node::EXIT_STORAGE;
+/// Exit code of a node whose disk is full.
+pub const EXIT_NO_ROOM: i32 = quorate_node::EXIT_NO_ROOM;
 /// What a node keeps free by its defaults.
 const KEPT_FREE: u64 = 256 << 20;
 /// Room that is less than that, and enough to go on with.
@@ -133,11 +135,8 @@ impl DiskFault {
     fn come_back(self, cluster: &mut Cluster, node: u64) {
         if let Some((end, log)) = cluster.try_end(node) {
             let may_end = matches!(self, Self::SyncFailsOnce | Self::SyncFails | Self::WriteFails | Self::NoRoom);
-            assert!(
-                may_end && end.code() == Some(EXIT_STORAGE),
-                "{self:?}: node {node} ended with {}:\n{log}",
-                describe(end)
-            );
+            let code = if self == Self::NoRoom { EXIT_NO_ROOM } else { EXIT_STORAGE };
+            assert!(may_end && end.code() == Some(code), "{self:?}: node {node} ended with {}:\n{log}", describe(end));
             cluster.start_node(node);
         }
     }

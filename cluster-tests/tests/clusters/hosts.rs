@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::workload::disk_faults::EXIT_STORAGE;
+use cluster_tests::workload::disk_faults::{EXIT_NO_ROOM, EXIT_STORAGE};
 use cluster_tests::{Cluster, Failures, Request, Settings, eventually};
 
 /// Room that is less than a node keeps free by its defaults.
@@ -83,6 +83,33 @@ async fn a_slow_disk_makes_writes_slow_and_nothing_else() {
     cluster.assert_agreement().await;
 }
 
+/// Logged by a node that finds no room to start.
+const WAITS: &str = "the start waits for room";
+
+/// A supervisor gives a node that ends up after some tries, and the room comes back later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_on_a_full_disk_waits_for_room_and_ends_when_it_is_told_to() {
+    // With a ballast a start has room once more.
+    let mut cluster = Cluster::start_with(Settings::with_ids(1..=1).hosted().flag("--ballast-bytes", 0)).await;
+    let address = cluster.client_address(1);
+    Request::put("kept", "1").send(address).await.unwrap().expect_success();
+    cluster.kill(1).await;
+    cluster.host(1).limit_room(1 << 20);
+    let waits = async |cluster: &Cluster| {
+        let look = async || if cluster.log_text(1).contains(WAITS) { Ok(()) } else { Err(cluster.log_text(1)) };
+        eventually("it waits for room", PATIENCE, look).await;
+    };
+    cluster.start_node(1);
+    waits(&cluster).await;
+    cluster.stop(1).await;
+    cluster.start_node(1);
+    waits(&cluster).await;
+    assert!(cluster.try_end(1).is_none(), "it is not given up");
+    cluster.host(1).heal();
+    cluster.wait_ready(1).await;
+    Request::get("/v1/kv/kept").send(address).await.unwrap().expect_success();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_fills_refuses_what_grows_reads_on_and_comes_back() {
     let mut cluster = hosted(1..=1).await;
@@ -111,18 +138,21 @@ async fn a_disk_that_fills_refuses_what_grows_reads_on_and_comes_back() {
         cluster.kill(1).await;
     } else {
         let (end, log) = cluster.wait_end(1, PATIENCE).await;
-        assert_eq!(end.code(), Some(EXIT_STORAGE), "{log}");
+        assert_eq!(end.code(), Some(EXIT_NO_ROOM), "{log}");
     }
     cluster.start_node(1);
     let answer = eventually("it says that its disk is full, or serves reads", PATIENCE, async || {
         if let Some((end, log)) = cluster.try_end(1) {
-            return Ok(format!("{end:?}: {log}"));
+            return Ok(format!("it ended: {end:?}: {log}"));
+        }
+        if cluster.log_text(1).contains(WAITS) {
+            return Ok("it waits".to_owned());
         }
         cluster.is_ready(1).await.map(|()| "it serves".to_owned())
     })
     .await;
     println!("with no room at all: {answer}");
-    if answer == "it serves" {
+    if !answer.starts_with("it ended") {
         cluster.kill(1).await;
     }
     cluster.host(1).heal();
