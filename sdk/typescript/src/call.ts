@@ -122,6 +122,16 @@ export function queryCall(path: string, body: object, options?: CallOptions): Ca
   return { ...readCall(path, undefined, options), method: "POST", ...json(body) };
 }
 
+/** A call that changes something, has no body, and is as good done twice as once. */
+export function repeatableCall(
+  path: string,
+  options?: CallOptions,
+  extras: Pick<CallExtras, "about"> = {},
+): Call {
+  const call = readCall(path, undefined, options, extras);
+  return { ...call, method: "POST", preference: "leader", headers: OF_JSON };
+}
+
 /** A call that writes, under a request id. */
 export function writeCall(
   method: Call["method"],
@@ -163,6 +173,9 @@ export function onceCall(
   };
 }
 
+/** A `POST` says so without a body too: nodes take none of a web page that could come of a form, which cannot say this. */
+const OF_JSON = { "content-type": "application/json" };
+
 function json(body: object): { body: string; headers: Record<string, string> } {
   let text: string;
   try {
@@ -173,7 +186,7 @@ function json(body: object): { body: string; headers: Record<string, string> } {
     }
     throw new InvalidArgumentError(`the request has no JSON form: ${String(cause)}`, cause);
   }
-  return { body: text, headers: { "content-type": "application/json" } };
+  return { body: text, headers: OF_JSON };
 }
 
 /** Segments that mean something else in a URL, and that no escape protects. */

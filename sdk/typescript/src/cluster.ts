@@ -4,7 +4,7 @@
  * Owns these calls. A change of the members is made under a request id, and waited for longer than other calls.
  */
 
-import { namePath, onceCall, readCall, writeCall } from "./call.js";
+import { namePath, onceCall, readCall, repeatableCall, writeCall } from "./call.js";
 import { Caller } from "./caller.js";
 import { ProtocolError, QuorateError } from "./errors.js";
 import type { Camel } from "./names.js";
@@ -150,9 +150,7 @@ export class Cluster {
 
   /** Rebuilds the state of a member in quarantine from the leader's. */
   repairMember(id: number, options?: CallOptions): Promise<Camel<Wire["RepairAnswer"]>> {
-    // To ask twice is as good as once.
-    const call = readCall(`${MEMBERS}/${id}/repair`, undefined, options);
-    return this.#caller.fetch({ ...call, method: "POST", preference: "leader" });
+    return this.#caller.fetch(repeatableCall(`${MEMBERS}/${id}/repair`, options));
   }
 
   /** Hands leadership to this node, or to the best follower. Is not repeated once it may have happened. */

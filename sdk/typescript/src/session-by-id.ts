@@ -1,6 +1,6 @@
 /** Sessions by their ids, whoever holds them: looked at, renewed, ended. Owns their calls. */
 
-import { namePath, readCall, writeCall } from "./call.js";
+import { namePath, readCall, repeatableCall, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
 import { RejectedError } from "./errors.js";
 import type { CallOptions, RequestOptions, SessionEnded, SessionInfo, SessionRenewed } from "./types.js";
@@ -40,9 +40,7 @@ export class SessionById {
 
   /** Renews it once. Rejects with `session_expired`. */
   renew(options?: CallOptions): Promise<SessionRenewed> {
-    // To renew twice is as good as once.
-    const call = readCall(path(this.id, "/renew"), undefined, options, about(this.id));
-    return this.#caller.fetch({ ...call, method: "POST", preference: "leader" });
+    return this.#caller.fetch(repeatableCall(path(this.id, "/renew"), options, about(this.id)));
   }
 
   /** Ends it, and with it all that hangs on it. Rejects with `session_expired`. */

@@ -28,6 +28,22 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
+test("each POST says that it is JSON, without which a node takes none of a web page", async () => {
+  const { client, sent } = fake(() => answer({ session: "9" }));
+  // Their answers are no matter.
+  await Promise.allSettled([
+    client.sessionById("9").renew(),
+    client.cluster.repairMember(2),
+    client.cluster.promoteMember(2),
+    client.cluster.transferLeader(),
+    client.latch("l").countDown(),
+  ]);
+  const posts = sent.filter(({ method }) => method === "POST");
+  assert.ok(posts.length >= 5, `${posts.length}`);
+  const bare = posts.filter(({ headers }) => headers.get("content-type") !== "application/json");
+  assert.equal(bare.map(({ path }) => path).join(" "), "");
+});
+
 test("a write is sent again elsewhere under the same request id after its answer was lost", async () => {
   const { client, sent } = fake((_, number) =>
     number === 1 ? broken("ECONNRESET") : answer({ ...WRITTEN, replayed: true }),
