@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use quorate_node::gateway::enter::Guard;
 use quorate_node::http::{Route, all_routes};
 use quorate_node::metrics::{MetricsSource, Sample, Value};
 use serde_json::{Value as Json, json};
@@ -44,6 +45,24 @@ async fn the_openapi_document_has_every_route_method_and_error() {
     for reference in text.split("#/components/schemas/").skip(1) {
         let name = reference.split('"').next().expect("a name");
         assert!(schemas.contains_key(name), "{name} is referred to and not there");
+    }
+}
+
+#[test]
+fn the_operators_guide_lists_all_that_is_open_to_all() {
+    const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+    let chapter = OPERATIONS.split("## Authentication and audit").nth(1).expect("a chapter");
+    let list = chapter.split("are open to all").next().expect("a list");
+    let is_open = |route: &&Route| route.operations().iter().any(|operation| operation.policy.guard == Guard::None);
+    for route in all_routes().iter().filter(is_open) {
+        let shown = match route.template().split("/{").next().expect("a path") {
+            "/" | "/console" => "the console's files".to_owned(),
+            path => format!("`{path}`"),
+        };
+        assert!(list.contains(&shown), "{shown} is missing in {list}");
+    }
+    for of_etcd in ["`/health`", "etcd's Authenticate"] {
+        assert!(list.contains(of_etcd), "{of_etcd} is missing in {list}");
     }
 }
 
