@@ -187,25 +187,19 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
 /// [`run`], in these surroundings.
 pub async fn run_in(surroundings: Surroundings, config: Config, stop: CancellationToken) -> Result<(), Ended> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
-    let client_listener = listen(&*surroundings.network, "client", config.client_listen)?;
-    let client_socket = config.client_socket.as_ref().map(listen_at_socket).transpose()?;
-    let admin_listener =
-        config.admin.map(|admin| listen(&*surroundings.network, "admin", admin.address)).transpose()?;
-    let peer_listener = listen(&*surroundings.network, "peer", config.peer_listen)?;
+    let mut listeners = Listeners::open(&surroundings, &config)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
     let marked = Marked::open(&config, data_dir.path(), &surroundings).map_err(Ended::of_start)?;
-    if !has_room_to_start(&config, &marked.space, &stop).await {
-        return Ok(());
+    if !marked.has_room(&config) {
+        // For hours, perhaps: a connection that the system takes and nobody serves keeps a client waiting, a refused one sends it on.
+        drop(listeners);
+        if !marked.get_room(&config, &stop).await {
+            return Ok(());
+        }
+        listeners = Listeners::open(&surroundings, &config)?;
     }
     let opened = Opened::open(&config, data_dir.path(), &surroundings, marked).map_err(Ended::of_start)?;
     let network = Arc::clone(&surroundings.network);
-    let listeners = Listeners {
-        peers: peer_listener,
-        clients: client_listener,
-        client_threads: surroundings.client_threads,
-        socket: client_socket,
-        admin: admin_listener,
-    };
     let node = Node::start(&config, data_dir.path(), opened, network, listeners).await.map_err(Ended::of_start)?;
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
@@ -305,6 +299,19 @@ struct Listeners {
     admin: Option<Listener>,
 }
 
+impl Listeners {
+    fn open(surroundings: &Surroundings, config: &Config) -> Result<Self, ServerError> {
+        let network = &*surroundings.network;
+        Ok(Self {
+            clients: listen(network, "client", config.client_listen)?,
+            socket: config.client_socket.as_ref().map(listen_at_socket).transpose()?,
+            admin: config.admin.map(|admin| listen(network, "admin", admin.address)).transpose()?,
+            peers: listen(network, "peer", config.peer_listen)?,
+            client_threads: surroundings.client_threads.clone(),
+        })
+    }
+}
+
 /// A data directory that is this node's, before anything in it is opened.
 struct Marked {
     marker: Identity,
@@ -322,27 +329,32 @@ impl Marked {
         };
         Ok(Self { marker, space: Arc::new(space.map_err(ServerError::of)?) })
     }
+
+    fn has_room(&self, config: &Config) -> bool {
+        self.space.free() >= needed_to_start(config)
+    }
+
+    /// Waits until there is room for what a start writes: RocksDB does not even open on a full disk, and a supervisor gives a node that ends up
+    /// after some tries. False where `stop` came first.
+    async fn get_room(&self, config: &Config, stop: &CancellationToken) -> bool {
+        let mut told = None::<Instant>;
+        while !self.has_room(config) {
+            if told.is_none_or(|told| told.elapsed() >= TELL_OF_ROOM_EVERY) {
+                let (free, needed) = (self.space.free(), needed_to_start(config));
+                tracing::error!(free, needed, "the disk of the data directory is full: the start waits for room");
+                told = Some(Instant::now());
+            }
+            tokio::select! {
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep(LOOK_FOR_ROOM_EVERY) => {}
+            }
+        }
+        true
+    }
 }
 
-/// Waits until there is room for what a start writes: RocksDB does not even open on a full disk, and a supervisor gives a node that ends up
-/// after some tries. False where `stop` came first.
-async fn has_room_to_start(config: &Config, space: &SpaceGuard, stop: &CancellationToken) -> bool {
-    let needed = START_FREE_BYTES.min(config.min_free_bytes);
-    let mut told = None::<Instant>;
-    loop {
-        let free = space.free();
-        if free >= needed {
-            return true;
-        }
-        if told.is_none_or(|told| told.elapsed() >= TELL_OF_ROOM_EVERY) {
-            tracing::error!(free, needed, "the disk of the data directory is full: the start waits for room");
-            told = Some(Instant::now());
-        }
-        tokio::select! {
-            () = stop.cancelled() => return false,
-            () = tokio::time::sleep(LOOK_FOR_ROOM_EVERY) => {}
-        }
-    }
+fn needed_to_start(config: &Config) -> u64 {
+    START_FREE_BYTES.min(config.min_free_bytes)
 }
 
 /// Everything on disk, opened.

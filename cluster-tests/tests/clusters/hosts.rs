@@ -101,6 +101,8 @@ async fn a_start_on_a_full_disk_waits_for_room_and_ends_when_it_is_told_to() {
     };
     cluster.start_node(1);
     waits(&cluster).await;
+    let refused = Request::get("/livez").send(address).await.expect_err("it serves nobody");
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "it takes no connection that it does not serve");
     cluster.stop(1).await;
     cluster.start_node(1);
     waits(&cluster).await;
