@@ -191,6 +191,8 @@ fn say_doors(config: &Config) {
     }
     if let Some(jwt) = &config.jwt {
         say!("  believe tokens that {} signs for {}, by the keys in {}", jwt.issuer, jwt.audience, jwt.source);
+        let after = if jwt.user_prefix.is_empty() { String::new() } else { format!(" after `{}`", jwt.user_prefix) };
+        say!("  take the names of their users from the claim `{}`{after}", jwt.user_claim);
     }
     if let Some(path) = &config.audit_log {
         say!("  tell what is done and refused in {}", path.display());
