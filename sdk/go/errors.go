@@ -96,6 +96,7 @@ var (
 	ErrRequestIDReused      error = code(api.ErrorCodeRequestIDReused)
 	ErrSessionExpired       error = code(api.ErrorCodeSessionExpired)
 	ErrTimeout              error = code(api.ErrorCodeTimeout)
+	ErrTooDear              error = code(api.ErrorCodeTooDear)
 	ErrTooLarge             error = code(api.ErrorCodeTooLarge)
 	ErrTooManyRequests      error = code(api.ErrorCodeTooManyRequests)
 	ErrUnauthenticated      error = code(api.ErrorCodeUnauthenticated)

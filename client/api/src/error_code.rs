@@ -90,6 +90,8 @@ pub enum ErrorCode {
     SessionExpired,
     /// 504: the deadline passed first; see `applied`.
     Timeout,
+    /// 413: conditions or operations that take too much work on one document; `detail` has the steps and their limit.
+    TooDear,
     /// 413: a key, value or body over its limit; `detail` has limit and actual.
     TooLarge,
     /// 429: more concurrent requests than the node takes.
@@ -109,7 +111,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All that this version knows, by name.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AlreadyExists,
         Self::AlreadyQueued,
         Self::CasMismatch,
@@ -135,6 +137,7 @@ impl ErrorCode {
         Self::RequestIdReused,
         Self::SessionExpired,
         Self::Timeout,
+        Self::TooDear,
         Self::TooLarge,
         Self::TooManyRequests,
         Self::Unauthenticated,
@@ -162,7 +165,7 @@ impl ErrorCode {
             | Self::UniqueViolation => 409,
             Self::Compacted => 410,
             Self::CasMismatch | Self::ConditionNotMet | Self::GuardFailed => 412,
-            Self::TooLarge => 413,
+            Self::TooDear | Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::InvalidDocument => 422,
             Self::Locked => 423,
@@ -206,6 +209,7 @@ impl ErrorCode {
             | Self::MethodNotAllowed
             | Self::PermissionDenied
             | Self::RequestIdReused
+            | Self::TooDear
             | Self::TooLarge
             | Self::Unauthenticated
             | Self::Other(_)
@@ -243,6 +247,7 @@ impl ErrorCode {
             Self::RequestIdReused => "The request id belongs to another request",
             Self::SessionExpired => "There is no such session",
             Self::Timeout => "The deadline passed",
+            Self::TooDear => "Too much work",
             Self::TooLarge => "Too large",
             Self::TooManyRequests => "Too many requests",
             Self::Unauthenticated => "It is not known who asks",

@@ -155,6 +155,9 @@ fn advice_for(problem: &Problem) -> &'static str {
         ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::InvalidDocument => "correct the arguments",
         ErrorCode::UniqueViolation => "another document has these values already: find it, or choose others",
         ErrorCode::PreconditionRequired => "this collection takes no blind writes: read the entry and give its cas",
+        ErrorCode::TooDear => {
+            "use fewer conditions or patch operations on this entry, or split it over several entries"
+        }
         ErrorCode::TooLarge => "make it smaller, or split it over several entries",
         ErrorCode::PermissionDenied | ErrorCode::Unauthenticated => {
             "you may not do this: ask the user for the permission"

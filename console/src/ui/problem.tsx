@@ -39,6 +39,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   read_only: "Switch `Read only` off first, in the corner at the left.",
   session_expired: "What hung on the session is gone. Choose another session, or none.",
   timeout: "No node could answer in time. Look at the cluster, and try again.",
+  too_dear: "Ask with fewer conditions or operations, or split the document.",
   too_large: "Send less at once. `/v1/limits` says how much is allowed.",
   too_many_requests: "Wait a little, and try again.",
   unauthenticated: "Sign in with a token that is valid.",

@@ -134,6 +134,7 @@ impl From<Failure> for Status {
             ErrorCode::QuotaExceeded => known(Error::NoSpace),
             ErrorCode::SessionExpired => known(Error::LeaseNotFound),
             ErrorCode::Compacted => known(Error::Compacted),
+            ErrorCode::TooDear => ours(Code::ResourceExhausted),
             ErrorCode::NotReady | ErrorCode::Quarantined => ours(Code::Unavailable),
             ErrorCode::Internal => ours(Code::Internal),
             ErrorCode::InvalidArgument | ErrorCode::UnknownField => ours(Code::InvalidArgument),

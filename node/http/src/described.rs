@@ -117,7 +117,10 @@ impl IntoResponses for Common {
             ("401", "`unauthenticated`: where authentication is required; not applied."),
             ("403", "`permission_denied`: `detail` names what is missing; not applied."),
             ("405", "`method_not_allowed`: see `Allow`."),
-            ("413", "`too_large`: a key, value or body over its limit."),
+            (
+                "413",
+                "`too_large`: a key, value or body over its limit. `too_dear`: conditions or operations that take too much work.",
+            ),
             ("429", "`too_many_requests`: not applied; see `Retry-After`."),
             ("500", "`internal`: a fault of the node."),
             ("503", "`no_leader`, `not_ready`, `quarantined`: not applied; see `Retry-After`."),

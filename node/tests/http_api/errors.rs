@@ -3,6 +3,7 @@
 use quorate_api::{Applied, Cas, ErrorCode, Retry, code_name};
 use quorate_node::app::AppError;
 use quorate_node::http::error_catalogue;
+use quorate_store::document::TooDear;
 use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, TxnRefusal, Value};
 
 use crate::raw::Server;
@@ -73,6 +74,7 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::NotADocument { current: current() }, ErrorCode::ConditionNotMet, true),
         (Rejection::TooLarge { limit: 1, actual: 2 }, ErrorCode::TooLarge, false),
         (Rejection::TooMuch { limit: 1 }, ErrorCode::TooLarge, false),
+        (Rejection::TooDear(TooDear { limit: 1, actual: 2 }), ErrorCode::TooDear, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
         (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
         (Rejection::Txn(TxnRefusal::KeyTwice), ErrorCode::InvalidArgument, false),

@@ -85,6 +85,16 @@ pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 
 /// values: it reads one, moves it to the history, writes another and shows the first.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// What a step takes of the bound of a batch: so many bytes. A list of short values has an element in each two bytes of its text, and to look
+/// at one is a step, see [`crate::document::Steps`].
+pub const STEP_BYTES: usize = 2;
+
+/// Most steps that one command takes to judge its conditions and to change documents; of a bulk, each write, and of what is done to all
+/// that is found, each entry. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any node: leaders are missed
+/// after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less than a fifth of it to be
+/// parsed, and as much for each condition that looks through all of a list as large.
+pub const COMMAND_STEPS_MAX: u64 = (BATCH_EFFECT_BYTES_MAX / STEP_BYTES) as u64;
+
 /// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,
 /// whose lines count towards [`BATCH_EFFECT_BYTES_MAX`], so no command comes near it.
 pub const ROW_BYTES_MAX: usize = 4 * BATCH_EFFECT_BYTES_MAX;
@@ -180,8 +190,7 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Longest field path as text. Refusals and index definitions repeat it.
 pub const PATH_BYTES_MAX: usize = 1_024;
 
-/// Most predicates and groups in one criteria list: each may look through a whole document, which takes up to 10 ms for
-/// one of the largest size.
+/// Most predicates and groups in one criteria list. What they look at together is bounded by [`COMMAND_STEPS_MAX`].
 pub const CRITERIA_TERMS_MAX: usize = 64;
 
 /// Deepest `any`, `all` and `not` inside of each other. More is not for people.
@@ -200,7 +209,7 @@ pub const UNMET_MAX: usize = 8;
 /// Most bytes of a value shown in a refusal.
 pub const EXCERPT_BYTES_MAX: usize = 256;
 
-/// Most operations in one patch: each may move all of a large array, which takes up to 2 ms.
+/// Most operations in one patch. What they look at and move together is bounded by [`COMMAND_STEPS_MAX`].
 pub const PATCH_OPERATIONS_MAX: usize = 128;
 
 /// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially;
@@ -212,6 +221,7 @@ pub const READ_FAULTS_MAX: usize = 32;
 
 const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_EFFECT_BYTES_MAX > 4 * VALUE_BYTES_MAX);
+const _: () = assert!(COMMAND_STEPS_MAX > 4 * (VALUE_BYTES_MAX / STEP_BYTES) as u64);
 const _: () = assert!(COMMAND_BYTES_MAX > VALUE_BYTES_MAX + KEY_BYTES_MAX);
 
 /// Longest name of a collection. Every key below it repeats it, and each write looks for the rules of its key.

@@ -24,7 +24,7 @@ use bincode::{Decode, Encode};
 use crate::codec;
 
 use crate::document::path::Path;
-use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
+use crate::document::{Criteria, Patch, PatchRefusal, TooDear, Unmet};
 use crate::level::Level;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
@@ -526,6 +526,14 @@ pub enum Rejection {
     Txn(TxnRefusal),
     /// The id of a task is in use by this one, which is not what was to be scheduled.
     TaskInUse(Box<TaskSummary>),
+    /// To judge its conditions and to patch what it finds takes more steps than [`limits::COMMAND_STEPS_MAX`].
+    TooDear(TooDear),
+}
+
+impl From<TooDear> for Rejection {
+    fn from(dear: TooDear) -> Self {
+        Self::TooDear(dear)
+    }
 }
 
 /// What there may be only so many of.
@@ -597,6 +605,7 @@ impl Rejection {
             | Self::BeyondQuota(_)
             | Self::Txn(_)
             | Self::TaskInUse(_)
+            | Self::TooDear(_)
             | Self::Internal => None,
         }
     }
@@ -643,6 +652,7 @@ impl Rejection {
             | Self::BeyondQuota(_)
             | Self::Txn(_)
             | Self::TaskInUse(_)
+            | Self::TooDear(_)
             | Self::Internal => None,
         }
     }

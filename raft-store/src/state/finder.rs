@@ -9,12 +9,10 @@ use bincode::{Decode, Encode};
 
 use super::types::{ReadPosition, StateFault};
 use crate::document::path::Path;
-use crate::document::{Criteria, Json, Order, Projection, ReadyCriteria, Subject};
+use crate::document::{Criteria, Json, Order, Projection, ReadyCriteria, Steps, Subject, TooDear};
 use crate::keyspace::entry::EntryRow;
+use crate::limits;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
-
-/// So many terms of criteria cost about as much as reading the value that they look at.
-const TERMS_PER_READ: usize = 8;
 
 /// What to find.
 #[derive(Debug, Clone)]
@@ -99,7 +97,7 @@ pub struct FindPin {
 pub struct FindBounds {
     /// Entries.
     pub entries_max: u64,
-    /// Bytes of their keys and values. With many terms of criteria each byte counts more than once.
+    /// Bytes of their keys and values, and [those](Steps::bytes) of the steps that it takes to judge them.
     pub bytes_max: usize,
 }
 
@@ -144,6 +142,8 @@ pub enum FindRead {
     Future(ReadPosition),
     /// The bounds were reached before all entries were seen, without which the first in order are not known.
     TooManyToOrder(ReadPosition),
+    /// To judge one entry takes more steps than [`limits::COMMAND_STEPS_MAX`].
+    TooDear(ReadPosition, TooDear),
 }
 
 /// Takes entries one after the other and keeps those that belong to the answer.
@@ -152,8 +152,6 @@ pub struct Finder<'q> {
     criteria: ReadyCriteria<'q>,
     pin: FindPin,
     needs_document: bool,
-    /// How often a byte counts.
-    weight: usize,
     examined: u64,
     bytes_read: usize,
     found: Chosen<'q>,
@@ -161,6 +159,8 @@ pub struct Finder<'q> {
     last: Option<Key>,
     /// Whether it ended before the entries did.
     is_cut: bool,
+    /// That it ended with an entry that takes too much to be judged.
+    dear: Option<TooDear>,
 }
 
 enum Chosen<'q> {
@@ -197,10 +197,9 @@ impl<'q> Finder<'q> {
                 }
             }
         };
-        let weight = 1 + query.criteria.count() / TERMS_PER_READ;
-        let (examined, bytes_read, last, is_cut) = (0, 0, None, false);
+        let (examined, bytes_read, last, is_cut, dear) = (0, 0, None, false, None);
         let criteria = query.criteria.ready();
-        Ok(Self { query, criteria, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
+        Ok(Self { query, criteria, pin, needs_document, examined, bytes_read, found, last, is_cut, dear })
     }
 
     /// Looks at the next key. Without a row the key has no entry at this revision, but it took time to see that. Says
@@ -213,7 +212,7 @@ impl<'q> Finder<'q> {
         }
         self.examined += 1;
         let bytes = key.len() + row.map_or(0, |row| row.data.len());
-        self.bytes_read = self.bytes_read.saturating_add(bytes.saturating_mul(self.weight));
+        self.bytes_read = self.bytes_read.saturating_add(bytes);
         let key = Key::new(key).map_err(|error| StateFault::because("a stored key is not one", error))?;
         if let Some(row) = row.filter(|row| !row.is_expired_at(self.pin.clock))
             && !self.judge(&key, row)?
@@ -243,6 +242,9 @@ impl<'q> Finder<'q> {
     /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
     pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
+        if let Some(dear) = self.dear {
+            return Ok(FindRead::TooDear(at, dear));
+        }
         let last = if self.is_cut { self.last } else { None };
         assert!(self.is_cut == last.is_some(), "a find ended early at {last:?} after {} entries", self.examined);
         let (items, count, after) = match self.found {
@@ -267,12 +269,21 @@ impl<'q> Finder<'q> {
         matches!(&self.found, Chosen::AsTheyCome(page) if page.items.len() >= page.limit)
     }
 
-    /// Takes an entry if it belongs to the answer; `false` where it does and has no room.
+    /// Takes an entry if it belongs to the answer; `false` where it does and has no room, and where it takes too much to say.
     fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, StateFault> {
+        let steps = Steps::up_to(limits::COMMAND_STEPS_MAX);
+        let parsed = if self.needs_document && row.kind == ContentKind::Json { row.data.len() } else { 0 };
         let document = if self.needs_document { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
-        if !self.criteria.hold(&subject) {
-            return Ok(true);
+        let held = steps.take_parsing(parsed).and_then(|()| self.criteria.hold_within(&subject, &steps));
+        self.bytes_read = self.bytes_read.saturating_add(steps.bytes());
+        match held {
+            Ok(true) => {}
+            Ok(false) => return Ok(true),
+            Err(dear) => {
+                self.dear = Some(dear);
+                return Ok(false);
+            }
         }
         match &mut self.found {
             Chosen::Count(count) => *count += 1,

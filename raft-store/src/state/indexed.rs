@@ -14,10 +14,11 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
 use crate::document::path::{Field, Path};
-use crate::document::{Json, Subject, order};
+use crate::document::{Json, Steps, Subject, order};
 use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
+use crate::limits;
 use crate::rules::{IndexRule, Selection, candidates, selections};
 use crate::types::{CollectionRow, IndexStage};
 use crate::types::{Entry, Key, Revision};
@@ -214,6 +215,7 @@ impl<'a> Old<'a> {
     ) -> Result<Option<Self>, StateFault> {
         let reverse = way.selection.reverse;
         let (mut entries, mut bytes) = (Vec::new(), 0_usize);
+        let (ready, steps) = (query.criteria.ready(), Steps::up_to(limits::COMMAND_STEPS_MAX));
         for key in changed.iter().filter(|key| key.as_bytes().starts_with(&query.prefix)) {
             let Some(entry) = listing::entry_at(moment, key, pin.revision)? else { continue };
             bytes = bytes.saturating_add(entry.value.data.len());
@@ -227,7 +229,9 @@ impl<'a> Old<'a> {
                 Subject { key, meta, is_locked, document: document.as_ref(), clock: pin.clock, wall: pin.wall };
             let place = place(way, key, document.as_ref());
             let is_behind = floor.is_none_or(|floor| if reverse { *place < *floor } else { *place > *floor });
-            if is_behind && query.criteria.hold(&subject) {
+            // Whoever walks along the keys instead counts what each of them takes, and says where that is too much.
+            let Ok(holds) = ready.hold_within(&subject, &steps) else { return Ok(None) };
+            if is_behind && holds {
                 drop(document);
                 entries.push((place, key, entry));
             }

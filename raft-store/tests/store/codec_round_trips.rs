@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::digest::RowMark;
-use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
+use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, TooDear, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
 use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::history::Version;
@@ -320,6 +320,7 @@ fn replies() -> impl Strategy<Value = Reply> {
             .prop_map(|(refusal, current)| Rejection::PatchFailed { refusal: Box::new(refusal), current }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         any::<u64>().prop_map(|limit| Rejection::TooMuch { limit }),
+        any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooDear(TooDear { limit, actual })),
         Just(Rejection::RequestIdReused),
         Just(Rejection::Txn(TxnRefusal::Compacted)),
         ".{0,20}".prop_map(Rejection::Unsupported),
@@ -388,6 +389,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
         Refusal::RequestIdReused,
         Refusal::Unsupported,
         Refusal::CasListed,
+        Refusal::TooDear,
     ]);
     let mark = || any::<(u128, u64)>().prop_map(|(hash, bytes)| RowMark { hash, bytes });
     let superseded = (any::<u64>(), mark()).prop_map(|(revision, row)| Superseded { revision, row });

@@ -870,6 +870,8 @@ const (
 	ErrorCodeSessionExpired ErrorCode = "session_expired"
 	// 504: the deadline passed first; see `applied`.
 	ErrorCodeTimeout ErrorCode = "timeout"
+	// 413: conditions or operations that take too much work on one document; `detail` has the steps and their limit.
+	ErrorCodeTooDear ErrorCode = "too_dear"
 	// 413: a key, value or body over its limit; `detail` has limit and actual.
 	ErrorCodeTooLarge ErrorCode = "too_large"
 	// 429: more concurrent requests than the node takes.

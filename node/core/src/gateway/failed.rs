@@ -7,6 +7,8 @@ use quorate_store::document::{Excerpt, PatchFault};
 use quorate_store::types::Rejection;
 use serde_json::value::RawValue;
 
+use crate::gateway::rejection::explain_dear;
+
 /// The `failed` of a problem document.
 pub fn of(rejection: &Rejection) -> Vec<Failed> {
     match rejection {
@@ -61,6 +63,7 @@ pub fn explain(fault: &PatchFault) -> String {
         PatchFault::TooLarge { limit, actual } => {
             format!("the document would have {actual} bytes, the limit is {limit}")
         }
+        PatchFault::TooDear(dear) => explain_dear(*dear),
     }
 }
 
@@ -74,6 +77,7 @@ fn actual(fault: &PatchFault) -> Option<&Excerpt> {
         | PatchFault::Missing
         | PatchFault::OutOfRange { .. }
         | PatchFault::TooDeep
-        | PatchFault::TooLarge { .. } => None,
+        | PatchFault::TooLarge { .. }
+        | PatchFault::TooDear(_) => None,
     }
 }

@@ -9,11 +9,12 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_store::document::TooDear;
 use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;
-use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
+use crate::gateway::rejection::{beyond, explain, explain_dear, faults_below, no_session, rejection_code};
 use crate::gateway::text::quoted;
 use crate::gateway::{entry_view, failed};
 use crate::limits;
@@ -69,6 +70,11 @@ impl Failure {
     pub fn too_large(pointer: impl Into<String>, what: &str, limit: u64, actual: Option<u64>) -> Self {
         let detail = over_limit(what, limit, actual);
         Self::new(ErrorCode::TooLarge, Applied::No, detail.clone()).at(pointer, detail)
+    }
+
+    /// An entry that takes too many steps to be judged, where it was not a command that found out.
+    pub fn too_dear(dear: TooDear) -> Self {
+        Self::new(ErrorCode::TooDear, Applied::No, explain_dear(dear))
     }
 
     /// More of them than the node takes.

@@ -3,6 +3,7 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
+use quorate_store::document::TooDear;
 use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
@@ -46,6 +47,7 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::TooMuch { limit } => {
             format!("it would read, write and answer more than the {limit} bytes that one request may")
         }
+        Rejection::TooDear(dear) => format!("{shown}: {}", explain_dear(*dear)),
         Rejection::RulesBroken(faults) => {
             let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
             format!("{shown} would not be what its collection asks for{first}")
@@ -137,6 +139,12 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
             format!("the request met a bug of this software; {where_to}")
         }
     }
+}
+
+/// That something takes too many steps, for people.
+pub fn explain_dear(TooDear { limit, actual }: TooDear) -> String {
+    let how = "ask with fewer conditions or operations, or split the document";
+    format!("to judge or to change one document takes {actual} steps or more, and one request may take {limit}; {how}")
 }
 
 /// Why a task is not scheduled whose id another has, for people.
@@ -278,6 +286,7 @@ pub fn refusal_code(refusal: Refusal) -> ErrorCode {
         Refusal::NotLocked | Refusal::NotHolder => ErrorCode::NotLockHolder,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
         Refusal::ConditionNotMet | Refusal::NotADocument | Refusal::PatchFailed => ErrorCode::ConditionNotMet,
+        Refusal::TooDear => ErrorCode::TooDear,
         Refusal::TooLarge | Refusal::TooManyToOrder | Refusal::UsedUp | Refusal::TooMany => ErrorCode::TooLarge,
         Refusal::RulesBroken => ErrorCode::InvalidDocument,
         Refusal::NotUnique => ErrorCode::UniqueViolation,
@@ -321,6 +330,7 @@ mod tests {
             (Rejection::Access(Box::new(AccessFault::TokenExists)), ErrorCode::AlreadyExists),
             (Rejection::Txn(TxnRefusal::Compacted), ErrorCode::Compacted),
             (Rejection::Txn(TxnRefusal::Future), ErrorCode::InvalidArgument),
+            (Rejection::TooDear(TooDear { limit: 8, actual: 9 }), ErrorCode::TooDear),
         ] {
             assert_eq!(rejection_code(&rejection), code, "{rejection:?}");
             assert_eq!(refusal_code(Refusal::from(&rejection)), code, "{rejection:?}");

@@ -115,6 +115,7 @@ fn rendered(query: &FindQuery, read: FindRead, hash: u64, kind: Kind) -> Result<
             Err(Failure::invalid(pointer, detail).evaluated_at(at.revision, at.index))
         }
         FindRead::TooManyToOrder(at) => Err(too_many_to_order(at)),
+        FindRead::TooDear(at, dear) => Err(Failure::too_dear(dear).evaluated_at(at.revision, at.index)),
     }
 }
 

@@ -154,6 +154,10 @@ fn of(code: ErrorCode) -> Words {
             "The deadline passed first. `applied` says whether the request took effect: `no`, or `unknown` where it was on its way.",
             "Send the same request under the same request id: it takes effect once, whatever became of the first try.",
         ),
+        ErrorCode::TooDear => words(
+            "The conditions, or the operations of the patch, would look through or move so much of one document that nothing else would be applied meanwhile. `detail` has the steps up to where it was given up, and how many one request may take. Nothing was changed.",
+            "Ask with fewer of them, or split the document: what conditions look through, and patches move, is best a short list.",
+        ),
         ErrorCode::TooLarge => words(
             "A key, a value, a body or an answer is over its limit; `detail` has the limit. `GET /v1/limits` has them all.",
             "Send less at once: split the value, page, narrow the prefix.",

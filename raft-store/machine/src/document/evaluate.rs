@@ -17,6 +17,7 @@ use super::name;
 use super::number::{Number, Numeric};
 use super::order;
 use super::path::{Field, MetaField};
+use super::steps::{Steps, TooDear};
 use super::time;
 use super::write::Excerpt;
 use crate::limits;
@@ -48,10 +49,18 @@ pub struct Unmet {
     pub actual: Option<Excerpt>,
 }
 
+/// What a look at a field goes by.
+#[derive(Clone, Copy)]
+struct Look<'s> {
+    wall: WallMillis,
+    steps: &'s Steps,
+}
+
 impl Criteria {
     /// Whether all terms hold.
     pub fn hold(&self, subject: &Subject<'_>) -> bool {
-        self.terms().iter().all(|term| term.holds(subject))
+        let steps = Steps::unbounded();
+        self.terms().iter().all(|term| term.holds(subject, &steps))
     }
 
     /// Why they do not: the predicates of the first term that does not hold, at most [`limits::UNMET_MAX`] of them.
@@ -59,11 +68,24 @@ impl Criteria {
     ///
     /// `root` is the pointer to the list itself, such as `/if`.
     pub fn unmet(&self, subject: &Subject<'_>, root: &str) -> Vec<Unmet> {
+        self.explained(subject, root, &Steps::unbounded()).unwrap_or_default()
+    }
+
+    /// [`Self::unmet`], and nothing where they hold, as long as it takes no more steps than it may. What it takes to explain counts, too.
+    pub fn unmet_within(
+        &self,
+        subject: &Subject<'_>,
+        root: &str,
+        steps: &Steps,
+    ) -> Result<Option<Vec<Unmet>>, TooDear> {
+        steps.judge(self.explained(subject, root, steps))
+    }
+
+    fn explained(&self, subject: &Subject<'_>, root: &str, steps: &Steps) -> Option<Vec<Unmet>> {
+        let at = self.terms().iter().position(|term| !term.holds(subject, steps))?;
         let mut reasons = Vec::new();
-        if let Some(at) = self.terms().iter().position(|term| !term.holds(subject)) {
-            self.terms()[at].explain(subject, format!("{root}/{at}"), &mut reasons);
-        }
-        reasons
+        self.terms()[at].explain(subject, (false, steps), format!("{root}/{at}"), &mut reasons);
+        Some(reasons)
     }
 }
 
@@ -107,7 +129,13 @@ impl Criteria {
 impl ReadyCriteria<'_> {
     /// Whether all terms hold: exactly where [`Criteria::hold`] says so.
     pub fn hold(&self, subject: &Subject<'_>) -> bool {
-        self.0.iter().all(|term| term.holds(subject))
+        let steps = Steps::unbounded();
+        self.0.iter().all(|term| term.holds(subject, &steps))
+    }
+
+    /// The same, as long as it takes no more steps than it may.
+    pub fn hold_within(&self, subject: &Subject<'_>, steps: &Steps) -> Result<bool, TooDear> {
+        steps.judge(self.0.iter().all(|term| term.holds(subject, steps)))
     }
 }
 
@@ -137,60 +165,76 @@ impl<'c> ReadyTerm<'c> {
             Value::Now | Value::Name(_) => None,
         };
         let mut values: Vec<_> = given.iter().filter_map(json).collect();
+        // To find the place of an array or an object takes as long as it has elements, each time.
+        if values.iter().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
+            return Self::Predicate(predicate);
+        }
         values.sort_by(|a, b| order::compare(a, b));
         Self::Listed { predicate, has_now: given.contains(&Value::Now), values }
     }
 
-    fn holds(&self, subject: &Subject<'_>) -> bool {
+    fn holds(&self, subject: &Subject<'_>, steps: &Steps) -> bool {
         match self {
-            Self::Predicate(predicate) => predicate.holds(subject),
+            Self::Predicate(predicate) => predicate.holds_within(subject, steps),
             Self::Listed { predicate, values, has_now } => {
-                let found = subject.find(&predicate.field);
+                let found = subject.find(&predicate.field, steps);
+                let look = Look { wall: subject.wall, steps };
                 let is_listed = found.as_ref().and_then(Found::json).is_some_and(|found| {
-                    values.binary_search_by(|value| order::compare(value, found)).is_ok()
-                        || (*has_now && equals(found, &Value::Now, subject.wall))
+                    values.binary_search_by(|value| order_of(value, found, steps)).is_ok()
+                        || (*has_now && equals(found, &Value::Now, look))
                 });
                 is_listed == (predicate.operator == Operator::In)
             }
             Self::Names { listed, names } => names.binary_search(&subject.key.as_bytes()).is_ok() == *listed,
-            Self::Any(terms) => terms.iter().any(|term| term.holds(subject)),
-            Self::All(terms) => terms.iter().all(|term| term.holds(subject)),
-            Self::Not(term) => !term.holds(subject),
+            Self::Any(terms) => terms.iter().any(|term| term.holds(subject, steps)),
+            Self::All(terms) => terms.iter().all(|term| term.holds(subject, steps)),
+            Self::Not(term) => !term.holds(subject, steps),
         }
     }
 }
 
+/// The order of a scalar of a list and a field.
+fn order_of(value: &Json<'_>, found: &Json<'_>, steps: &Steps) -> Ordering {
+    let is_allowed = steps.take(1) && steps.take_scalar(value) && steps.take_scalar(found);
+    if is_allowed { order::compare(value, found) } else { Ordering::Equal }
+}
+
 impl Term {
-    fn holds(&self, subject: &Subject<'_>) -> bool {
+    fn holds(&self, subject: &Subject<'_>, steps: &Steps) -> bool {
         match self {
-            Self::Predicate(predicate) => predicate.holds(subject),
-            Self::Any(terms) => terms.iter().any(|term| term.holds(subject)),
-            Self::All(terms) => terms.iter().all(|term| term.holds(subject)),
-            Self::Not(term) => !term.holds(subject),
+            Self::Predicate(predicate) => predicate.holds_within(subject, steps),
+            Self::Any(terms) => terms.iter().any(|term| term.holds(subject, steps)),
+            Self::All(terms) => terms.iter().all(|term| term.holds(subject, steps)),
+            Self::Not(term) => !term.holds(subject, steps),
         }
     }
 
-    /// Adds the predicates that made this term come out as it did: those that hold in one that holds, those that do not
-    /// in one that does not.
-    fn explain(&self, subject: &Subject<'_>, pointer: String, reasons: &mut Vec<Unmet>) {
-        let outcome = self.holds(subject);
+    /// Adds the predicates that made this term come out as it did, which is `outcome`: those that hold in one that holds, those that do
+    /// not in one that does not.
+    fn explain(
+        &self,
+        subject: &Subject<'_>,
+        (outcome, steps): (bool, &Steps),
+        pointer: String,
+        reasons: &mut Vec<Unmet>,
+    ) {
         let (terms, group) = match self {
             Self::Predicate(predicate) => {
                 if reasons.len() < limits::UNMET_MAX {
-                    reasons.push(Unmet { pointer, actual: predicate.actual(subject) });
+                    reasons.push(Unmet { pointer, actual: predicate.actual(subject, steps) });
                 }
                 return;
             }
-            Self::Not(term) => return term.explain(subject, format!("{pointer}/not"), reasons),
+            Self::Not(term) => return term.explain(subject, (!outcome, steps), format!("{pointer}/not"), reasons),
             Self::Any(terms) => (terms, "any"),
             Self::All(terms) => (terms, "all"),
         };
-        let alike = terms.iter().enumerate().filter(|(_, term)| term.holds(subject) == outcome);
+        let alike = terms.iter().enumerate().filter(|(_, term)| term.holds(subject, steps) == outcome);
         // One term decides that an `any` holds or an `all` does not; it takes them all to decide the other way.
         let is_decided_by_one = outcome == matches!(self, Self::Any(_));
         let count = if is_decided_by_one { 1 } else { terms.len() };
         for (at, term) in alike.take(count) {
-            term.explain(subject, format!("{pointer}/{group}/{at}"), reasons);
+            term.explain(subject, (outcome, steps), format!("{pointer}/{group}/{at}"), reasons);
         }
     }
 }
@@ -215,13 +259,22 @@ impl Predicate {
     ///
     /// A key is its bytes: beside `$key` a string means the bytes of its UTF-8, and all but `like` compare bytes.
     pub fn holds(&self, subject: &Subject<'_>) -> bool {
-        let found = subject.find(&self.field);
+        self.holds_within(subject, &Steps::unbounded())
+    }
+
+    /// The same; whatever it says means nothing once that takes too many steps.
+    fn holds_within(&self, subject: &Subject<'_>, steps: &Steps) -> bool {
+        if !steps.take(1) {
+            return false;
+        }
+        let found = subject.find(&self.field, steps);
         let found = match &found {
-            Some(Found::Name(name)) => return self.holds_of_name(name),
+            Some(Found::Name(name)) => return self.holds_of_name(name, steps),
             found => found.as_ref().and_then(Found::json),
         };
-        let positive = |holds: fn(&Json<'_>, &Operand, WallMillis) -> bool| {
-            found.is_some_and(|found| holds(found, &self.operand, subject.wall))
+        let look = Look { wall: subject.wall, steps };
+        let positive = |holds: fn(&Json<'_>, &Operand, Look<'_>) -> bool| {
+            found.is_some_and(|found| holds(found, &self.operand, look))
         };
         match self.operator {
             Operator::Exists => found.is_some(),
@@ -230,24 +283,29 @@ impl Predicate {
             Operator::Neq | Operator::Nin => !positive(is_one_of),
             Operator::Contains => positive(contains),
             Operator::Ncontains => !positive(contains),
-            Operator::Lt => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_lt])),
-            Operator::Lte => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_le])),
-            Operator::Gt => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_gt])),
-            Operator::Gte => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_ge])),
+            Operator::Lt => positive(|found, operand, look| orders(found, operand, look, &[Ordering::is_lt])),
+            Operator::Lte => positive(|found, operand, look| orders(found, operand, look, &[Ordering::is_le])),
+            Operator::Gt => positive(|found, operand, look| orders(found, operand, look, &[Ordering::is_gt])),
+            Operator::Gte => positive(|found, operand, look| orders(found, operand, look, &[Ordering::is_ge])),
             Operator::Between => {
-                positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_ge, Ordering::is_le]))
+                positive(|found, operand, look| orders(found, operand, look, &[Ordering::is_ge, Ordering::is_le]))
             }
             Operator::Starts => {
                 positive(|found, operand, _| texts(found, operand, |text, start| text.starts_with(start)))
             }
             Operator::Ends => positive(|found, operand, _| texts(found, operand, |text, end| text.ends_with(end))),
-            Operator::Like => {
-                positive(|found, operand, _| texts(found, operand, |text, pattern| like::matches(pattern, text)))
-            }
+            Operator::Like => positive(|found, operand, look| {
+                texts(found, operand, |text, pattern| {
+                    look.steps.take_match(text.as_bytes(), pattern) && like::matches(pattern, text)
+                })
+            }),
         }
     }
 
-    fn holds_of_name(&self, found: &[u8]) -> bool {
+    fn holds_of_name(&self, found: &[u8], steps: &Steps) -> bool {
+        if !steps.take(self.operand.values().len()) {
+            return false;
+        }
         let is_one_of = || self.operand.values().iter().any(|value| value.name() == Some(found));
         let given = |holds: &dyn Fn(&[u8]) -> bool| match &self.operand {
             Operand::One(value) => value.name().is_some_and(holds),
@@ -273,14 +331,16 @@ impl Predicate {
             Operator::Starts => given(&|start| found.starts_with(start)),
             Operator::Ends => given(&|end| found.ends_with(end)),
             Operator::Like => match &self.operand {
-                Operand::One(Value::Json(Json::String(pattern))) => like::matches_name(pattern, found),
+                Operand::One(Value::Json(Json::String(pattern))) => {
+                    steps.take_match(found, pattern) && like::matches_name(pattern, found)
+                }
                 _ => false,
             },
         }
     }
 
-    fn actual(&self, subject: &Subject<'_>) -> Option<Excerpt> {
-        subject.find(&self.field).map(|found| found.excerpt())
+    fn actual(&self, subject: &Subject<'_>, steps: &Steps) -> Option<Excerpt> {
+        subject.find(&self.field, steps).map(|found| found.excerpt())
     }
 }
 
@@ -316,11 +376,13 @@ impl Found<'_> {
 }
 
 impl<'a> Subject<'a> {
-    /// What a field is; `None` where it is missing.
-    pub(super) fn find(&self, field: &Field) -> Option<Found<'a>> {
+    /// What a field is; `None` where it is missing, and where to look for it takes too many steps.
+    pub(super) fn find(&self, field: &Field, steps: &Steps) -> Option<Found<'a>> {
         let number = |of: fn(&EntryMeta) -> u64| self.meta.map(|meta| Json::Number(Number::from(of(meta))));
         let value = match field {
-            Field::Document(path) => return path.find(self.document?).map(Cow::Borrowed).map(Found::Json),
+            Field::Document(path) => {
+                return path.find_within(self.document?, steps).map(Cow::Borrowed).map(Found::Json);
+            }
             Field::Meta(MetaField::Key) => return Some(Found::Name(self.key.as_bytes())),
             Field::Meta(MetaField::Exists) => Some(Json::Bool(self.meta.is_some())),
             Field::Meta(MetaField::Locked) => Some(Json::Bool(self.is_locked)),
@@ -338,40 +400,65 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn is_one_of(found: &Json<'_>, operand: &Operand, wall: WallMillis) -> bool {
-    operand.values().iter().any(|value| equals(found, value, wall))
+fn is_one_of(found: &Json<'_>, operand: &Operand, look: Look<'_>) -> bool {
+    let values = operand.values();
+    look.steps.take(values.len()) && values.iter().any(|value| equals(found, value, look))
 }
 
-fn equals(found: &Json<'_>, value: &Value, wall: WallMillis) -> bool {
+fn equals(found: &Json<'_>, value: &Value, look: Look<'_>) -> bool {
     match value {
-        Value::Json(value) => order::same(found, value),
-        Value::Now => compare(found, value, wall) == Some(Ordering::Equal),
+        Value::Json(value) => order::same_within(found, value, look.steps),
+        Value::Now => compare(found, value, look) == Some(Ordering::Equal),
         Value::Name(_) => false,
     }
 }
 
-fn contains(found: &Json<'_>, operand: &Operand, wall: WallMillis) -> bool {
+fn contains(found: &Json<'_>, operand: &Operand, look: Look<'_>) -> bool {
     match (found, operand) {
-        (Json::Array(items), Operand::One(value)) => items.iter().any(|item| equals(item, value, wall)),
-        _ => texts(found, operand, |text, part| text.contains(part)),
+        (Json::Array(items), Operand::One(value)) => look.steps.take(items.len()) && has(items, value, look),
+        _ => texts(found, operand, |text, part| look.steps.take_search(text, part) && text.contains(part)),
     }
 }
 
+/// Whether an element is the same.
+fn has(items: &[Json<'_>], value: &Value, look: Look<'_>) -> bool {
+    let Value::Json(Json::Number(sought)) = value else { return items.iter().any(|item| equals(item, value, look)) };
+    if !look.steps.take_number(sought) {
+        return false;
+    }
+    // Read once, and not for each element.
+    let worth = sought.value();
+    items.iter().any(|item| match item {
+        Json::Number(number) => {
+            number == sought || (look.steps.take_number(number) && number.value().compare(worth).is_eq())
+        }
+        _ => false,
+    })
+}
+
 /// Whether the order of the field and each value is as expected.
-fn orders(found: &Json<'_>, operand: &Operand, wall: WallMillis, expected: &[fn(Ordering) -> bool]) -> bool {
+fn orders(found: &Json<'_>, operand: &Operand, look: Look<'_>, expected: &[fn(Ordering) -> bool]) -> bool {
     let values = operand.values();
     let is_as_expected =
-        |(value, is_expected): (&Value, &fn(Ordering) -> bool)| compare(found, value, wall).is_some_and(is_expected);
+        |(value, is_expected): (&Value, &fn(Ordering) -> bool)| compare(found, value, look).is_some_and(is_expected);
     values.len() == expected.len() && values.iter().zip(expected).all(is_as_expected)
 }
 
-/// Numbers with numbers and strings with strings.
-fn compare(found: &Json<'_>, value: &Value, wall: WallMillis) -> Option<Ordering> {
+/// Numbers with numbers and strings with strings; `None` also where that takes too many steps.
+fn compare(found: &Json<'_>, value: &Value, Look { wall, steps }: Look<'_>) -> Option<Ordering> {
+    if !steps.take_scalar(found) {
+        return None;
+    }
     match (found, value) {
         (Json::Number(_), Value::Json(value @ Json::Number(_)))
-        | (Json::String(_), Value::Json(value @ Json::String(_))) => Some(order::compare(found, value)),
+        | (Json::String(_), Value::Json(value @ Json::String(_))) => {
+            steps.take_scalar(value).then(|| order::compare(found, value))
+        }
         (Json::Number(number), Value::Now) => Some(number.value().compare(Numeric::Integer(i128::from(wall)))),
-        (Json::String(text), Value::Now) => time::parse(text).map(|nanos| nanos.cmp(&(i128::from(wall) * 1_000_000))),
+        (Json::String(text), Value::Now) => {
+            let nanos = if steps.take_time(text) { time::parse(text) } else { None };
+            nanos.map(|nanos| nanos.cmp(&(i128::from(wall) * 1_000_000)))
+        }
         _ => None,
     }
 }

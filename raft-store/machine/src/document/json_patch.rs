@@ -4,8 +4,9 @@
 
 use super::json::Json;
 use super::order;
-use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, fault_at, too_large};
+use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, check_steps, fault_at, too_large};
 use super::path::{Path, array_index};
+use super::steps::Steps;
 use crate::limits;
 use bincode::{Decode, Encode};
 
@@ -65,64 +66,89 @@ impl JsonPatchOp {
     }
 }
 
-/// Applies one operation. `copied` counts over the whole patch, see [`limits::PATCH_COPIED_BYTES_MAX`].
-pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a JsonPatchOp, copied: &mut usize) -> Result<(), FaultAt> {
+/// What a patch may take altogether.
+pub(super) struct Allowed<'s> {
+    /// Bytes that were copied so far, see [`limits::PATCH_COPIED_BYTES_MAX`].
+    pub(super) copied: usize,
+    /// What is looked at and moved.
+    pub(super) steps: &'s Steps,
+}
+
+/// Applies one operation.
+pub(super) fn apply<'a>(
+    root: &mut Json<'a>,
+    operation: &'a JsonPatchOp,
+    allowed: &mut Allowed<'_>,
+) -> Result<(), FaultAt> {
+    let steps = allowed.steps;
     match operation {
         JsonPatchOp::Add { path, value } => {
             check_depth(path, value)?;
-            add(root, path, value.borrowed())
+            add(root, path, value.borrowed(), steps)
         }
-        JsonPatchOp::Remove { path } => remove(root, path).map(drop),
+        JsonPatchOp::Remove { path } => remove(root, path, steps).map(drop),
         JsonPatchOp::Replace { path, value } => {
             check_depth(path, value)?;
-            *find_mut(root, path)? = value.borrowed();
+            *find_mut(root, path, steps)? = value.borrowed();
             Ok(())
         }
-        JsonPatchOp::Move { from, path } if from == path => find_mut(root, from).map(drop),
+        JsonPatchOp::Move { from, path } if from == path => find_mut(root, from, steps).map(drop),
         JsonPatchOp::Move { from, path } => {
-            let value = remove(root, from)?;
+            let value = remove(root, from, steps)?;
             // Further down it may be too deep; elsewhere it cannot be deeper than it was.
             if path.names().len() > from.names().len() {
-                check_copied(path, &value, copied)?;
+                check_copied(path, &value, allowed)?;
             }
-            add(root, path, value)
+            add(root, path, value, steps)
         }
         JsonPatchOp::Copy { from, path } => {
-            let value = find_mut(root, from)?;
-            check_copied(path, value, copied)?;
+            let value = find_mut(root, from, steps)?;
+            check_copied(path, value, allowed)?;
             let copy = value.clone();
-            add(root, path, copy)
+            add(root, path, copy, steps)
         }
-        JsonPatchOp::Test { path, value } => match path.find(root) {
-            Some(found) if order::same(found, value) => Ok(()),
-            found => {
-                let actual = found.map(Json::excerpt);
-                Err(FaultAt { path: path.to_string(), fault: PatchFault::TestFailed { actual } })
+        JsonPatchOp::Test { path, value } => {
+            let found = path.find_within(root, steps);
+            let is_same = found.is_some_and(|found| order::same_within(found, value, steps));
+            check_steps(path, steps)?;
+            if is_same {
+                return Ok(());
             }
-        },
+            let actual = found.map(Json::excerpt);
+            Err(FaultAt { path: path.to_string(), fault: PatchFault::TestFailed { actual } })
+        }
     }
 }
 
-fn check_copied(path: &Path, value: &Json<'_>, copied: &mut usize) -> Result<(), FaultAt> {
-    *copied += value.text_bytes();
-    if *copied > limits::PATCH_COPIED_BYTES_MAX {
-        let fault = too_large(limits::PATCH_COPIED_BYTES_MAX, *copied);
+fn check_copied(path: &Path, value: &Json<'_>, allowed: &mut Allowed<'_>) -> Result<(), FaultAt> {
+    let bytes = value.text_bytes();
+    allowed.copied += bytes;
+    if allowed.copied > limits::PATCH_COPIED_BYTES_MAX {
+        let fault = too_large(limits::PATCH_COPIED_BYTES_MAX, allowed.copied);
         return Err(FaultAt { path: path.to_string(), fault });
     }
+    allowed.steps.take(bytes);
+    check_steps(path, allowed.steps)?;
     check_depth(path, value)
 }
 
-fn add<'a>(root: &mut Json<'a>, path: &'a Path, value: Json<'a>) -> Result<(), FaultAt> {
+fn add<'a>(root: &mut Json<'a>, path: &'a Path, value: Json<'a>, steps: &Steps) -> Result<(), FaultAt> {
     let Some((last, depth)) = last_of(path) else {
         *root = value;
         return Ok(());
     };
-    match walk(root, path, depth)? {
-        Json::Object(object) => object.set(last, value),
+    match walk(root, path, depth, steps)? {
+        Json::Object(object) => {
+            steps.take(object.len());
+            check_steps(path, steps)?;
+            object.set(last, value);
+        }
         Json::Array(items) => {
             let index = if last == "-" { Some(items.len()) } else { array_index(last) };
             let length = items.len();
             let index = index.filter(|index| *index <= length).ok_or_else(|| out_of_range(path, depth + 1, length))?;
+            steps.take_moving(length - index);
+            check_steps(path, steps)?;
             items.insert(index, value);
         }
         scalar => return Err(into_scalar(path, depth, scalar)),
@@ -130,27 +156,40 @@ fn add<'a>(root: &mut Json<'a>, path: &'a Path, value: Json<'a>) -> Result<(), F
     Ok(())
 }
 
-fn remove<'a>(root: &mut Json<'a>, path: &Path) -> Result<Json<'a>, FaultAt> {
+fn remove<'a>(root: &mut Json<'a>, path: &Path, steps: &Steps) -> Result<Json<'a>, FaultAt> {
     // The constructor refuses to remove the whole; `move` of it to itself does not come here.
     let Some((last, depth)) = last_of(path) else { return Err(fault_at(path, 0, PatchFault::NotADocument)) };
-    match walk(root, path, depth)? {
-        Json::Object(object) => object.remove(last).ok_or_else(|| fault_at(path, depth + 1, PatchFault::Missing)),
+    match walk(root, path, depth, steps)? {
+        Json::Object(object) => {
+            // It looks for the name from both ends, and moves what stands behind it.
+            steps.take(2 * object.len());
+            check_steps(path, steps)?;
+            object.remove(last).ok_or_else(|| fault_at(path, depth + 1, PatchFault::Missing))
+        }
         Json::Array(items) => {
-            let index = array_index(last).filter(|index| *index < items.len());
-            index.map(|index| items.remove(index)).ok_or_else(|| out_of_range(path, depth + 1, items.len()))
+            let length = items.len();
+            let index = array_index(last).filter(|index| *index < length);
+            let index = index.ok_or_else(|| out_of_range(path, depth + 1, length))?;
+            steps.take_moving(length - index);
+            check_steps(path, steps)?;
+            Ok(items.remove(index))
         }
         scalar => Err(into_scalar(path, depth, scalar)),
     }
 }
 
-fn find_mut<'j, 'a>(root: &'j mut Json<'a>, path: &Path) -> Result<&'j mut Json<'a>, FaultAt> {
-    walk(root, path, path.names().len())
+fn find_mut<'j, 'a>(root: &'j mut Json<'a>, path: &Path, steps: &Steps) -> Result<&'j mut Json<'a>, FaultAt> {
+    walk(root, path, path.names().len(), steps)
 }
 
 /// The value that so many names of the path lead to.
-fn walk<'j, 'a>(root: &'j mut Json<'a>, path: &Path, depth: usize) -> Result<&'j mut Json<'a>, FaultAt> {
+fn walk<'j, 'a>(root: &'j mut Json<'a>, path: &Path, depth: usize, steps: &Steps) -> Result<&'j mut Json<'a>, FaultAt> {
     path.names()[..depth].iter().enumerate().try_fold(root, |value, (above, name)| match value {
-        Json::Object(object) => object.get_mut(name).ok_or_else(|| fault_at(path, above + 1, PatchFault::Missing)),
+        Json::Object(object) => {
+            steps.take(object.len());
+            check_steps(path, steps)?;
+            object.get_mut(name).ok_or_else(|| fault_at(path, above + 1, PatchFault::Missing))
+        }
         Json::Array(items) => {
             let length = items.len();
             let item = array_index(name).and_then(|index| items.get_mut(index));

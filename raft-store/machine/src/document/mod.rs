@@ -12,6 +12,9 @@ mod number;
 mod parse;
 mod write;
 
+// What it takes.
+mod steps;
+
 pub mod order;
 pub mod path;
 pub mod time;
@@ -50,5 +53,6 @@ pub use project::Projection;
 pub use read::{Fault, FaultKind};
 pub(crate) use read::{Faults, Members, read_list};
 pub use sort::{Order, OrderField};
+pub use steps::{Steps, TooDear};
 pub use update::{TimeForm, UpdateAction, UpdateOp};
 pub use write::Excerpt;

@@ -8,19 +8,33 @@ use std::cmp::Ordering;
 
 use super::json::{Json, Object};
 use super::number::Numeric;
+use super::steps::Steps;
 
 /// Whether two values are the same to a user: `1` is `1.0`, and the order of members does not matter. The same as
 /// [`compare`] finding them equal, but quick to see that they are not. (It takes objects for different that differ in
 /// how often they repeat a name, which the API refuses.)
 pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
+    same_within(a, b, &Steps::unbounded())
+}
+
+/// As [`same`], where what is looked at counts; `false` also where that is too much.
+pub(super) fn same_within(a: &Json<'_>, b: &Json<'_>, steps: &Steps) -> bool {
     match (a, b) {
         (Json::String(a), Json::String(b)) => a == b,
-        (Json::Number(a), Json::Number(b)) => a == b || a.value().compare(b.value()).is_eq(),
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Json::Number(a), Json::Number(b)) => {
+            a == b || (steps.take_number(a) && steps.take_number(b) && a.value().compare(b.value()).is_eq())
+        }
+        (Json::Array(a), Json::Array(b)) => {
+            a.len() == b.len() && steps.take(a.len()) && a.iter().zip(b).all(|(a, b)| same_within(a, b, steps))
+        }
         (Json::Object(a), Json::Object(b)) if a.len() != b.len() => false,
         (Json::Object(a), Json::Object(b)) => {
+            if !steps.take_sorting(a.len()) {
+                return false;
+            }
             let (a, b) = (sorted(a), sorted(b));
-            a.len() == b.len() && a.iter().zip(&b).all(|((name_a, a), (name_b, b))| name_a == name_b && same(a, b))
+            let mut pairs = a.iter().zip(&b);
+            a.len() == b.len() && pairs.all(|((name_a, a), (name_b, b))| name_a == name_b && same_within(a, b, steps))
         }
         (a, b) => rank(a) == rank(b),
     }

@@ -9,6 +9,7 @@ use bincode::{Decode, Encode};
 use super::json::{Json, Object};
 use super::json_patch::JsonPatchOp;
 use super::patch_fault::{FaultAt, PatchError, PatchFault, PatchRefusal, too_large};
+use super::steps::Steps;
 use super::update::UpdateOp;
 use super::{json_patch, merge, update};
 use crate::limits;
@@ -59,8 +60,19 @@ impl Patch {
 
     /// The text of the document after the patch. `root` is the pointer to the patch for refusals, such as `/patch`.
     pub fn apply_to_text(&self, document: Json<'_>, wall: WallMillis, root: &str) -> Result<Vec<u8>, PatchRefusal> {
+        self.apply_to_text_within(document, wall, root, &Steps::unbounded())
+    }
+
+    /// The same, refused where it takes more steps than it may.
+    pub fn apply_to_text_within(
+        &self,
+        document: Json<'_>,
+        wall: WallMillis,
+        root: &str,
+        steps: &Steps,
+    ) -> Result<Vec<u8>, PatchRefusal> {
         let mut text = Vec::with_capacity(256);
-        self.apply(document, wall, root)?.write(&mut text);
+        self.apply_within(document, wall, root, steps)?.write(&mut text);
         if text.len() > limits::VALUE_BYTES_MAX {
             let fault = too_large(limits::VALUE_BYTES_MAX, text.len());
             return Err(PatchRefusal { pointer: root.to_owned(), path: String::new(), fault });
@@ -71,6 +83,17 @@ impl Patch {
     /// The document after the patch. Its size is not checked; what a patch can add is bounded by the patch and by
     /// [`limits::PATCH_COPIED_BYTES_MAX`].
     pub fn apply<'a>(&'a self, document: Json<'a>, wall: WallMillis, root: &str) -> Result<Json<'a>, PatchRefusal> {
+        self.apply_within(document, wall, root, &Steps::unbounded())
+    }
+
+    /// The same, refused where it takes more steps than it may. A merge looks once at each member, as parsing does: it takes no more.
+    fn apply_within<'a>(
+        &'a self,
+        document: Json<'a>,
+        wall: WallMillis,
+        root: &str,
+        steps: &Steps,
+    ) -> Result<Json<'a>, PatchRefusal> {
         let at_operation = |at: usize, found: FaultAt| PatchRefusal {
             pointer: format!("{root}/{at}"),
             path: found.path,
@@ -82,9 +105,10 @@ impl Patch {
         let patched = match self {
             Self::Merge(patch) => merged(object, patch).ok_or_else(not_a_document)?,
             Self::Json(operations) => {
-                let (mut document, mut copied) = (Json::Object(object), 0);
+                let mut document = Json::Object(object);
+                let mut allowed = json_patch::Allowed { copied: 0, steps };
                 for (at, operation) in operations.iter().enumerate() {
-                    json_patch::apply(&mut document, operation, &mut copied)
+                    json_patch::apply(&mut document, operation, &mut allowed)
                         .map_err(|found| at_operation(at, found))?;
                 }
                 document
@@ -92,7 +116,7 @@ impl Patch {
             Self::Update(operations) => {
                 let mut document = Json::Object(object);
                 for (at, operation) in operations.iter().enumerate() {
-                    update::apply(&mut document, operation, wall).map_err(|found| at_operation(at, found))?;
+                    update::apply(&mut document, operation, wall, steps).map_err(|found| at_operation(at, found))?;
                 }
                 document
             }

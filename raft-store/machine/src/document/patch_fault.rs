@@ -6,6 +6,7 @@ use bincode::{Decode, Encode};
 
 use super::json::Json;
 use super::path::Path;
+use super::steps::{Steps, TooDear};
 use super::write::Excerpt;
 use crate::limits;
 
@@ -86,6 +87,8 @@ pub enum PatchFault {
         /// Bytes it would have had.
         actual: u64,
     },
+    /// All that has to be looked at and moved takes too many steps.
+    TooDear(TooDear),
 }
 
 /// A fault, and where in the document.
@@ -95,6 +98,11 @@ pub(super) struct FaultAt {
 }
 pub(super) fn too_large(limit: usize, actual: usize) -> PatchFault {
     PatchFault::TooLarge { limit: limit as u64, actual: actual as u64 }
+}
+
+/// Refuses what takes too many steps, of which those for work at this place were the last.
+pub(super) fn check_steps(path: &Path, steps: &Steps) -> Result<(), FaultAt> {
+    steps.judge(()).map_err(|dear| FaultAt { path: path.to_string(), fault: PatchFault::TooDear(dear) })
 }
 
 /// Refuses a value that would reach too deep at this place.

@@ -16,6 +16,7 @@ use std::fmt;
 use bincode::{Decode, Encode};
 
 use super::json::Json;
+use super::steps::Steps;
 use crate::limits;
 
 /// Names from the root of a document to a value in it. None: the whole document.
@@ -157,8 +158,19 @@ impl Path {
 
     /// The value it leads to; `None` where a member or element is missing on the way, or there is a scalar.
     pub fn find<'j, 'a>(&self, root: &'j Json<'a>) -> Option<&'j Json<'a>> {
+        self.find_within(root, &Steps::unbounded())
+    }
+
+    /// The same, where each member that is looked at counts; `None` also where that is too much.
+    pub(super) fn find_within<'j, 'a>(&self, root: &'j Json<'a>, steps: &Steps) -> Option<&'j Json<'a>> {
         self.names.iter().try_fold(root, |value, name| match value {
-            Json::Object(object) => object.get(name),
+            Json::Object(object) => {
+                if steps.take(object.len()) {
+                    object.get(name)
+                } else {
+                    None
+                }
+            }
             Json::Array(items) => items.get(array_index(name)?),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
         })

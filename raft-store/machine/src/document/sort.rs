@@ -8,6 +8,7 @@ use bincode::{Decode, Encode};
 use super::evaluate::{Found, Subject};
 use super::order;
 use super::path::{Field, MetaField};
+use super::steps::Steps;
 
 /// An order of entries: by fields, then by key.
 ///
@@ -66,7 +67,7 @@ impl Order {
         let mut rank = Vec::new();
         for OrderField { field, descending } in &self.fields {
             let start = rank.len();
-            match subject.find(field) {
+            match subject.find(field, &Steps::unbounded()) {
                 Some(Found::Name(name)) => order::encode_name(name, &mut rank),
                 Some(Found::Json(json)) => order::encode_sort(Some(&json), &mut rank),
                 None => order::encode_sort(None, &mut rank),

@@ -10,8 +10,9 @@ use super::json::{Json, Object};
 use super::json_patch::{into_scalar, out_of_range};
 use super::number::Number;
 use super::order;
-use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, check_depth_below, fault_at};
+use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, check_depth_below, check_steps, fault_at};
 use super::path::{Path, array_index};
+use super::steps::Steps;
 use super::time;
 use crate::types::WallMillis;
 use bincode::{Decode, Encode};
@@ -77,8 +78,14 @@ fn has_order(value: &Json<'_>) -> bool {
 }
 
 /// Applies one operator.
-pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a UpdateOp, wall: WallMillis) -> Result<(), FaultAt> {
+pub(super) fn apply<'a>(
+    root: &mut Json<'a>,
+    operation: &'a UpdateOp,
+    wall: WallMillis,
+    steps: &Steps,
+) -> Result<(), FaultAt> {
     let path = &operation.path;
+    count(root, operation, steps)?;
     match &operation.action {
         UpdateAction::Inc(by) => increase(root, path, by),
         UpdateAction::Set(value) => put(root, path, value.borrowed()),
@@ -92,6 +99,37 @@ pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a UpdateOp, wall: Wall
         UpdateAction::Now(TimeForm::Rfc3339) => put(root, path, Json::String(Cow::Owned(time::format(wall)))),
         UpdateAction::Now(TimeForm::UnixMs) => put(root, path, Json::Number(Number::from(wall))),
     }
+}
+
+/// Counts what an operator looks at and moves: each looks for its field, most of them twice.
+fn count(root: &Json<'_>, operation: &UpdateOp, steps: &Steps) -> Result<(), FaultAt> {
+    let path = &operation.path;
+    let is_taken_out = matches!(operation.action, UpdateAction::Unset);
+    let mut value = root;
+    for (at, name) in path.names().iter().enumerate() {
+        let moves = is_taken_out && at + 1 == path.names().len();
+        let next = match value {
+            Json::Object(object) => {
+                steps.take(2 * object.len());
+                check_steps(path, steps)?;
+                object.get(name)
+            }
+            Json::Array(items) => {
+                let index = array_index(name).filter(|index| *index < items.len());
+                if let Some(index) = index.filter(|_| moves) {
+                    steps.take_moving(items.len() - index);
+                }
+                index.map(|index| &items[index])
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
+        };
+        let Some(next) = next else { return check_steps(path, steps) };
+        value = next;
+    }
+    // A number is read a few times to be added to, or compared.
+    steps.take_scalar(value);
+    steps.take_scalar(value);
+    check_steps(path, steps)
 }
 
 fn increase<'a>(root: &mut Json<'a>, path: &'a Path, by: &'a Json<'static>) -> Result<(), FaultAt> {

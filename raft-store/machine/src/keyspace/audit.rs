@@ -284,6 +284,8 @@ pub enum Refusal {
     TxnCompacted,
     /// See [`crate::types::Rejection::TaskInUse`].
     TaskInUse,
+    /// See [`crate::types::Rejection::TooDear`].
+    TooDear,
 }
 
 /// Encodes a group, in one allocation.

@@ -1,6 +1,6 @@
 //! How much is read at a time, and what a batch and a transaction may take.
 //!
-//! Owns these four numbers. A node has those of [`crate::limits`], always: two that differed in them would decide differently. Tests lower
+//! Owns these five numbers. A node has those of [`crate::limits`], always: two that differed in them would decide differently. Tests lower
 //! them, so that small states reach them. Never counts anything.
 
 use super::view::Most;
@@ -17,6 +17,8 @@ pub struct Bounds {
     pub batch_bytes: usize,
     /// [`limits::TXN_EFFECT_BYTES_MAX`].
     pub txn_bytes: usize,
+    /// [`limits::COMMAND_STEPS_MAX`].
+    pub command_steps: u64,
 }
 
 impl Default for Bounds {
@@ -27,6 +29,7 @@ impl Default for Bounds {
             page_bytes: limits::PAGE_BYTES,
             batch_bytes: limits::BATCH_EFFECT_BYTES_MAX,
             txn_bytes: limits::TXN_EFFECT_BYTES_MAX,
+            command_steps: limits::COMMAND_STEPS_MAX,
         }
     }
 }

@@ -1,9 +1,10 @@
-//! What applying a batch takes: the bytes that its commands read, write and answer, and what is too much.
+//! What applying a batch takes: the bytes that its commands read, write and answer, the steps that they take, and what is too much.
 //!
 //! Owns the counting. What becomes of a command that finds everything taken is said where it is looked at.
 
 use super::Applier;
 use super::view::View;
+use crate::document::Steps;
 
 /// What a batch has taken so far, beside the rows that it writes. What is at hand already does not count less: that may be from
 /// a batch before.
@@ -21,6 +22,23 @@ impl<V: View> Applier<'_, V> {
     /// Counts what a command reads or answers.
     pub(super) fn take_bytes(&mut self, count: usize) {
         self.batch.budget.counted = self.batch.budget.counted.saturating_add(count);
+    }
+
+    /// The steps of what is done at present, to go on counting. They count once they are [taken](Self::take_steps).
+    pub(super) fn steps(&self) -> Steps {
+        Steps::going_on(self.batch.steps, self.bounds.command_steps)
+    }
+
+    /// Counts steps that were taken, also for the batch.
+    pub(super) fn take_steps(&mut self, steps: &Steps) {
+        let before = Steps::going_on(self.batch.steps, self.bounds.command_steps);
+        self.batch.steps = steps.taken();
+        self.take_bytes(steps.bytes().saturating_sub(before.bytes()));
+    }
+
+    /// Begins something that has a bound of steps of its own.
+    pub(super) fn begin_steps(&mut self) {
+        self.batch.steps = 0;
     }
 
     /// Counts a line of audit, in its encoded form.

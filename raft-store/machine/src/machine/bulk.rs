@@ -26,6 +26,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn item(&mut self, op: WriteOp, caller: Caller) -> Result<ItemOutcome, Fault> {
+        self.begin_steps();
         let outcome = match self.write(op, caller)? {
             Ok(written) => ItemOutcome::Written(written),
             Err(rejection) => ItemOutcome::Rejected(rejection),

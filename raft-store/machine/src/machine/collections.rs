@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::current::decode_current;
 use super::view::{Fault, View};
 use super::{Applier, stored_key};
-use crate::document::{Criteria, Json};
+use crate::document::{Criteria, Json, Steps, TooDear};
 use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
@@ -224,6 +224,19 @@ pub(super) fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Opti
             Ok(document) => Ok(Some(document)),
             Err(error) => Err(Fault::Invariant(format!("row {} holds no JSON: {error}", row_key.escape_ascii()))),
         },
+    }
+}
+
+/// The same, where it counts that it is parsed.
+pub(super) fn document_within<'a>(
+    row_key: &[u8],
+    row: &EntryRow<'a>,
+    steps: &Steps,
+) -> Result<Result<Option<Json<'a>>, TooDear>, Fault> {
+    let parsed = if row.kind == ContentKind::Json { row.data.len() } else { 0 };
+    match steps.take_parsing(parsed) {
+        Ok(()) => document_of(row_key, row).map(Ok),
+        Err(dear) => Ok(Err(dear)),
     }
 }
 

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use super::collections::{document_of, understood};
+use super::collections::{document_within, understood};
 use super::current::decode_current;
 use super::view::{Fault, View};
 use super::{Applier, Caller, lock, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
-use crate::document::{Criteria, Order, ReadyCriteria, Subject};
+use crate::document::{Criteria, Order, ReadyCriteria, Steps, Subject, TooDear};
 use crate::keyspace::after_prefix;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::collection;
@@ -55,11 +55,13 @@ struct Taker<'o> {
     bytes: usize,
     /// Most bytes that are looked at.
     bytes_max: usize,
+    /// An entry that takes too much to be judged.
+    dear: Option<TooDear>,
 }
 
 impl Taker<'_> {
     fn is_done(&self) -> bool {
-        self.keys.len() >= self.limit || self.is_at_bound()
+        self.keys.len() >= self.limit || self.is_at_bound() || self.dear.is_some()
     }
 
     fn is_at_bound(&self) -> bool {
@@ -106,7 +108,7 @@ impl<V: View> Applier<'_, V> {
             let found = match self.find(op, limit, &done.refused, caller)? {
                 Ok(found) => found,
                 Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
-                // What was claimed has grown by its patch, so that there is less to look at now.
+                // What was claimed has grown by its patch, so that there is less to look at now, or that takes more.
                 Err(_) => {
                     done.more = true;
                     return Ok(Ok(()));
@@ -117,10 +119,12 @@ impl<V: View> Applier<'_, V> {
             (done.more, done.index) = (found.more, found.index);
             let refused_before = done.refused.len();
             for key in found.keys {
-                if !done.entries.is_empty() && self.has_taken_all() {
+                let is_begun = !done.entries.is_empty() || !done.refused.is_empty();
+                if is_begun && self.has_taken_all() {
                     done.more = true;
                     return Ok(Ok(()));
                 }
+                self.begin_steps();
                 match self.claim_one(op, &key, caller)? {
                     Ok(shown) => done.entries.push((key, shown)),
                     Err(why) => {
@@ -136,6 +140,10 @@ impl<V: View> Applier<'_, V> {
             }
             // What is locked by now is not found again, so the next round finds what comes behind.
             if done.refused.len() == refused_before || done.more {
+                return Ok(Ok(()));
+            }
+            if self.has_taken_all() {
+                done.more = true;
                 return Ok(Ok(()));
             }
         }
@@ -198,6 +206,7 @@ impl<V: View> Applier<'_, V> {
             examined: 0,
             bytes: 0,
             bytes_max: self.bounds.batch_bytes,
+            dear: None,
         };
         let is_whole = match &selected {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
@@ -205,6 +214,9 @@ impl<V: View> Applier<'_, V> {
         };
         let (examined, bytes) = (taker.examined, taker.bytes);
         self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
+        if let Some(dear) = taker.dear {
+            return Ok(Err(dear.into()));
+        }
         let more = !is_whole && taker.is_at_bound();
         if more && !comes_in_order {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
@@ -283,7 +295,7 @@ impl<V: View> Applier<'_, V> {
         };
         let row = decode_current(&row_key, &row, newest)?;
         taker.examined += 1;
-        taker.bytes += row.data.len() * (1 + taker.criteria.count() / 8) + taker.weight;
+        taker.bytes += row.data.len() + taker.weight;
         if row.is_expired_at(clock) || row.meta.is_locked_at(clock) {
             return Ok(());
         }
@@ -293,11 +305,26 @@ impl<V: View> Applier<'_, V> {
         }
         let order = Some(&taker.op.order).filter(|_| !taker.comes_in_order);
         let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
-        let document = if needs_document { document_of(&row_key, &row)? } else { None };
+        let steps = Steps::up_to(self.bounds.command_steps);
+        let document = if needs_document { document_within(&row_key, &row, &steps)? } else { Ok(None) };
+        let document = match document {
+            Ok(document) => document,
+            Err(dear) => {
+                taker.dear = Some(dear);
+                return Ok(());
+            }
+        };
         let subject =
             Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), clock, wall };
-        if !taker.ready.hold(&subject) {
-            return Ok(());
+        let held = taker.ready.hold_within(&subject, &steps);
+        taker.bytes = taker.bytes.saturating_add(steps.bytes());
+        match held {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(dear) => {
+                taker.dear = Some(dear);
+                return Ok(());
+            }
         }
         let Some(order) = order else {
             taker.keys.push(key);
@@ -349,9 +376,19 @@ impl<V: View> Applier<'_, V> {
                 done.examined += 1;
                 let row = decode_current(&row_key, &row, self.vars.revision)?;
                 self.take_bytes(look_bytes + row.data.len());
-                if self.matches((&criteria, &ready), &key, &row_key, &row)? {
-                    self.take_bytes(change_bytes);
-                    self.change_found(op, &key, &caller, &mut done)?;
+                self.begin_steps();
+                let steps = self.steps();
+                let matches = self.matches((&criteria, &ready), &key, (row_key.as_slice(), &row), &steps)?;
+                self.take_steps(&steps);
+                match matches {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        self.take_bytes(change_bytes);
+                        self.change_found(op, &key, &caller, &mut done)?;
+                    }
+                    // Whoever goes on after what was done is refused then.
+                    Err(_) if done.matched > 0 => return Ok(Outcome::Where(done)),
+                    Err(dear) => return Ok(self.refuse_in(AuditOp::Where, None, caller, dear.into())),
                 }
                 done.after = Some(key);
             }
@@ -362,17 +399,21 @@ impl<V: View> Applier<'_, V> {
         &self,
         (criteria, ready): (&Criteria, &ReadyCriteria<'_>),
         key: &Key,
-        row_key: &[u8],
-        row: &EntryRow<'_>,
-    ) -> Result<bool, Fault> {
+        (row_key, row): (&[u8], &EntryRow<'_>),
+        steps: &Steps,
+    ) -> Result<Result<bool, TooDear>, Fault> {
         let (clock, wall) = (self.vars.clock, self.vars.wall);
         if row.is_expired_at(clock) {
-            return Ok(false);
+            return Ok(Ok(false));
         }
-        let document = if criteria.needs_document() { document_of(row_key, row)? } else { None };
+        let document = if criteria.needs_document() { document_within(row_key, row, steps)? } else { Ok(None) };
+        let document = match document {
+            Ok(document) => document,
+            Err(dear) => return Ok(Err(dear)),
+        };
         let is_locked = row.meta.is_locked_at(clock);
         let subject = Subject { key, meta: Some(&row.meta), is_locked, document: document.as_ref(), clock, wall };
-        Ok(ready.hold(&subject))
+        Ok(ready.hold_within(&subject, steps))
     }
 
     fn change_found(&mut self, op: &WhereOp, key: &Key, caller: &Caller, done: &mut WhereReply) -> Result<(), Fault> {

@@ -108,6 +108,8 @@ struct Work {
     seed: Seed,
     /// What its commands have taken so far.
     budget: Budget,
+    /// Steps of the command being applied, or of the part of it that has a bound of its own.
+    steps: u64,
     /// Timers that fired at its head.
     fired: usize,
     /// Number in it of the command being applied.
@@ -311,6 +313,7 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     fn execute(&mut self, command: Command) -> Result<Reply, Fault> {
+        self.begin_steps();
         let caller = Caller { request_id: command.request_id, principal: command.principal };
         let outcome = match command.action {
             Action::Write(op) => match self.write(op, caller)? {
@@ -504,6 +507,7 @@ impl From<&Rejection> for Refusal {
             Rejection::NotADocument { .. } => Self::NotADocument,
             Rejection::PatchFailed { .. } => Self::PatchFailed,
             Rejection::TooLarge { .. } | Rejection::TooMuch { .. } => Self::TooLarge,
+            Rejection::TooDear(_) => Self::TooDear,
             Rejection::RulesBroken(_) => Self::RulesBroken,
             Rejection::NotUnique { .. } => Self::NotUnique,
             Rejection::PreconditionRequired => Self::PreconditionRequired,

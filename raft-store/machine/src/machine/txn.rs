@@ -107,6 +107,11 @@ impl<V: View> Applier<'_, V> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
             let judged = self.check(check)?;
+            // Whether it holds is not known, so neither branch can be taken.
+            if let Err(why @ Rejection::TooDear(_)) = judged {
+                let (pointer, key) = (format!("{place}/if/{at}"), Some(check.key.clone()));
+                return Ok(Err(Box::new(StepRejected { pointer, key, why })));
+            }
             if let Some(rejected) = self.beyond_bound(taken_before) {
                 return Ok(Err(rejected));
             }
@@ -244,17 +249,19 @@ impl<V: View> Applier<'_, V> {
         let Vars { clock, wall, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
-        let (judged, passes) = self.live(&check.key, |key, row| {
+        let steps = self.steps();
+        let (judged, bytes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
-                let document = document(&condition, false, row);
+                let document = document(&condition, false, row, &steps)?;
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);
                 let subject = Subject { key, meta, is_locked, document: document.as_ref(), clock, wall };
-                check_condition(&condition, row, &subject)
+                check_condition(&condition, row, &subject, &steps)
             });
-            (judged, row.map_or(0, |row| row.data.len()) * (1 + check.condition.count()))
+            (judged, row.map_or(0, |row| row.data.len()))
         })?;
-        self.take_bytes(passes + judged.as_ref().err().map_or(0, Rejection::value_bytes));
+        self.take_steps(&steps);
+        self.take_bytes(bytes + judged.as_ref().err().map_or(0, Rejection::value_bytes));
         Ok(judged)
     }
 

@@ -10,7 +10,7 @@ use super::current::decode_current;
 use super::quota_counts::Amount;
 use super::view::{Fault, View};
 use super::{Applier, Caller, lock, successor};
-use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
+use crate::document::{Criteria, Json, Patch, PatchFault, Steps, Subject};
 use crate::failpoint;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
@@ -88,6 +88,7 @@ impl<V: View> Applier<'_, V> {
             },
         };
         let clock = self.vars.clock;
+        let steps = self.steps();
         let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
             None => (None, 0),
@@ -101,8 +102,9 @@ impl<V: View> Applier<'_, V> {
         let revision = if expired.is_some() { successor(next)? } else { next };
         guide.lock_key = matches!(op.change, Change::Lock(_) | Change::Claim { .. })
             .then(|| keyspace::lock::key_of(&self.batch.seed, self.batch.index, revision, op.key.as_bytes()));
-        let mut planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall, &mut guide)?;
-        self.take_bytes(read.saturating_mul(passes(&op)));
+        let mut planned = plan(&op, current.as_ref(), revision, (clock, self.vars.wall), &mut guide, &steps)?;
+        self.take_bytes(read);
+        self.take_steps(&steps);
         if let (Ok(Planned { row: Some(row), .. }), Some(collection)) = (&planned, &collection)
             && op.change.brings_value()
             && let Err(rejection) = self.check_unique(collection, &op.key, row)?
@@ -304,34 +306,29 @@ fn lacks_precondition(op: &WriteOp) -> bool {
     could && op.expect == Expect::Any && op.condition.is_empty()
 }
 
-/// How many times about the work of reading it a write does on the bytes of its entry: what it takes of the batch's bound.
-fn passes(op: &WriteOp) -> usize {
-    let operations = op.change.patch().map_or(0, Patch::operations);
-    1 + op.condition.count() + operations
-}
-
 /// What the write comes to at `revision`, given the entry as it is for it.
 fn plan(
     op: &WriteOp,
     current: Option<&EntryRow>,
     revision: Revision,
-    clock: ClusterMillis,
-    wall: WallMillis,
+    (clock, wall): (ClusterMillis, WallMillis),
     guide: &mut Guide<'_>,
+    steps: &Steps,
 ) -> Result<Result<Planned, Rejection>, Fault> {
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current, clock)?;
         let condition = understood(guide.collection, &op.condition, wall);
-        let document = document(&condition, op.change.patch().is_some(), current);
+        let document = document(&condition, op.change.patch().is_some(), current, steps)?;
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
             &condition,
             current,
             &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), clock, wall },
+            steps,
         )?;
-        let value = new_value(op, current, document, wall)?;
+        let value = new_value(op, current, document, wall, steps)?;
         if op.change.brings_value() { guide.conform(value, current, wall) } else { Ok(value) }
     });
     let value = match checked {
@@ -472,10 +469,16 @@ pub(super) fn check_expect(
 }
 
 /// The value as JSON, where a condition or a patch looks into it and it is JSON. Parsed once for both.
-pub(super) fn document<'a>(condition: &Criteria, is_patched: bool, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
+pub(super) fn document<'a>(
+    condition: &Criteria,
+    is_patched: bool,
+    current: Option<&EntryRow<'a>>,
+    steps: &Steps,
+) -> Result<Option<Json<'a>>, Rejection> {
     let is_needed = is_patched || condition.needs_document();
-    let row = current.filter(|row| is_needed && row.kind == ContentKind::Json)?;
-    stored(row.data)
+    let Some(row) = current.filter(|row| is_needed && row.kind == ContentKind::Json) else { return Ok(None) };
+    steps.take_parsing(row.data.len())?;
+    Ok(stored(row.data))
 }
 
 /// A value as JSON, numbers beyond the greatest double included: none is taken, but whatever is stored is read.
@@ -488,12 +491,14 @@ pub(super) fn check_condition(
     condition: &Criteria,
     current: Option<&EntryRow>,
     subject: &Subject<'_>,
+    steps: &Steps,
 ) -> Result<(), Rejection> {
-    if condition.is_empty() || condition.hold(subject) {
-        return Ok(());
+    match condition.unmet_within(subject, "/if", steps)? {
+        None => Ok(()),
+        Some(unmet) => {
+            Err(Rejection::ConditionNotMet { unmet: unmet.into(), current: current.map(EntryRow::to_shown) })
+        }
     }
-    let unmet = condition.unmet(subject, "/if").into();
-    Err(Rejection::ConditionNotMet { unmet, current: current.map(EntryRow::to_shown) })
 }
 
 type NewValue<'a> = Option<(ContentKind, Cow<'a, [u8]>)>;
@@ -504,6 +509,7 @@ fn new_value<'a>(
     current: Option<&EntryRow<'a>>,
     document: Option<Json<'a>>,
     wall: WallMillis,
+    steps: &Steps,
 ) -> Result<NewValue<'a>, Rejection> {
     match (&op.change, current) {
         (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => {
@@ -511,7 +517,9 @@ fn new_value<'a>(
         }
         (Change::Remove, _) => Ok(None),
         (change, Some(row)) => match change.patch() {
-            Some(patch) => patched(patch, row, document, wall).map(|data| Some((ContentKind::Json, data.into()))),
+            Some(patch) => {
+                patched(patch, row, document, wall, steps).map(|data| Some((ContentKind::Json, data.into())))
+            }
             None => Ok(Some((row.kind, row.data.into()))),
         },
         (_, None) => Err(Rejection::NotFound),
@@ -523,12 +531,14 @@ fn patched(
     row: &EntryRow<'_>,
     document: Option<Json<'_>>,
     wall: WallMillis,
+    steps: &Steps,
 ) -> Result<Vec<u8>, Rejection> {
     let Some(document) = document else {
         return Err(Rejection::NotADocument { current: row.to_shown() });
     };
-    patch.apply_to_text(document, wall, "/patch").map_err(|refusal| match refusal.fault {
+    patch.apply_to_text_within(document, wall, "/patch", steps).map_err(|refusal| match refusal.fault {
         PatchFault::NotADocument => Rejection::NotADocument { current: row.to_shown() },
+        PatchFault::TooDear(dear) => Rejection::TooDear(dear),
         PatchFault::TooLarge { limit, actual } => Rejection::TooLarge { limit, actual },
         _ => Rejection::PatchFailed { refusal: Box::new(refusal), current: row.to_shown() },
     })

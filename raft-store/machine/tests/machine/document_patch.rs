@@ -51,6 +51,7 @@ fn shown(PatchRefusal { pointer, path, fault }: &PatchRefusal) -> String {
         PatchFault::Overflow { actual } => format!("overflow {}", text(actual)),
         PatchFault::TooDeep => "too deep".to_owned(),
         PatchFault::TooLarge { .. } => "too large".to_owned(),
+        PatchFault::TooDear(dear) => format!("too dear, {} of {}", dear.actual, dear.limit),
     };
     format!("{} {path} {fault}", pointer.strip_prefix("/patch").unwrap())
 }

@@ -602,7 +602,7 @@ fn a_transaction_that_only_looks_is_bounded_too() {
     let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
     let (replies, _) = store.apply(&[batch(1, &[command])]).unwrap();
     let Outcome::TxnRejected(rejected) = &replies[0][0].outcome else { panic!("{replies:?}") };
-    assert!(matches!(rejected.why, Rejection::TooMuch { .. }), "{rejected:?}");
+    assert!(matches!(rejected.why, Rejection::TooDear(_)), "{rejected:?}");
     store.check();
 }
 

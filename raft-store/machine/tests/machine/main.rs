@@ -1,6 +1,7 @@
 //! The machine by its public face: commands in, replies and rows out.
 
 mod apply_bounds;
+mod command_steps;
 mod document_criteria;
 mod document_patch;
 mod document_support;

@@ -164,6 +164,10 @@ class RequestIdReusedError(RejectedError):
     """The request id was used before, for another request."""
 
 
+class TooDearError(RejectedError):
+    """Conditions or operations take too much work on one document."""
+
+
 class TooLargeError(RejectedError):
     """A key, a value, a body or an answer is over its limit."""
 
@@ -203,6 +207,7 @@ CLASSES: dict[str, type[RejectedError]] = {
     "quota_exceeded": QuotaExceededError,
     "request_id_reused": RequestIdReusedError,
     "session_expired": SessionExpiredError,
+    "too_dear": TooDearError,
     "too_large": TooLargeError,
     "unauthenticated": UnauthenticatedError,
     "unique_violation": UniqueViolationError,

@@ -1701,7 +1701,7 @@ export interface components {
             version: number;
         };
         /** @enum {string} */
-        ErrorCode: "already_exists" | "already_queued" | "cas_mismatch" | "change_refused" | "compacted" | "condition_not_met" | "different_settings" | "guard_failed" | "in_use" | "internal" | "invalid_argument" | "invalid_document" | "locked" | "method_not_allowed" | "no_leader" | "not_found" | "not_lock_holder" | "not_ready" | "permission_denied" | "precondition_required" | "quarantined" | "quota_exceeded" | "request_id_reused" | "session_expired" | "timeout" | "too_large" | "too_many_requests" | "unauthenticated" | "unique_violation" | "unknown_field" | "unsupported_media_type";
+        ErrorCode: "already_exists" | "already_queued" | "cas_mismatch" | "change_refused" | "compacted" | "condition_not_met" | "different_settings" | "guard_failed" | "in_use" | "internal" | "invalid_argument" | "invalid_document" | "locked" | "method_not_allowed" | "no_leader" | "not_found" | "not_lock_holder" | "not_ready" | "permission_denied" | "precondition_required" | "quarantined" | "quota_exceeded" | "request_id_reused" | "session_expired" | "timeout" | "too_dear" | "too_large" | "too_many_requests" | "unauthenticated" | "unique_violation" | "unknown_field" | "unsupported_media_type";
         Failed: {
             actual?: unknown;
             actual_start?: string;

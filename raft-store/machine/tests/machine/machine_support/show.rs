@@ -154,6 +154,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::NotADocument { current } => format!("not a document, is {}", at(current)),
         Rejection::TooLarge { limit, actual } => format!("too large, {actual} of {limit}"),
         Rejection::TooMuch { limit } => format!("too much, more than {limit}"),
+        Rejection::TooDear(dear) => format!("too dear, {} of {}", dear.actual, dear.limit),
         Rejection::RulesBroken(faults) => {
             let faults: Vec<_> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.kind)).collect();
             format!("breaks rules: {}", faults.join("; "))

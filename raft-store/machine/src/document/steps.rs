@@ -1,0 +1,156 @@
+//! Steps: what it takes to look at documents and to change them.
+//!
+//! Owns the count and what each kind of work counts as. Counts what there is to do, before it is done, and never how long it takes:
+//! the same work counts the same on every node. A step is about as long as to look at one element of an array.
+
+use std::cell::Cell;
+
+use bincode::{Decode, Encode};
+
+use super::json::Json;
+use super::number::Number;
+use crate::limits;
+
+/// Bytes of a text that are parsed in one step. Short values in long lists take four times as long, but no document is parsed more than
+/// a few times for one command.
+const PARSED_BYTES: usize = 2;
+
+/// Elements and members that move up or down in one step.
+const MOVED: usize = 4;
+
+/// Bytes of a string that are searched in one step.
+const SEARCHED_BYTES: usize = 4;
+
+/// Bytes of strings that are compared in one step.
+const COMPARED_BYTES: usize = 64;
+
+/// Bytes of a number that are read in one step. Short ones are read while they are looked at.
+const NUMBER_BYTES: usize = 8;
+
+/// Steps to read a time, beside its bytes.
+const TIME: usize = 16;
+
+/// Work that was counted so far, and how much there may be.
+#[derive(Debug)]
+pub struct Steps {
+    taken: Cell<u64>,
+    most: u64,
+}
+
+/// That something takes more steps than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct TooDear {
+    /// Most steps allowed.
+    pub limit: u64,
+    /// Steps up to where it was given up.
+    pub actual: u64,
+}
+
+impl Steps {
+    /// None so far, and at most so many.
+    pub fn up_to(most: u64) -> Self {
+        Self::going_on(0, most)
+    }
+
+    /// So many so far, and at most so many with those.
+    pub fn going_on(taken: u64, most: u64) -> Self {
+        Self { taken: Cell::new(taken), most }
+    }
+
+    /// As many as it takes.
+    pub fn unbounded() -> Self {
+        Self::up_to(u64::MAX)
+    }
+
+    /// How many there were.
+    pub fn taken(&self) -> u64 {
+        self.taken.get()
+    }
+
+    /// What they take of a bound that counts bytes. What would have been too much was not done.
+    pub fn bytes(&self) -> usize {
+        let done = usize::try_from(self.taken().min(self.most)).unwrap_or(usize::MAX);
+        done.saturating_mul(limits::STEP_BYTES)
+    }
+
+    /// Gives what was found, unless it took too much: then it means nothing.
+    pub fn judge<T>(&self, found: T) -> Result<T, TooDear> {
+        let (limit, actual) = (self.most, self.taken());
+        if actual > limit { Err(TooDear { limit, actual }) } else { Ok(found) }
+    }
+
+    /// Counts the parsing of a text.
+    pub fn take_parsing(&self, bytes: usize) -> Result<(), TooDear> {
+        self.take(bytes / PARSED_BYTES);
+        self.judge(())
+    }
+
+    /// Counts work that is to be done. Whether it may be; once something may not, nothing may.
+    pub(super) fn take(&self, count: usize) -> bool {
+        let taken = self.taken().saturating_add(count as u64);
+        self.taken.set(taken);
+        taken <= self.most
+    }
+
+    /// Counts a search in a text.
+    pub(super) fn take_search(&self, text: &str, part: &str) -> bool {
+        self.take((text.len() + part.len()) / SEARCHED_BYTES)
+    }
+
+    /// Counts a match of a text with a pattern, which looks at each character.
+    pub(super) fn take_match(&self, text: &[u8], pattern: &str) -> bool {
+        self.take(text.len() + pattern.len())
+    }
+
+    /// Counts the reading of a number.
+    pub(super) fn take_number(&self, number: &Number<'_>) -> bool {
+        self.take(number.as_str().len() / NUMBER_BYTES)
+    }
+
+    /// Counts the reading of a time.
+    pub(super) fn take_time(&self, text: &str) -> bool {
+        self.take(TIME + text.len() / NUMBER_BYTES)
+    }
+
+    /// Counts the comparison of a scalar with another one.
+    pub(super) fn take_scalar(&self, value: &Json<'_>) -> bool {
+        match value {
+            Json::Number(number) => self.take_number(number),
+            Json::String(text) => self.take(text.len() / COMPARED_BYTES),
+            Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => self.take(0),
+        }
+    }
+
+    /// Counts that members are put in order by their names.
+    pub(super) fn take_sorting(&self, members: usize) -> bool {
+        let looks = members.checked_ilog2().unwrap_or(0) as usize;
+        self.take(16 + members.saturating_mul(4 + 4 * looks))
+    }
+
+    /// Counts elements that move up or down.
+    pub(super) fn take_moving(&self, elements: usize) -> bool {
+        self.take(elements / MOVED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_stays_so_and_tells_how_far_it_came() {
+        let steps = Steps::going_on(3, 10);
+        assert!(steps.take(7));
+        assert_eq!(steps.judge("found"), Ok("found"));
+        assert!(!steps.take(5));
+        assert!(!steps.take(0));
+        assert_eq!(steps.judge("found"), Err(TooDear { limit: 10, actual: 15 }));
+    }
+
+    #[test]
+    fn no_bound_is_never_reached() {
+        let steps = Steps::unbounded();
+        assert!(steps.take(usize::MAX) && steps.take(usize::MAX));
+        assert_eq!(steps.judge(()), Ok(()));
+    }
+}

@@ -1,0 +1,275 @@
+//! The work that one command does on documents, in steps: the dearest command of each kind is refused and changes nothing, and whatever a
+//! command takes counts for its batch.
+
+use crate::machine_support::bounds::{keep, put};
+use crate::machine_support::{Store, batch};
+use quorate_machine::document::{Criteria, Json, Order, Patch, Steps, Subject, TooDear};
+use quorate_machine::keyspace::family;
+use quorate_machine::limits;
+use quorate_machine::machine::{self, Applier};
+use quorate_machine::types::*;
+
+/// Elements of the list that conditions look through and patches move.
+const ELEMENTS: usize = 700_000;
+
+/// More than one command takes of the bound of a batch: all its steps, and what a transaction may read and write.
+const TAKEN_MAX: usize = 3 * limits::BATCH_EFFECT_BYTES_MAX;
+
+fn json(text: &str) -> Json<'static> {
+    Json::parse(text.as_bytes()).unwrap().into_owned()
+}
+
+fn criteria(terms: &[String]) -> Criteria {
+    Criteria::read(&json(&format!("[{}]", terms.join(","))), "/if").unwrap()
+}
+
+/// A condition that looks through all of the list, and holds.
+fn through_all() -> String {
+    r#"{"field":"a","op":"ncontains","value":7}"#.to_owned()
+}
+
+fn dearest_criteria() -> Criteria {
+    criteria(&vec![through_all(); limits::CRITERIA_TERMS_MAX])
+}
+
+/// As many operations as a patch may have.
+fn patch_of(operation: &str) -> Patch {
+    let operations = vec![operation.to_owned(); limits::PATCH_OPERATIONS_MAX];
+    Patch::read(&json(&format!("[{}]", operations.join(","))), "/patch").unwrap()
+}
+
+/// Moves all of the list twice with each operation.
+fn dearest_patch() -> Patch {
+    patch_of(r#"{"op":"move","from":"/a/0","path":"/a/1"}"#)
+}
+
+fn list_of(elements: usize) -> String {
+    format!(r#"{{"a":[{}]}}"#, vec!["0"; elements].join(","))
+}
+
+fn write(key: &str, change: Change, condition: Criteria) -> WriteOp {
+    match put(key, Vec::new(), None).action {
+        Action::Write(op) => WriteOp { change, condition, ..op },
+        other => panic!("{other:?}"),
+    }
+}
+
+fn document(key: &str, text: String) -> WriteOp {
+    let value = Value { kind: ContentKind::Json, data: text.into_bytes() };
+    write(key, Change::Upsert(value), Criteria::default())
+}
+
+fn touch(key: &str, condition: Criteria) -> WriteOp {
+    write(key, Change::Touch, condition)
+}
+
+fn check(key: &str, condition: Criteria) -> Check {
+    Check { key: Key::new(key).unwrap(), expect: Expect::Any, condition }
+}
+
+fn where_op(criteria: Criteria, change: WhereChange) -> WhereOp {
+    WhereOp {
+        prefix: b"d/".to_vec(),
+        criteria,
+        condition: Criteria::default(),
+        change,
+        limit: limits::WHERE_LIMIT_MAX,
+        after: None,
+        guard: None,
+    }
+}
+
+fn claim(criteria: Criteria, patch: Option<Patch>) -> Action {
+    Action::Claim(ClaimOp {
+        prefix: b"d/".to_vec(),
+        criteria,
+        order: Order::new(Vec::new()),
+        limit: limits::CLAIM_LIMIT_MAX,
+        lock_ms: 1_000,
+        patch,
+        guard: None,
+    })
+}
+
+/// Applies one command, and fails where it takes more than one may.
+fn applied(store: &mut Store, action: Action) -> Outcome {
+    store.index += 1;
+    let batch = batch(2, &[Command::unnamed(action)]);
+    let mut applier = Applier::new(&store.view, store.vars.clone());
+    let mut replies = applier.apply_batch(store.index, &batch).unwrap();
+    let taken = applier.taken_bytes();
+    let applied = applier.finish();
+    assert!(taken < TAKEN_MAX, "{taken} bytes were taken by {:?}", replies[0].outcome);
+    keep(store, applied);
+    replies.remove(0).outcome
+}
+
+/// A small document and, behind it, one with a long list.
+fn store() -> Store {
+    let mut store = Store::default();
+    for op in [document("d/0", list_of(1)), document("d/1", list_of(ELEMENTS))] {
+        let outcome = applied(&mut store, Action::Write(op));
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+    store
+}
+
+fn is_dear(why: &Rejection) -> bool {
+    matches!(why, Rejection::TooDear(TooDear { limit, actual })
+        if *limit == limits::COMMAND_STEPS_MAX && actual > limit)
+}
+
+/// Where a command was refused: nothing for one that is no transaction.
+fn dear_place(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Rejected(why) if is_dear(why) => "",
+        Outcome::TxnRejected(rejected) if is_dear(&rejected.why) => &rejected.pointer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_dearest_command_of_each_kind_is_refused_and_changes_nothing() {
+    let mut store = store();
+    let (revision, rows) = (store.vars.revision, store.rows(family::ENTRY));
+    let any = format!(r#"{{"any":[{}]}}"#, vec![through_all().replace("ncontains", "contains"); 32].join(","));
+    let unset = patch_of(r#"{"op":"unset","path":"a.0"}"#);
+    let patched = |patch| write("d/1", Change::Patch(patch), Criteria::default());
+    let small = || Step::Write(touch("d/0", Criteria::default()));
+    let once = || criteria(&[through_all()]);
+    for (action, place) in [
+        (Action::Write(touch("d/1", dearest_criteria())), ""),
+        (Action::Write(touch("d/1", criteria(&[any]))), ""),
+        (Action::Write(patched(dearest_patch())), ""),
+        (Action::Write(patched(unset)), ""),
+        (Action::Txn(Txn { checks: vec![check("d/1", dearest_criteria())], ..Txn::default() }), "/if/0"),
+        // Each for itself is not too dear.
+        (Action::Txn(Txn { checks: (0..8).map(|_| check("d/1", once())).collect(), ..Txn::default() }), "/if/2"),
+        (Action::Txn(Txn { then: vec![small(), Step::Write(patched(dearest_patch()))], ..Txn::default() }), "/then/1"),
+        (claim(dearest_criteria(), None), ""),
+    ] {
+        let command = Command::unnamed(action.clone());
+        let dry = machine::evaluate(&store.view, &store.vars, store.index, &command).unwrap();
+        assert_eq!(dear_place(&dry.outcome), place);
+        assert_eq!(dear_place(&applied(&mut store, action)), place);
+        assert_eq!(store.vars.revision, revision);
+        assert!(store.rows(family::ENTRY) == rows, "entries changed");
+        store.check();
+    }
+}
+
+#[test]
+fn a_write_of_a_bulk_is_refused_alone_and_takes_all_of_the_batch() {
+    let mut store = store();
+    let ops = [touch("d/0", Criteria::default()), touch("d/1", dearest_criteria()), touch("d/0", Criteria::default())];
+    let Outcome::Bulk(items) = applied(&mut store, Action::Bulk(ops.to_vec())) else { panic!("no bulk") };
+    let [first, second, third] = items.as_slice() else { panic!("{items:?}") };
+    assert!(matches!(first.outcome, ItemOutcome::Written(_)), "{first:?}");
+    assert!(matches!(&second.outcome, ItemOutcome::Rejected(why) if is_dear(why)), "{second:?}");
+    assert_eq!(third.outcome, ItemOutcome::Deferred);
+    store.check();
+}
+
+#[test]
+fn a_change_of_what_matches_ends_before_what_is_too_dear_to_judge() {
+    let mut store = store();
+    let op = where_op(dearest_criteria(), WhereChange::Remove);
+    let Outcome::Where(done) = applied(&mut store, Action::Where(op.clone())) else { panic!("refused") };
+    let after = Some(Key::new("d/0").unwrap());
+    assert_eq!((done.matched, done.applied, &done.after), (1, 1, &after));
+    let revision = store.vars.revision;
+    let outcome = applied(&mut store, Action::Where(WhereOp { after, ..op }));
+    assert_eq!((dear_place(&outcome), store.vars.revision), ("", revision));
+    store.check();
+}
+
+#[test]
+fn an_entry_that_is_too_dear_to_change_is_passed_over() {
+    let mut store = store();
+    let both = || criteria(&[r#"{"field":"$version","op":"eq","value":1}"#.to_owned()]);
+    let change = WhereChange::Patch { patch: dearest_patch(), expiry: Expiry::Keep };
+    let Outcome::Where(done) = applied(&mut store, Action::Where(where_op(both(), change))) else { panic!("refused") };
+    // The small one has no second element to move to.
+    assert_eq!((done.matched, done.failed, done.after), (2, 2, None));
+    assert!(is_dear(&done.items[1].why), "{:?}", done.items);
+    let Outcome::Claimed(done) = applied(&mut store, claim(both(), Some(dearest_patch()))) else { panic!("refused") };
+    assert!(done.entries.is_empty() && is_dear(&done.refused[1].why), "{done:?}");
+    store.check();
+}
+
+#[test]
+fn the_largest_document_takes_a_few_conditions_and_any_short_patch() {
+    let mut store = Store::default();
+    // As many elements as there is room for.
+    let text = list_of((limits::VALUE_BYTES_MAX - 8) / 2);
+    assert!(text.len() > limits::VALUE_BYTES_MAX - 4, "{} bytes", text.len());
+    applied(&mut store, Action::Write(document("d/1", text)));
+    let patches = [
+        r#"[{"op":"replace","path":"/a/0","value":1}]"#,
+        r#"[{"op":"move","from":"/a/0","path":"/a/1"}]"#,
+        r#"[{"op":"inc","path":"a.1","value":1}]"#,
+    ];
+    for text in patches {
+        let patch = Patch::read(&json(text), "/patch").unwrap();
+        let outcome = applied(&mut store, Action::Write(write("d/1", Change::Patch(patch), Criteria::default())));
+        assert!(matches!(outcome, Outcome::Written(_)), "{text}: {outcome:?}");
+    }
+    let conditions = criteria(&vec![through_all(); 3]);
+    let outcome = applied(&mut store, Action::Write(touch("d/1", conditions)));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    store.check();
+}
+
+#[test]
+fn each_look_is_a_step() {
+    let key = Key::new("k").unwrap();
+    let many = format!("\"{}\"", "x".repeat(400));
+    let rows = [
+        // The predicate, the members of each object on the way, the elements.
+        (r#"{"a":1,"b":[1,2,3]}"#.to_owned(), r#"{"field":"b","op":"contains","value":7}"#, 1 + 2 + 3),
+        (r#"{"a":{"b":1,"c":2,"d":3}}"#.to_owned(), r#"{"field":"a.d","op":"eq","value":4}"#, 1 + 1 + 3 + 1),
+        (r#"{"a":[0,0]}"#.to_owned(), r#"{"field":"a.1","op":"exists"}"#, 1 + 1),
+        // One that is not found is looked for as long.
+        (r#"{"a":1,"b":2}"#.to_owned(), r#"{"field":"c","op":"exists"}"#, 1 + 2),
+        (format!(r#"{{"a":{many}}}"#), r#"{"field":"a","op":"contains","value":"yyyy"}"#, 1 + 1 + 101),
+        (format!(r#"{{"a":{many}}}"#), r#"{"field":"a","op":"like","value":"%y%"}"#, 1 + 1 + 403),
+        // Elements of lists of the same length are looked at, too.
+        (r#"{"a":[[1],[2],[1,2]]}"#.to_owned(), r#"{"field":"a","op":"contains","value":[3]}"#, 1 + 1 + 3 + 2),
+    ];
+    let meta = None;
+    for (text, term, expected) in rows {
+        let document = json(&text);
+        let subject =
+            Subject { key: &key, meta, is_locked: false, document: Some(&document), clock: 0, wall: 1_000_000 };
+        let criteria = criteria(&[term.to_owned()]);
+        let steps = Steps::unbounded();
+        let held = criteria.ready().hold_within(&subject, &steps);
+        assert_eq!((held, steps.taken()), (Ok(criteria.hold(&subject)), expected), "{term} of {text}");
+        let (limit, actual) = (expected - 1, expected);
+        let dear = Err(TooDear { limit, actual });
+        assert_eq!(criteria.ready().hold_within(&subject, &Steps::up_to(limit)), dear, "{term} of {text}");
+        // To say why it does not hold takes more.
+        let steps = Steps::up_to(expected);
+        assert!(criteria.unmet_within(&subject, "/if", &steps).is_ok() == criteria.hold(&subject), "{term} of {text}");
+    }
+}
+
+/// What is given is read once, however many elements it is compared with.
+#[test]
+fn a_long_number_is_not_read_for_each_element() {
+    let key = Key::new("k").unwrap();
+    let document = json(&list_of(10_000));
+    let subject = Subject { key: &key, meta: None, is_locked: false, document: Some(&document), clock: 0, wall: 0 };
+    let term = |value: &str| criteria(&[format!(r#"{{"field":"a","op":"contains","value":{value}}}"#)]);
+    let long = format!("1.{}", "0".repeat(80_000));
+    for (value, most) in [(long.clone(), 20_100), (format!("[{long}]"), 10_100)] {
+        let steps = Steps::unbounded();
+        assert_eq!(term(&value).ready().hold_within(&subject, &steps), Ok(false));
+        assert!(steps.taken() < most, "{} steps", steps.taken());
+    }
+    // Within lists it is, and that counts.
+    let lists = json(&format!(r#"{{"a":[{}]}}"#, vec!["[0]"; 1_000].join(",")));
+    let subject = Subject { document: Some(&lists), ..subject };
+    let steps = Steps::up_to(limits::COMMAND_STEPS_MAX);
+    assert!(term(&format!("[{long}]")).ready().hold_within(&subject, &steps).is_err(), "{} steps", steps.taken());
+}
