@@ -79,13 +79,13 @@ pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
 /// Largest encoded batch, hence log entry.
 pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
 
-/// Once the commands of a batch have taken so many bytes (entries read, values answered, rows written with their keys, lines of
-/// audit), the rest of it is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
+/// Once the commands of a batch have taken so many bytes (entries read, steps taken, values answered, rows written with their keys, lines
+/// of audit), the rest of it is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
 /// size, so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four
-/// values: it reads one, moves it to the history, writes another and shows the first.
+/// values: it reads one, moves it to the history, writes another and shows the first; and by all the steps that it may take.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a step takes of the bound of a batch: so many bytes. A list of short values has an element in each two bytes of its text, and to look
+/// Bytes that a step takes of the bound of a batch. A list of short values has an element in each two bytes of its text, and to look
 /// at one is a step, see [`crate::document::Steps`].
 pub const STEP_BYTES: usize = 2;
 

@@ -141,7 +141,7 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
     }
 }
 
-/// That something takes too many steps, for people.
+/// How many steps something takes, for people.
 pub fn explain_dear(TooDear { limit, actual }: TooDear) -> String {
     let how = "ask with fewer conditions or operations, or split the document";
     format!("to judge or to change one document takes {actual} steps or more, and one request may take {limit}; {how}")

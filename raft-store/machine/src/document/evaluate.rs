@@ -49,7 +49,7 @@ pub struct Unmet {
     pub actual: Option<Excerpt>,
 }
 
-/// What a look at a field goes by.
+/// The moment of a look at a field, and where it counts.
 #[derive(Clone, Copy)]
 struct Look<'s> {
     wall: WallMillis,

@@ -66,11 +66,11 @@ impl JsonPatchOp {
     }
 }
 
-/// What a patch may take altogether.
+/// The work of a patch so far.
 pub(super) struct Allowed<'s> {
     /// Bytes that were copied so far, see [`limits::PATCH_COPIED_BYTES_MAX`].
     pub(super) copied: usize,
-    /// What is looked at and moved.
+    /// Looks and moves.
     pub(super) steps: &'s Steps,
 }
 

@@ -37,7 +37,7 @@ pub struct Steps {
     most: u64,
 }
 
-/// That something takes more steps than it may.
+/// Something takes more steps than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct TooDear {
     /// Most steps allowed.
@@ -67,7 +67,7 @@ impl Steps {
         self.taken.get()
     }
 
-    /// What they take of a bound that counts bytes. What would have been too much was not done.
+    /// Bytes that they take of a bound. Steps that would have been too many were not done.
     pub fn bytes(&self) -> usize {
         let done = usize::try_from(self.taken().min(self.most)).unwrap_or(usize::MAX);
         done.saturating_mul(limits::STEP_BYTES)

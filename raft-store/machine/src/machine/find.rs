@@ -386,7 +386,7 @@ impl<V: View> Applier<'_, V> {
                         self.take_bytes(change_bytes);
                         self.change_found(op, &key, &caller, &mut done)?;
                     }
-                    // Whoever goes on after what was done is refused then.
+                    // The next command, which goes on after what was done, is refused.
                     Err(_) if done.matched > 0 => return Ok(Outcome::Where(done)),
                     Err(dear) => return Ok(self.refuse_in(AuditOp::Where, None, caller, dear.into())),
                 }

@@ -254,7 +254,7 @@ fn each_look_is_a_step() {
     }
 }
 
-/// What is given is read once, however many elements it is compared with.
+/// The number that is given is read once, however many elements it is compared with.
 #[test]
 fn a_long_number_is_not_read_for_each_element() {
     let key = Key::new("k").unwrap();
