@@ -11,7 +11,7 @@ use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, sou
 use cluster_tests::ports::free_addresses;
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
-use quorate_client::api::RenewedAnswer;
+use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
@@ -556,6 +556,40 @@ async fn hold(
             open.pop_front();
         }
     }
+}
+
+/// Requests of a few KB about a large document: each took up to two seconds, on every node, in which nothing else was applied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_requests_that_take_seconds_to_apply_are_refused() {
+    let cluster = Cluster::start_with(Settings::default().alone()).await;
+    let at = cluster.client_address(cluster.leader().await);
+    let document = format!("{{\"a\":[{}]}}", vec!["0"; 700_000].join(","));
+    Request::put("doc", document).send(at).await.expect("an answer").expect_success();
+    let terms = |count: usize| vec![json!({"field": "a", "op": "ncontains", "value": 7}); count];
+    let touch = |list: Vec<serde_json::Value>, dry_run: bool| {
+        let op = json!({"op": "touch", "key": "doc", "ttl_ms": 10_000_000, "if": list, "dry_run": dry_run});
+        Request::post("/v1/ops", op.to_string())
+    };
+    let moves = vec![json!({"op": "move", "from": "/a/0", "path": "/a/699999"}); 128];
+    let check = json!({"key": "doc", "if": terms(64)});
+    for request in [
+        touch(terms(64), false),
+        touch(terms(64), true),
+        Request::new("PATCH", "/v1/kv/doc")
+            .header("Content-Type", "application/json-patch+json")
+            .body(json!(moves).to_string().into_bytes()),
+        Request::post("/v1/txn", json!({"if": [check], "then": [{"op": "get", "key": "doc"}]}).to_string()),
+        Request::post("/v1/find", json!({"prefix": "doc", "where": terms(64)}).to_string()),
+    ] {
+        let problem = request.send(at).await.expect("an answer").problem();
+        assert_eq!(
+            (problem.code, problem.status, problem.applied),
+            (ErrorCode::TooDear, 413, Applied::No),
+            "{problem:?}"
+        );
+    }
+    let touched = touch(terms(3), false).send(at).await.expect("an answer").expect_success();
+    assert_eq!(touched.json::<serde_json::Value>()["version"], 2, "nothing of what was refused was done");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -356,6 +356,35 @@ fn an_order_that_would_need_more_than_may_be_read_is_refused() {
 }
 
 #[test]
+fn an_entry_that_is_too_dear_to_judge_is_told_and_what_each_takes_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let list = format!("{{\"a\":[{}]}}", vec!["0"; 700_000].join(","));
+        let documents = [document("k0", "{\"a\":[0]}"), document("k1", list), document("k2", "{\"a\":[0]}")];
+        apply(&mut state, vec![blank(0), batch(1, 1, &documents)]).await;
+        let asked = |terms: usize| {
+            let term = r#"{"field":"a","op":"ncontains","value":7}"#;
+            find("k", &format!("[{}]", vec![term; terms].join(",")), &[], 9)
+        };
+        assert_eq!(names(&found(reader.find(&asked(3)).unwrap())), ["k0", "k1", "k2"]);
+        // It reads 1.4 MB, and takes as much to parse them and for each term.
+        let bounds = FindBounds { bytes_max: 5_000_000, ..UNBOUNDED };
+        let cut = found(reader.find(&FindQuery { bounds, ..asked(3) }).unwrap());
+        assert_eq!((names(&cut), cut.after), (vec!["k0".to_owned(), "k1".to_owned()], Some(key("k1"))));
+        let whole = found(reader.find(&FindQuery { bounds, ..asked(1) }).unwrap());
+        assert_eq!((names(&whole).len(), whole.after), (3, None));
+        for wanted in [asked(64).wanted, Wanted::Count] {
+            let read = reader.find(&FindQuery { wanted, ..asked(64) }).unwrap();
+            assert!(
+                matches!(&read, FindRead::TooDear(at, dear) if at.revision == 4 && dear.actual > dear.limit),
+                "{read:?}"
+            );
+        }
+    });
+}
+
+#[test]
 fn a_page_holds_no_more_bytes_than_asked_for_of_what_it_shows() {
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) = open(dir.path());
