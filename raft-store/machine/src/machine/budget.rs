@@ -25,7 +25,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The steps of what is done at present, to go on counting. They count once they are [taken](Self::take_steps).
-    pub(super) fn steps(&self) -> Steps {
+    pub(super) fn steps_so_far(&self) -> Steps {
         Steps::going_on(self.batch.steps, self.bounds.command_steps)
     }
 

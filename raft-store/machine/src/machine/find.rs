@@ -377,7 +377,7 @@ impl<V: View> Applier<'_, V> {
                 let row = decode_current(&row_key, &row, self.vars.revision)?;
                 self.take_bytes(look_bytes + row.data.len());
                 self.begin_steps();
-                let steps = self.steps();
+                let steps = self.steps_so_far();
                 let matches = self.matches((&criteria, &ready), &key, (row_key.as_slice(), &row), &steps)?;
                 self.take_steps(&steps);
                 match matches {

@@ -249,7 +249,7 @@ impl<V: View> Applier<'_, V> {
         let Vars { clock, wall, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
-        let steps = self.steps();
+        let steps = self.steps_so_far();
         let (judged, bytes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
                 let document = document(&condition, false, row, &steps)?;

@@ -88,7 +88,7 @@ impl<V: View> Applier<'_, V> {
             },
         };
         let clock = self.vars.clock;
-        let steps = self.steps();
+        let steps = self.steps_so_far();
         let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
             None => (None, 0),
