@@ -142,8 +142,15 @@ pub enum FindRead {
     Future(ReadPosition),
     /// The bounds were reached before all entries were seen, without which the first in order are not known.
     TooManyToOrder(ReadPosition),
-    /// To judge one entry takes more steps than [`limits::COMMAND_STEPS_MAX`].
-    TooDear(ReadPosition, TooDear),
+    /// To judge the next entry takes more steps than [`limits::COMMAND_STEPS_MAX`].
+    TooDear {
+        /// Where it was evaluated, as [`FindPage::at`].
+        at: ReadPosition,
+        /// The entry. It has the prefix.
+        key: Key,
+        /// How many.
+        dear: TooDear,
+    },
 }
 
 /// Takes entries one after the other and keeps those that belong to the answer.
@@ -159,8 +166,8 @@ pub struct Finder<'q> {
     last: Option<Key>,
     /// Whether it ended before the entries did.
     is_cut: bool,
-    /// That it ended with an entry that takes too much to be judged.
-    dear: Option<TooDear>,
+    /// The entry that it ended before, because that takes too much to be judged.
+    dear: Option<(Key, TooDear)>,
 }
 
 enum Chosen<'q> {
@@ -242,8 +249,10 @@ impl<'q> Finder<'q> {
     /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
     pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
-        if let Some(dear) = self.dear {
-            return Ok(FindRead::TooDear(at, dear));
+        // What was found before it is a page, and the next one begins with it. An order cannot be told without it.
+        let is_ordered = matches!(self.found, Chosen::Ordered(_));
+        if let Some((key, dear)) = self.dear.filter(|_| is_ordered || self.last.is_none()) {
+            return Ok(FindRead::TooDear { at, key, dear });
         }
         let last = if self.is_cut { self.last } else { None };
         assert!(self.is_cut == last.is_some(), "a find ended early at {last:?} after {} entries", self.examined);
@@ -273,15 +282,16 @@ impl<'q> Finder<'q> {
     fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, StateFault> {
         let steps = Steps::up_to(limits::COMMAND_STEPS_MAX);
         let parsed = if self.needs_document && row.kind == ContentKind::Json { row.data.len() } else { 0 };
-        let document = if self.needs_document { parse(key, row)? } else { None };
+        let may_parse = steps.take_parsing(parsed);
+        let document = if self.needs_document && may_parse.is_ok() { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
-        let held = steps.take_parsing(parsed).and_then(|()| self.criteria.hold_within(&subject, &steps));
+        let held = may_parse.and_then(|()| self.criteria.hold_within(&subject, &steps));
         self.bytes_read = self.bytes_read.saturating_add(steps.bytes());
         match held {
             Ok(true) => {}
             Ok(false) => return Ok(true),
             Err(dear) => {
-                self.dear = Some(dear);
+                self.dear = Some((key.clone(), dear));
                 return Ok(false);
             }
         }

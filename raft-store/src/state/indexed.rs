@@ -229,9 +229,12 @@ impl<'a> Old<'a> {
                 Subject { key, meta, is_locked, document: document.as_ref(), clock: pin.clock, wall: pin.wall };
             let place = place(way, key, document.as_ref());
             let is_behind = floor.is_none_or(|floor| if reverse { *place < *floor } else { *place > *floor });
+            if !is_behind {
+                continue;
+            }
             // The walk along the keys, which comes instead, has a bound for each of them and says where that is not enough.
             let Ok(holds) = ready.hold_within(&subject, &steps) else { return Ok(None) };
-            if is_behind && holds {
+            if holds {
                 drop(document);
                 entries.push((place, key, entry));
             }

@@ -374,13 +374,22 @@ fn an_entry_that_is_too_dear_to_judge_is_told_and_what_each_takes_counts() {
         assert_eq!((names(&cut), cut.after), (vec!["k0".to_owned(), "k1".to_owned()], Some(key("k1"))));
         let whole = found(reader.find(&FindQuery { bounds, ..asked(1) }).unwrap());
         assert_eq!((names(&whole).len(), whole.after), (3, None));
+        let is_told = |query: &FindQuery| {
+            let read = reader.find(query).unwrap();
+            let FindRead::TooDear { at, key: of, dear } = &read else { panic!("{read:?}") };
+            assert!(at.revision == 4 && *of == key("k1") && dear.actual > dear.limit, "{read:?}");
+        };
+        // A page or a part of a count ends before it, and the next begins with it.
         for wanted in [asked(64).wanted, Wanted::Count] {
-            let read = reader.find(&FindQuery { wanted, ..asked(64) }).unwrap();
-            assert!(
-                matches!(&read, FindRead::TooDear(at, dear) if at.revision == 4 && dear.actual > dear.limit),
-                "{read:?}"
-            );
+            let query = FindQuery { wanted, ..asked(64) };
+            let page = found(reader.find(&query).unwrap());
+            assert_eq!((page.count, page.examined, &page.after), (1, 2, &Some(key("k0"))));
+            is_told(&FindQuery { after: page.after, moment: FindMoment::Pinned(page.pin), ..query });
         }
+        // Which come first is not known without it.
+        let Wanted::Page { limit, bytes_max, shown, .. } = asked(64).wanted else { unreachable!() };
+        let wanted = Wanted::Page { order: order_by(&["b"]), limit, bytes_max, shown };
+        is_told(&FindQuery { wanted, ..asked(64) });
     });
 }
 

@@ -73,8 +73,8 @@ impl Failure {
     }
 
     /// An entry that takes too many steps to be judged, where it was not a command that found out.
-    pub fn too_dear(dear: TooDear) -> Self {
-        Self::new(ErrorCode::TooDear, Applied::No, explain_dear(dear))
+    pub fn too_dear(key: &Key, dear: TooDear) -> Self {
+        Self::new(ErrorCode::TooDear, Applied::No, format!("{}: {}", quoted(key), explain_dear(dear)))
     }
 
     /// More of them than the node takes.

@@ -36,7 +36,8 @@ pub fn routes() -> Routes {
 ///
 /// One request looks at 10,000 entries or 8 MiB of keys and values at most, and takes 4 MiB into its page. In key order a
 /// page may therefore hold fewer entries than `limit`, or none, and still have a `cursor`: only the absence of a cursor says
-/// that everything was seen. With `order_by` everything with the prefix must be seen for the first
+/// that everything was seen. A page also ends before an entry that takes too much work to judge, and the request that begins with that
+/// entry is refused with `too_dear`, which names it. With `order_by` everything with the prefix must be seen for the first
 /// entry to be known, unless an index of the collection gives the order; where that is too much, the answer is 413 and no
 /// entries.
 ///
@@ -115,7 +116,7 @@ fn rendered(query: &FindQuery, read: FindRead, hash: u64, kind: Kind) -> Result<
             Err(Failure::invalid(pointer, detail).evaluated_at(at.revision, at.index))
         }
         FindRead::TooManyToOrder(at) => Err(too_many_to_order(at)),
-        FindRead::TooDear(at, dear) => Err(Failure::too_dear(dear).evaluated_at(at.revision, at.index)),
+        FindRead::TooDear { at, key, dear } => Err(Failure::too_dear(&key, dear).evaluated_at(at.revision, at.index)),
     }
 }
 

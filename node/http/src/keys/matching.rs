@@ -50,8 +50,8 @@ pub fn routes() -> Routes {
 /// own. Where it stopped before the end there is a `cursor`: the same body with it, under another request id, goes on. Between
 /// two requests others may write: an entry that matches by then only is changed if it stands behind the cursor.
 ///
-/// Entries of which `if` does not hold are skipped, others may fail (the patch does not fit, a lock, rules of a collection):
-/// the first 100 of both are in `results`. A dry run says exactly what the request would do now.
+/// Entries of which `if` does not hold are skipped, others may fail (the patch does not fit, a lock, rules of a collection, or it
+/// takes too much work to tell whether they match): the first 100 of both are in `results`. A dry run says exactly what the request would do now.
 #[utoipa::path(post, path = "/v1/update_where", tag = "entries", operation_id = "update_where",
     request_body(content = WhereRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "patch": {"status": "late"}, "request_id": "late-1"})),

@@ -386,9 +386,13 @@ impl<V: View> Applier<'_, V> {
                         self.take_bytes(change_bytes);
                         self.change_found(op, &key, &caller, &mut done)?;
                     }
-                    // The next command, which goes on after what was done, is refused.
-                    Err(_) if done.matched > 0 => return Ok(Outcome::Where(done)),
-                    Err(dear) => return Ok(self.refuse_in(AuditOp::Where, None, caller, dear.into())),
+                    // Whether it matches is not known. It stays as it is, and keeps nobody from what stands behind it.
+                    Err(dear) => {
+                        let why = Rejection::from(dear);
+                        let effect = AuditEffect::Refused((&why).into());
+                        self.record(AuditOp::Where, Some(key.clone()), caller.clone(), effect);
+                        self.leave_found(key.clone(), why, &mut done);
+                    }
                 }
                 done.after = Some(key);
             }
@@ -422,8 +426,6 @@ impl<V: View> Applier<'_, V> {
             WhereChange::Remove => (Change::Remove, Expiry::Keep),
         };
         let (key, expect, condition) = (key.clone(), Expect::Any, op.condition.clone());
-        let n = done.matched;
-        done.matched += 1;
         let write = WriteOp {
             key: key.clone(),
             expect,
@@ -435,10 +437,20 @@ impl<V: View> Applier<'_, V> {
             guard: None,
         };
         // That it matches is precondition enough.
-        let Err(why) = self.write_found(write, caller.clone())? else {
-            done.applied += 1;
-            return Ok(());
-        };
+        match self.write_found(write, caller.clone())? {
+            Ok(_) => {
+                done.matched += 1;
+                done.applied += 1;
+            }
+            Err(why) => self.leave_found(key, why, done),
+        }
+        Ok(())
+    }
+
+    /// Tells of an entry that was found and is not changed.
+    fn leave_found(&mut self, key: Key, why: Rejection, done: &mut WhereReply) {
+        let n = done.matched;
+        done.matched += 1;
         match why {
             Rejection::ConditionNotMet { .. } => done.skipped += 1,
             _ => done.failed += 1,
@@ -448,7 +460,6 @@ impl<V: View> Applier<'_, V> {
             self.take_bytes(why.detail_bytes());
             done.items.push(WhereItem { n, key, why });
         }
-        Ok(())
     }
 }
 

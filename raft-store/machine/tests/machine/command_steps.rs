@@ -171,15 +171,19 @@ fn a_write_of_a_bulk_is_refused_alone_and_takes_all_of_the_batch() {
 }
 
 #[test]
-fn a_change_of_what_matches_ends_before_what_is_too_dear_to_judge() {
+fn a_change_of_what_matches_passes_over_what_is_too_dear_to_judge() {
     let mut store = store();
+    applied(&mut store, Action::Write(document("d/2", list_of(1))));
     let op = where_op(dearest_criteria(), WhereChange::Remove);
     let Outcome::Where(done) = applied(&mut store, Action::Where(op.clone())) else { panic!("refused") };
-    let after = Some(Key::new("d/0").unwrap());
-    assert_eq!((done.matched, done.applied, &done.after), (1, 1, &after));
-    let revision = store.vars.revision;
-    let outcome = applied(&mut store, Action::Where(WhereOp { after, ..op }));
-    assert_eq!((dear_place(&outcome), store.vars.revision), ("", revision));
+    // The one that was too dear took all of the batch.
+    let after = Some(Key::new("d/1").unwrap());
+    assert_eq!((done.matched, done.applied, done.failed, &done.after), (2, 1, 1, &after));
+    let [WhereItem { n: 1, key, why }] = done.items.as_slice() else { panic!("{:?}", done.items) };
+    assert!(Some(key) == after.as_ref() && is_dear(why), "{key} {why:?}");
+    let Outcome::Where(done) = applied(&mut store, Action::Where(WhereOp { after, ..op })) else { panic!("refused") };
+    assert_eq!((done.matched, done.applied, done.failed, done.after), (1, 1, 0, None));
+    assert_eq!(store.rows(family::ENTRY).len(), 1, "only the one that was too dear is left");
     store.check();
 }
 
