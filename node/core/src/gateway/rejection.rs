@@ -16,6 +16,7 @@ use crate::gateway::text::quoted;
 
 /// A rejection for people: why the entry at `key` did not change.
 pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejection) -> String {
+    let is_unnamed = key.as_ref().is_empty();
     let shown = quoted(key);
     match rejection {
         Rejection::AlreadyExists { .. } => format!("{shown} already exists"),
@@ -47,6 +48,8 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::TooMuch { limit } => {
             format!("it would read, write and answer more than the {limit} bytes that one request may")
         }
+        // A claim does not know which one it was.
+        Rejection::TooDear(dear) if is_unnamed => explain_dear(*dear),
         Rejection::TooDear(dear) => format!("{shown}: {}", explain_dear(*dear)),
         Rejection::RulesBroken(faults) => {
             let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));

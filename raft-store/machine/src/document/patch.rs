@@ -86,7 +86,7 @@ impl Patch {
         self.apply_within(document, wall, root, &Steps::unbounded())
     }
 
-    /// The same, refused where it takes more steps than it may. A merge looks once at each member, as parsing does: it takes no more.
+    /// The same, refused where it takes more steps than it may.
     fn apply_within<'a>(
         &'a self,
         document: Json<'a>,
@@ -103,7 +103,14 @@ impl Patch {
             || PatchRefusal { pointer: root.to_owned(), path: String::new(), fault: PatchFault::NotADocument };
         let Json::Object(object) = document else { return Err(not_a_document()) };
         let patched = match self {
-            Self::Merge(patch) => merged(object, patch).ok_or_else(not_a_document)?,
+            Self::Merge(patch) => {
+                let merged = merged(object, patch, steps).ok_or_else(not_a_document)?;
+                steps.judge(merged).map_err(|dear| PatchRefusal {
+                    pointer: root.to_owned(),
+                    path: String::new(),
+                    fault: PatchFault::TooDear(dear),
+                })?
+            }
             Self::Json(operations) => {
                 let mut document = Json::Object(object);
                 let mut allowed = json_patch::Allowed { copied: 0, steps };
@@ -126,9 +133,9 @@ impl Patch {
 }
 
 /// `None` where the patch is no object, which its constructor refuses.
-fn merged<'a>(mut document: Object<'a>, patch: &'a Json<'static>) -> Option<Json<'a>> {
+fn merged<'a>(mut document: Object<'a>, patch: &'a Json<'static>, steps: &Steps) -> Option<Json<'a>> {
     let Json::Object(patch) = patch else { return None };
-    merge::merge(&mut document, patch);
+    merge::merge_within(&mut document, patch, steps);
     Some(Json::Object(document))
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use bincode::{Decode, Encode};
 
-use super::json::Json;
+use super::json::{Json, Object};
 use super::number::Number;
 use crate::limits;
 
@@ -121,16 +121,31 @@ impl Steps {
         }
     }
 
-    /// Counts that members are put in order by their names.
-    pub(super) fn take_sorting(&self, members: usize) -> bool {
-        let looks = members.checked_ilog2().unwrap_or(0) as usize;
-        self.take(16 + members.saturating_mul(4 + 4 * looks))
+    /// Counts that members are put in order by their names. Each name is compared about as often as there are levels, and long ones may
+    /// differ at their end only.
+    pub(super) fn take_sorting(&self, object: &Object<'_>) -> bool {
+        let levels = levels(object.len());
+        if !self.take(8 + object.len().saturating_mul(2 + 2 * levels)) {
+            return false;
+        }
+        let bytes: usize = object.iter().map(|(name, _)| name.len()).sum();
+        self.take(bytes.saturating_mul(1 + levels) / COMPARED_BYTES)
+    }
+
+    /// Counts that so many names are looked for among those that are in order.
+    pub(super) fn take_looks(&self, names: usize, among: usize) -> bool {
+        self.take(names.saturating_mul(1 + levels(among)))
     }
 
     /// Counts elements that move up or down.
     pub(super) fn take_moving(&self, elements: usize) -> bool {
         self.take(elements / MOVED)
     }
+}
+
+/// How often something is halved.
+fn levels(count: usize) -> usize {
+    count.checked_ilog2().unwrap_or(0) as usize
 }
 
 #[cfg(test)]

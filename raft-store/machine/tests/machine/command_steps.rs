@@ -224,6 +224,28 @@ fn the_largest_document_takes_a_few_conditions_and_any_short_patch() {
     store.check();
 }
 
+/// An object with so many members, in the order of their names.
+fn members_of(count: usize) -> String {
+    let members: Vec<_> = (0..count).map(|n| format!("\"{n:06}\":0")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[test]
+fn a_merge_counts_what_it_puts_in_order_and_looks_for() {
+    let mut store = Store::default();
+    applied(&mut store, Action::Write(document("d/1", members_of(100_000))));
+    let merged = |store: &mut Store, count: usize| {
+        let patch = Patch::merge(json(&members_of(count))).unwrap();
+        applied(store, Action::Write(write("d/1", Change::Patch(patch), Criteria::default())))
+    };
+    let few = merged(&mut store, 1_000);
+    assert!(matches!(few, Outcome::Written(_)), "{few:?}");
+    let revision = store.vars.revision;
+    let many = merged(&mut store, 100_000);
+    assert_eq!((dear_place(&many), store.vars.revision), ("", revision));
+    store.check();
+}
+
 #[test]
 fn each_look_is_a_step() {
     let key = Key::new("k").unwrap();
@@ -256,6 +278,24 @@ fn each_look_is_a_step() {
         let steps = Steps::up_to(expected);
         assert!(criteria.unmet_within(&subject, "/if", &steps).is_ok() == criteria.hold(&subject), "{term} of {text}");
     }
+}
+
+/// Two objects of the same names, each of many bytes that differ at their end only.
+#[test]
+fn long_names_count_where_objects_are_compared() {
+    let key = Key::new("k").unwrap();
+    let taken = |name: &str| {
+        let members: Vec<_> = (0..64).map(|n| format!("\"{name}{n:02}\":0")).collect();
+        let document = json(&format!("{{\"a\":{{{}}}}}", members.join(",")));
+        let subject = Subject { key: &key, meta: None, is_locked: false, document: Some(&document), clock: 0, wall: 0 };
+        let value = members.iter().rev().cloned().collect::<Vec<_>>().join(",");
+        let steps = Steps::unbounded();
+        let term = criteria(&[format!(r#"{{"field":"a","op":"eq","value":{{{value}}}}}"#)]);
+        assert_eq!(term.ready().hold_within(&subject, &steps), Ok(true));
+        steps.taken()
+    };
+    // Both are put in order: 64 names of 6,400 bytes more, seven times, 64 bytes in a step.
+    assert_eq!(taken(&"x".repeat(6_400)) - taken(""), 2 * 64 * 6_400 * 7 / 64);
 }
 
 /// The number that is given is read once, however many elements it is compared with.
