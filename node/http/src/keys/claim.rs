@@ -43,7 +43,8 @@ pub fn routes() -> Routes {
 /// With `order_by` the first of all that match are claimed; without, the first found: by key, or in the order of the index that
 /// is used. At most 10,000 entries are looked at: `more` says that it ended there and not for want of entries. Where an order
 /// would need more of them and no index gives it, the answer is 413. An entry that the patch does not fit is passed over, and
-/// told in `failed`; after 16 of those it ends.
+/// told in `failed`; after 16 of those it ends. It also ends before an entry that takes too much work to judge, and is refused with
+/// `too_dear` where nothing comes before that.
 #[utoipa::path(post, path = "/v1/claim", tag = "entries", operation_id = "claim",
     request_body(content = ClaimRequest, content_type = "application/json",
         example = json!({"prefix": "jobs/", "where": [{"field": "due", "op": "lte", "value": {"now": true}}], "order_by": ["due"], "limit": 10, "lock_ms": 20000, "patch": [{"op": "inc", "path": "tries", "value": 1}], "request_id": "worker-7-1"})),

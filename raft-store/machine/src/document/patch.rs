@@ -49,15 +49,6 @@ impl Patch {
         Ok(Self::Update(operations))
     }
 
-    /// How many operations it has; a merge patch is one.
-    pub fn operations(&self) -> usize {
-        match self {
-            Self::Merge(_) => 1,
-            Self::Json(operations) => operations.len(),
-            Self::Update(operations) => operations.len(),
-        }
-    }
-
     /// The text of the document after the patch. `root` is the pointer to the patch for refusals, such as `/patch`.
     pub fn apply_to_text(&self, document: Json<'_>, wall: WallMillis, root: &str) -> Result<Vec<u8>, PatchRefusal> {
         self.apply_to_text_within(document, wall, root, &Steps::unbounded())

@@ -214,10 +214,11 @@ impl<V: View> Applier<'_, V> {
         };
         let (examined, bytes) = (taker.examined, taker.bytes);
         self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
-        if let Some(dear) = taker.dear {
+        // What comes before it may be claimed; an order cannot be told without it.
+        if let Some(dear) = taker.dear.filter(|_| !comes_in_order || taker.keys.is_empty()) {
             return Ok(Err(dear.into()));
         }
-        let more = !is_whole && taker.is_at_bound();
+        let more = taker.dear.is_some() || (!is_whole && taker.is_at_bound());
         if more && !comes_in_order {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
         }

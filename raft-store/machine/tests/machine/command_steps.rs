@@ -3,7 +3,8 @@
 
 use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
-use quorate_machine::document::{Criteria, Json, Order, Patch, Steps, Subject, TooDear};
+use quorate_machine::document::path::{Field, MetaField};
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch, Steps, Subject, TooDear};
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::machine::{self, Applier};
@@ -146,7 +147,6 @@ fn the_dearest_command_of_each_kind_is_refused_and_changes_nothing() {
         // Each for itself is not too dear.
         (Action::Txn(Txn { checks: (0..8).map(|_| check("d/1", once())).collect(), ..Txn::default() }), "/if/2"),
         (Action::Txn(Txn { then: vec![small(), Step::Write(patched(dearest_patch()))], ..Txn::default() }), "/then/1"),
-        (claim(dearest_criteria(), None), ""),
     ] {
         let command = Command::unnamed(action.clone());
         let dry = machine::evaluate(&store.view, &store.vars, store.index, &command).unwrap();
@@ -184,6 +184,22 @@ fn a_change_of_what_matches_passes_over_what_is_too_dear_to_judge() {
     let Outcome::Where(done) = applied(&mut store, Action::Where(WhereOp { after, ..op })) else { panic!("refused") };
     assert_eq!((done.matched, done.applied, done.failed, done.after), (1, 1, 0, None));
     assert_eq!(store.rows(family::ENTRY).len(), 1, "only the one that was too dear is left");
+    store.check();
+}
+
+#[test]
+fn a_claim_ends_before_what_is_too_dear_to_judge_and_is_refused_where_it_begins_with_that() {
+    let mut store = store();
+    let backwards = Order::new(vec![OrderField { field: Field::Meta(MetaField::Version), descending: true }]);
+    let Action::Claim(ordered) = claim(dearest_criteria(), None) else { unreachable!() };
+    let ordered = Action::Claim(ClaimOp { order: backwards, ..ordered });
+    assert_eq!(dear_place(&applied(&mut store, ordered)), "", "which come first is not known without it");
+    let Outcome::Claimed(done) = applied(&mut store, claim(dearest_criteria(), None)) else { panic!("refused") };
+    let [(key, _)] = done.entries.as_slice() else { panic!("{done:?}") };
+    assert_eq!((key, done.more), (&Key::new("d/0").unwrap(), true));
+    let revision = store.vars.revision;
+    let outcome = applied(&mut store, claim(dearest_criteria(), None));
+    assert_eq!((dear_place(&outcome), store.vars.revision), ("", revision));
     store.check();
 }
 
