@@ -78,7 +78,7 @@ pub const ETCD_RANGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// in the past where each was overwritten since: 10 and 50 ms of one core. Without an order the caller goes on with the cursor.
 pub const FIND_ENTRIES_MAX: u64 = 10_000;
 
-/// Bytes of keys and values that one find or count looks at, and of the steps that it takes to judge them, for the same reason: large
+/// Bytes of keys and values that one find or count looks at, and of the steps that it takes to judge them then, for the same reason: large
 /// documents take 20 ms to parse altogether. Also bounds what an ordered find keeps in memory.
 pub const FIND_BYTES_MAX: usize = 8 * 1024 * 1024;
 

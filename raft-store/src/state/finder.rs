@@ -97,7 +97,7 @@ pub struct FindPin {
 pub struct FindBounds {
     /// Entries.
     pub entries_max: u64,
-    /// Bytes of their keys and values, and [those](Steps::bytes) of the steps that it takes to judge them.
+    /// Bytes of their keys and values, and [those](Steps::bytes) of the steps that it takes to judge them once they are parsed.
     pub bytes_max: usize,
 }
 
@@ -286,7 +286,8 @@ impl<'q> Finder<'q> {
         let document = if self.needs_document && may_parse.is_ok() { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
         let held = may_parse.and_then(|()| self.criteria.hold_within(&subject, &steps));
-        self.bytes_read = self.bytes_read.saturating_add(steps.bytes());
+        // What is parsed was counted when it was read.
+        self.bytes_read = self.bytes_read.saturating_add(steps.bytes().saturating_sub(parsed));
         match held {
             Ok(true) => {}
             Ok(false) => return Ok(true),

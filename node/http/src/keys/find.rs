@@ -34,7 +34,8 @@ pub fn routes() -> Routes {
 /// All pages show one moment: revision, expiry and `{"now":true}` are those of the first page, whatever is written
 /// meanwhile. The next page is asked for by the same body with the `cursor` of the page before.
 ///
-/// One request looks at 10,000 entries or 8 MiB of keys and values at most, and takes 4 MiB into its page. In key order a
+/// One request looks at 10,000 entries or 8 MiB of keys and values at most, fewer where conditions look through long lists, and takes
+/// 4 MiB into its page. In key order a
 /// page may therefore hold fewer entries than `limit`, or none, and still have a `cursor`: only the absence of a cursor says
 /// that everything was seen. A page also ends before an entry that takes too much work to judge, and the request that begins with that
 /// entry is refused with `too_dear`, which names it. With `order_by` everything with the prefix must be seen for the first

@@ -318,7 +318,9 @@ impl<V: View> Applier<'_, V> {
         let subject =
             Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), clock, wall };
         let held = taker.ready.hold_within(&subject, &steps);
-        taker.bytes = taker.bytes.saturating_add(steps.bytes());
+        // What is parsed was counted when it was read.
+        let parsed = if document.is_some() { row.data.len() } else { 0 };
+        taker.bytes = taker.bytes.saturating_add(steps.bytes().saturating_sub(parsed));
         match held {
             Ok(true) => {}
             Ok(false) => return Ok(()),
