@@ -31,6 +31,20 @@ pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
 /// copies made on the way (the value out of its base64, the encoded command) bodies take up to three times as much.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// One part in so many of [`BODIES_BYTES_MAX`] is the share of one account, though never less than one body of the largest size.
+pub const BODIES_SHARE: usize = 4;
+
+/// A body up to this length needs no room among [`BODIES_BYTES_MAX`]: what others live by, as the renewal of a session, never finds it full.
+/// Those that are there are bounded by the places of the classes and of [`ARRIVING_MAX`], some hundred MiB if all were as long.
+pub const SMALL_BODY_BYTES: usize = 4 * 1024;
+
+/// Requests of which the body is still on its way: each is a part of a connection, and some kilobytes. One account has a quarter of them.
+pub const ARRIVING_MAX: usize = 32_768;
+
+/// From when on a body counts as on its way. What comes right behind its head needs no place: neither a stranger's that does not come nor
+/// those of many keep it out.
+pub const ARRIVING_GRACE_MS: u64 = 100;
+
 /// Longest request head. A key of the largest size, all of it percent-encoded, takes 12 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
@@ -62,6 +76,9 @@ pub const COMPACT_GROUPS: u32 = 64;
 
 /// Longest message over etcd's protocol, which is what etcd takes: a request, and room for what stands around it.
 pub const ETCD_MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Longest message of a stream over etcd's protocol: two keys of the largest size, what a watch asks for beside them, and some.
+pub const ETCD_STREAM_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// Most fields of one message over etcd's protocol, each as often as it comes: a transaction with as many operations as it may have has half
 /// as many. Decoding them takes some milliseconds.
@@ -376,6 +393,7 @@ const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 +
 const _: () = assert!(ETCD_MESSAGE_BYTES_MAX > limits::COMMAND_BYTES_MAX);
 const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
 const _: () = assert!(BULK_BODY_BYTES_MAX <= BODY_BYTES_MAX_CEILING);
+const _: () = assert!(ETCD_STREAM_MESSAGE_BYTES_MAX > 4 * limits::KEY_BYTES_MAX);
 const _: () = assert!(ACTION_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(COMMAND_FRAME_BYTES >= limits::REQUEST_ID_BYTES_MAX + limits::REQUEST_PART_BYTES_MAX + 64);
 const _: () = assert!(H1_BUFFER_BYTES > HEAD_BYTES_MAX);

@@ -1,24 +1,30 @@
 //! One message each way over gRPC: how it is framed, and how its answer ends.
 //!
-//! Owns what stands around the message of a call. Streams are tonic's: it has buffers of eight kilobytes for each direction, and looks at
-//! an answer as a stream of unknown length. Never knows what a message says.
+//! Owns what stands around the message of a call, and around those of a stream on its way in. Streams on their way out are tonic's: it looks at
+//! an answer as one of unknown length. Never knows what a message says.
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::Stream;
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_etcd_api::Message;
+use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 
 use crate::gateway::answer_body;
+use crate::gateway::body::{BodyPatience, Coming};
 use crate::gateway::call::Call;
-use crate::status::Status;
+use crate::limits;
+use crate::status::{Status, known};
+use crate::timings::{self, Part};
 
 /// Whether a message is compressed, and its length in four bytes.
 const PREFIX_BYTES: usize = 5;
@@ -27,24 +33,23 @@ const APPLICATION_GRPC: HeaderValue = HeaderValue::from_static("application/grpc
 
 /// Reads the one message of a call, and takes a place in the memory for all bodies as it comes.
 ///
-/// Fails where it is longer than `bytes_max`, compressed, cut off, or not the only one.
-pub async fn read(call: &Call, headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, Status> {
-    check_encoding(headers)?;
-    let mut framed = Gathered::default();
-    while let Some(frame) = body.frame().await {
-        // Trailers of a request say nothing here.
-        let Ok(data) = frame.map_err(|error| tonic::Status::from_error(error.into_inner()))?.into_data() else {
-            continue;
-        };
-        call.body_permit.grow(data.len())?;
-        framed.add(data);
-        framed.check(bytes_max)?;
-    }
-    framed.message()
+/// Fails where it is longer than `bytes_max`, cut off, late, or not the only one.
+pub async fn read(call: &Call, body: Body, bytes_max: usize) -> Result<Bytes, Status> {
+    let reading = async {
+        let mut framed = Gathered::default();
+        let mut coming = Coming::new(call, body);
+        while let Some(data) = coming.next().await? {
+            call.take_body(data.len())?;
+            framed.add(data);
+            framed.check(bytes_max)?;
+        }
+        framed.message()
+    };
+    timings::on(Part::Body, reading).await
 }
 
 /// Nothing is compressed here.
-fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
+pub fn check_encoding(headers: &HeaderMap) -> Result<(), Status> {
     match headers.get("grpc-encoding") {
         Some(encoding) if encoding != "identity" => {
             let text = format!("quorate: messages compressed by {encoding:?} are not read");
@@ -80,23 +85,9 @@ impl Gathered {
         if self.all.is_empty() { &self.only } else { &self.all }
     }
 
-    /// The length that it says it has; `None` as long as that has not come.
-    fn declared(&self) -> Option<usize> {
-        let length = self.bytes().get(1..PREFIX_BYTES)?;
-        Some(length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
-    }
-
     fn check(&self, bytes_max: usize) -> Result<(), Status> {
-        match (self.bytes().first(), self.declared()) {
-            (Some(flag @ 1..), _) => Err(Status::internal(format!(
-                "quorate: a message with the compressed flag {flag}, and no encoding named"
-            ))),
-            (_, Some(length)) if length > bytes_max => {
-                // As gRPC says it in the language of etcd.
-                let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
-                Err(Status::resource_exhausted(text))
-            }
-            (_, Some(length)) if self.bytes().len() > PREFIX_BYTES + length => {
+        match declared(self.bytes(), bytes_max)? {
+            Some(length) if self.bytes().len() > PREFIX_BYTES + length => {
                 Err(Status::internal("quorate: a call takes one message, and more came"))
             }
             _ => Ok(()),
@@ -108,14 +99,137 @@ impl Gathered {
         if self.bytes().is_empty() {
             return Err(Status::internal("quorate: a call came without its message"));
         }
-        let is_whole = self.declared().is_some_and(|length| self.bytes().len() == PREFIX_BYTES + length);
+        let is_whole = length_of(self.bytes()).is_some_and(|length| self.bytes().len() == PREFIX_BYTES + length);
         let mut framed = if self.all.is_empty() { self.only } else { self.all.freeze() };
         if !is_whole {
-            return Err(Status::internal("quorate: the message of a call was cut off"));
+            return Err(cut_off());
         }
         framed.advance(PREFIX_BYTES);
         Ok(framed)
     }
+}
+
+/// The length that a message says it has; `None` as long as that has not come.
+fn length_of(framed: &[u8]) -> Option<usize> {
+    let length = framed.get(1..PREFIX_BYTES)?;
+    Some(length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+}
+
+/// The same, where it may come.
+fn declared(framed: &[u8], bytes_max: usize) -> Result<Option<usize>, Status> {
+    match (framed.first(), length_of(framed)) {
+        (Some(flag @ 1..), _) => {
+            Err(Status::internal(format!("quorate: a message with the compressed flag {flag}, and no encoding named")))
+        }
+        (_, Some(length)) if length > bytes_max => {
+            // As gRPC says it in the language of etcd.
+            let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
+            Err(Status::resource_exhausted(text))
+        }
+        (_, length) => Ok(length),
+    }
+}
+
+/// The messages of a stream, each of at most `bytes_max` bytes. A stream may say nothing for as long as it likes, but what came of a message
+/// takes a place in the memory for all bodies until it is whole, and the rest of it has to come in time.
+pub fn stream(call: Arc<Call>, body: Body, bytes_max: usize) -> impl Stream<Item = Result<Bytes, Status>> + Send {
+    let patience = BodyPatience::of(&call.api.settings);
+    let messages = Messages { call, body, bytes_max, patience, came: Came::default() };
+    futures::stream::unfold(Some(messages), |messages| async move {
+        let mut messages = messages?;
+        match messages.next().await {
+            Ok(Some(message)) => Some((Ok(message), Some(messages))),
+            Ok(None) => None,
+            Err(status) => Some((Err(status), None)),
+        }
+    })
+}
+
+/// A stream on its way in.
+struct Messages {
+    call: Arc<Call>,
+    body: Body,
+    bytes_max: usize,
+    patience: BodyPatience,
+    came: Came,
+}
+
+impl Messages {
+    /// The next message; `None` where the client has ended its side, or taken its stream back.
+    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        loop {
+            if let Some(message) = self.came.take_whole(self.bytes_max)? {
+                self.call.body_permit.shrink(self.came.bytes.len());
+                return Ok(Some(message));
+            }
+            let Some(data) = self.next_piece().await? else {
+                return match self.came.bytes.is_empty() {
+                    true => Ok(None),
+                    false => Err(cut_off()),
+                };
+            };
+            self.call.take_body(data.len())?;
+            self.came.add(&data);
+        }
+    }
+
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
+        loop {
+            let frame = match self.came.begun {
+                None => self.body.frame().await,
+                Some(begun) => {
+                    let due = begun + self.patience.after(self.came.bytes.len());
+                    let late = |_| known(quorate_etcd_api::Error::Timeout);
+                    tokio::time::timeout_at(due, self.body.frame()).await.map_err(late)?
+                }
+            };
+            let frame = match frame.transpose() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(None),
+                Err(error) => match tonic::Status::from_error(error.into_inner()) {
+                    status if status.code() == tonic::Code::Cancelled => return Ok(None),
+                    status => return Err(status.into()),
+                },
+            };
+            // Trailers of a request say nothing here.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+/// What came of a stream and was not taken yet.
+#[derive(Debug, Default)]
+struct Came {
+    bytes: BytesMut,
+    /// When the message began of which a part is there.
+    begun: Option<Instant>,
+}
+
+impl Came {
+    fn add(&mut self, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+        if !self.bytes.is_empty() {
+            self.begun.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// The next message, if all of it is there.
+    fn take_whole(&mut self, bytes_max: usize) -> Result<Option<Bytes>, Status> {
+        let Some(length) = declared(&self.bytes, bytes_max)? else { return Ok(None) };
+        if self.bytes.len() < PREFIX_BYTES + length {
+            return Ok(None);
+        }
+        let mut message = self.bytes.split_to(PREFIX_BYTES + length).freeze();
+        message.advance(PREFIX_BYTES);
+        self.begun = (!self.bytes.is_empty()).then(Instant::now);
+        Ok(Some(message))
+    }
+}
+
+fn cut_off() -> Status {
+    Status::internal("quorate: the message of a call was cut off")
 }
 
 /// A message with what stands before it.
@@ -208,6 +322,36 @@ mod tests {
         let too_long = read_parts([&[0, 0, 0, 0, 101][..]]).expect_err("it is too long");
         assert_eq!(too_long.code(), Code::ResourceExhausted, "out of range are revisions");
         assert!(refused(&[&[0, 255, 255, 255, 255]]).contains("4294967295"));
+    }
+
+    #[test]
+    fn messages_of_a_stream_are_read_in_whatever_parts_they_come() {
+        let messages: Vec<_> = [3, 0, BYTES_MAX, 1].map(|length| vec![7u8; length]).into();
+        let bytes: Vec<u8> =
+            messages.iter().flat_map(|message| [&[0, 0, 0, 0, message.len() as u8][..], message].concat()).collect();
+        for length in 1..=bytes.len() {
+            let (mut came, mut read) = (Came::default(), Vec::new());
+            for part in bytes.chunks(length) {
+                came.add(part);
+                while let Some(message) = came.take_whole(BYTES_MAX).expect("it is short") {
+                    read.push(message.to_vec());
+                }
+                assert_eq!(came.begun.is_some(), !came.bytes.is_empty(), "what has begun has a deadline");
+            }
+            assert_eq!(read, messages, "in parts of {length}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_a_stream_that_is_too_long_is_refused_before_it_comes() {
+        let mut came = Came::default();
+        came.add(&[0, 0, 0, 0, 1, 7, 0, 0, 0, 0]);
+        assert_eq!(came.take_whole(BYTES_MAX).expect("it is short").as_deref(), Some(&[7][..]));
+        assert!(came.take_whole(BYTES_MAX).expect("nothing is wrong yet").is_none());
+        came.add(&[101]);
+        let refused = came.take_whole(BYTES_MAX).expect_err("it is too long");
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        assert!(refused.message().contains("larger than max (101 vs. 100)"));
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! The way of every call: from its message to its answer, over gRPC or as JSON.
+//! The way of every call: from its head to its answer, over gRPC or as JSON.
 //!
-//! Owns what comes before a handler (the judgement of pages, deadline, authentication, admission) and after it (metrics, the logs, the form
-//! of errors). Never knows what a handler does.
+//! Owns what comes before a handler (the judgement of pages, deadline, authentication, admission, the message, a place of its class) and after
+//! it (metrics, the logs, the form of errors). Never knows what a handler does.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::BoxError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -18,7 +18,6 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use quorate_api::ErrorCode;
 use quorate_etcd_api::{Code, METHODS};
 use serde::Serialize;
@@ -30,6 +29,7 @@ use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
+use crate::gateway::body;
 use crate::gateway::call::{Call, Target};
 use crate::gateway::pages::{self, Allowed, Refusal, Way};
 use crate::gateway::{answer_body, caught, door, enter, request_ids};
@@ -73,9 +73,12 @@ fn arrive(mut request: Request, served: Served, way: Way) -> Option<(Asked, Head
     Some((asked, head.headers, body))
 }
 
-/// A call with streams, as tonic carries it out.
-#[derive(Clone)]
-struct Handler(Arc<Asked>);
+/// A call with streams, as tonic carries it out. What is asked comes past it, since each message is counted and has a deadline.
+struct Handler {
+    asked: Arc<Asked>,
+    /// Until the call begins.
+    body: Option<Body>,
+}
 
 impl StreamingService<Bytes> for Handler {
     type Response = Box<dyn Outgoing>;
@@ -83,11 +86,14 @@ impl StreamingService<Bytes> for Handler {
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, tonic::Status>>;
 
     fn call(&mut self, request: tonic::Request<Streaming<Bytes>>) -> Self::Future {
-        let asked = Arc::clone(&self.0);
+        let (asked, body) = (Arc::clone(&self.asked), self.body.take().unwrap_or_default());
         Box::pin(async move {
-            let (metadata, _, messages) = request.into_parts();
-            let questions = messages.map(|message| message.map(Incoming::Proto).map_err(of_stream)).boxed();
-            let answers = asked.open(metadata.into_headers(), questions).await?;
+            let (metadata, _, _) = request.into_parts();
+            let asking = |call: Arc<Call>| {
+                let messages = message::stream(call, body, limits::ETCD_STREAM_MESSAGE_BYTES_MAX);
+                std::future::ready(Ok::<_, Status>(messages.map(|message| message.map(Incoming::Proto)).boxed()))
+            };
+            let answers = asked.open(metadata.into_headers(), asking).await?;
             Ok(tonic::Response::new(answers.map(|answer| answer.map_err(Into::into)).boxed()))
         })
     }
@@ -130,14 +136,6 @@ impl Decoder for AsTheyAre {
     }
 }
 
-/// What is wrong with a stream of messages. That one is too long is called out of range here, which in etcd a revision is.
-fn of_stream(status: tonic::Status) -> Status {
-    match status.code() {
-        tonic::Code::OutOfRange => Status::resource_exhausted(format!("quorate: {}", status.message())),
-        _ => status.into(),
-    }
-}
-
 /// The longest message that is taken.
 fn message_bytes_max(call: &Call) -> usize {
     call.api.settings.body_bytes_max.min(limits::ETCD_MESSAGE_BYTES_MAX)
@@ -164,10 +162,14 @@ pub async fn grpc(served: Served, request: Request) -> Response {
 async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
     let call = Arc::clone(&asked.call);
     let answering = async {
-        let message = message::read(&call, &headers, body, message_bytes_max(&call)).await?;
-        asked.perform(headers, Incoming::Proto(message)).await?.framed()
+        let encoding = message::check_encoding(&headers);
+        let reading = async {
+            encoding?;
+            Ok::<_, Status>(Incoming::Proto(message::read(&call, body, message_bytes_max(&call)).await?))
+        };
+        asked.perform(headers, reading).await?.framed()
     };
-    // A message that does not come is not waited for beyond the deadline; what is decided has one of its own.
+    // The message has a deadline, and what is decided one of its own. Who waits for others begins to do so once the message is there.
     let late = async {
         match asked.served.policy.waits {
             true => std::future::pending().await,
@@ -187,9 +189,8 @@ async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
 
 async fn streams(asked: Asked, headers: HeaderMap, body: Body) -> Response {
     let call = Arc::clone(&asked.call);
-    // A stream has no end, and its messages are small: each is bounded by itself.
-    let mut grpc = Grpc::new(AsTheyAre).max_decoding_message_size(message_bytes_max(&call));
-    let answer = grpc.streaming(Handler(Arc::new(asked)), with_headers(headers, body)).await;
+    let handler = Handler { asked: Arc::new(asked), body: Some(body) };
+    let answer = Grpc::new(AsTheyAre).streaming(handler, with_headers(headers, Body::empty())).await;
     answer.map(|body| answer_body::of(&call, Body::new(body)))
 }
 
@@ -201,18 +202,24 @@ pub async fn json(served: Served, request: Request) -> Response {
     }
     let call = Arc::clone(&asked.call);
     let answered = async {
-        let message = read(&asked.call, body).await?;
+        let reading = async {
+            let bytes_max = call.api.settings.body_bytes_max;
+            body::collect(&call, body, bytes_max).await.map_err(Status::from)
+        };
         let Work::Exchange { goes_on, .. } = served.work else {
-            let answer = asked.perform(headers, Incoming::Json(message)).await?;
+            let answer = asked.perform(headers, async { Ok(Incoming::Json(reading.await?)) }).await?;
             return Ok(json_answer(StatusCode::OK, answer.to_json()));
         };
-        if message.trim_ascii().is_empty() {
-            return Err(Status::invalid_argument("quorate: the request has no body"));
-        }
-        // Over HTTP the client cannot end its side: what goes on ends with its connection, an answer with its question.
-        let questions = futures::stream::once(async move { Ok(Incoming::Json(message)) });
-        let questions = if goes_on { questions.chain(futures::stream::pending()).boxed() } else { questions.boxed() };
-        let lines = asked.open(headers, questions).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
+        let asking = async {
+            let message = reading.await?;
+            if message.trim_ascii().is_empty() {
+                return Err(Status::invalid_argument("quorate: the request has no body"));
+            }
+            // Over HTTP the client cannot end its side: what goes on ends with its connection, an answer with its question.
+            let questions = futures::stream::once(async move { Ok(Incoming::Json(message)) });
+            Ok(if goes_on { questions.chain(futures::stream::pending()).boxed() } else { questions.boxed() })
+        };
+        let lines = asked.open(headers, |_| asking).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
         Ok(([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response())
     };
     let answer = answered.await.unwrap_or_else(|status| json_failure(&status));
@@ -243,7 +250,7 @@ impl Asked {
         Some(status)
     }
 
-    /// Lets it in.
+    /// Lets it in by its head.
     async fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
         let policy = self.served.policy;
         let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
@@ -266,13 +273,15 @@ impl Asked {
         })
     }
 
-    /// From a message to its answer.
-    async fn perform(&self, headers: HeaderMap, message: Incoming) -> Answer {
+    /// From the head to the answer. Nothing is read before it is known who asks, and nothing taken of a class before the message is there.
+    async fn perform(&self, headers: HeaderMap, reading: impl Future<Output = Result<Incoming, Status>>) -> Answer {
         let Work::Unary(answer) = self.served.work else { return Err(Status::internal("quorate: it has streams")) };
         let headers = bearer(headers);
         let _slot = Slot::take(&self.call.api);
         let work = pin!(async {
             self.admit(&headers).await?;
+            let message = reading.await?;
+            self.call.enter().await?;
             self.call.take_large_turn(self.call.body_permit.bytes()).await?;
             let answered = answer(Arc::clone(&self.call), message).await?;
             self.call.check_answer(self.served.policy.writes, answered.bytes())?;
@@ -285,19 +294,25 @@ impl Asked {
         answered
     }
 
-    /// From the first message to the stream of answers, which keeps its connection busy until it ends.
-    async fn open(&self, headers: HeaderMap, questions: Questions) -> Result<Answers, Status> {
+    /// From the head to the stream of answers, which keeps its connection busy until it ends. What is asked is read on behalf of a call that
+    /// lasts as long.
+    async fn open<F>(&self, headers: HeaderMap, asking: impl FnOnce(Arc<Call>) -> F) -> Result<Answers, Status>
+    where
+        F: Future<Output = Result<Questions, Status>>,
+    {
         let Work::Exchange { open, .. } = self.served.work else {
             return Err(Status::internal("quorate: it has no streams"));
         };
         let headers = bearer(headers);
         let let_in = async {
             self.admit(&headers).await?;
-            self.call.take_busy().map_err(Status::from)
+            let questions = asking(Arc::new(self.call.lasting())).await?;
+            self.call.enter().await?;
+            Ok::<_, Status>((questions, self.call.take_busy()?))
         };
         let let_in = let_in.await;
         self.finish(&headers, timings::Timings::default(), let_in.as_ref().err());
-        let mut busy = let_in?;
+        let (questions, mut busy) = let_in?;
         busy.goes_on();
         let stop = busy.monitor().stop().clone();
         let answers = open(Arc::new(self.call.lasting()), questions, stop);
@@ -314,7 +329,8 @@ impl Asked {
         let (api, took) = (&call.api, started.elapsed());
         let status = failed.map_or(StatusCode::OK, http_status);
         if status != StatusCode::TOO_MANY_REQUESTS {
-            api.classes.observe(call.permit.class(), took.saturating_sub(timings.on(timings::Part::Wait)));
+            let apart = timings.on(timings::Part::Wait) + timings.on(timings::Part::Body);
+            api.classes.observe(call.permit.class(), took.saturating_sub(apart));
         }
         let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
         enter::note_answered(call, served.policy.guard, method, path, status, &request_id);
@@ -353,32 +369,8 @@ fn grpc_timeout(value: &HeaderValue) -> Option<Duration> {
     })
 }
 
-/// How much longer than its call a body is read: the answer of the call itself is the better one.
+/// How much longer than its call is waited for an answer: that of the call itself is the better one.
 const GRACE: Duration = Duration::from_millis(250);
-
-/// A body that takes its place in the memory for all bodies as it comes. Where there is none, that is what went wrong.
-fn counted(call: &Arc<Call>, body: Body) -> Body {
-    let call = Arc::clone(call);
-    Body::from_stream(body.into_data_stream().map(move |data| {
-        let data = data.map_err(BoxError::from)?;
-        call.body_permit.grow(data.len()).map_err(|failure| tonic::Status::from(Status::from(failure)))?;
-        Ok::<_, BoxError>(data)
-    }))
-}
-
-/// Reads the body of a message in JSON.
-async fn read(call: &Arc<Call>, body: Body) -> Result<Bytes, Status> {
-    let body = Limited::new(counted(call, body), call.api.settings.body_bytes_max);
-    let reading = tokio::time::timeout_at(call.deadline.into(), body.collect()).await;
-    match reading {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(status::known(quorate_etcd_api::Error::RequestTooLarge))
-        }
-        Ok(Err(error)) => Err(tonic::Status::from_error(error).into()),
-        Err(_late) => Err(status::known(quorate_etcd_api::Error::Timeout)),
-    }
-}
 
 const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");
 

@@ -117,6 +117,11 @@ impl Operation {
         self.method != Method::GET && self.method != Method::DELETE
     }
 
+    /// Whether its handler reads the body, where there is one.
+    pub fn reads_body(&self) -> bool {
+        self.takes_body() && !self.takes.is_empty()
+    }
+
     /// Whether its answer comes in several forms, of which `Accept` chooses.
     pub fn has_forms(&self) -> bool {
         self.forms > 1

@@ -105,6 +105,10 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     // Never holds back the routes that tell an operator what is going on.
     if operation.is_data() {
         context.admit().await?;
+        // What is whole goes on at once. The rest does so when its body is there: see `body::collect_long`.
+        if !(has_body && operation.reads_body()) {
+            context.enter().await?;
+        }
     }
     // Pages are long, as a rule: there is no use in making one that cannot be given away.
     if operation.policy.class == RequestClass::Scan && !operation.writes() {
@@ -137,6 +141,11 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
     if let Some(failure) = answer.extensions_mut().remove::<Failure>() {
         return Err(context.told(failure));
     }
+    debug_assert!(
+        !operation.is_data() || !answer.status().is_success() || context.permit.is_held(),
+        "{} was answered without a place of its class",
+        context.route.template()
+    );
     if operation.is_data() {
         context.check_answer(operation.writes(), answer.body().size_hint().lower())?;
     }
@@ -159,7 +168,8 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if !is_refused {
-        api.classes.observe(context.permit.class(), took.saturating_sub(timings.on(Part::Wait)));
+        api.classes
+            .observe(context.permit.class(), took.saturating_sub(timings.on(Part::Wait) + timings.on(Part::Body)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
         }

@@ -299,6 +299,29 @@ async fn strangers_get_in_nowhere_but_where_nothing_is_told() {
     }
 }
 
+/// Nothing of theirs is waited for, nor kept meanwhile.
+#[tokio::test]
+async fn strangers_are_refused_before_their_message_comes() {
+    let guarded = Guarded::start().await;
+    for (path, kind, status, grpc_status) in [
+        ("/v3lockpb.Lock/Lock", "application/grpc", 200, Some("3")),
+        ("/etcdserverpb.KV/Put", "application/grpc", 200, Some("3")),
+        ("/etcdserverpb.Lease/LeaseKeepAlive", "application/grpc", 200, Some("3")),
+        ("/v3/kv/put", "application/json", 400, None),
+        ("/v1/ops", "application/json", 401, None),
+    ] {
+        let mut raw = guarded.server.connect().await;
+        let began = std::time::Instant::now();
+        raw.send_request("POST", path, &[("Content-Type", kind), ("Content-Length", "100")], b"").await;
+        let answer = raw.response(true).await;
+        assert_eq!((answer.status, answer.header("grpc-status")), (status, grpc_status), "{path}");
+        let (took, timeout) = (began.elapsed(), api_settings().request_timeout);
+        assert!(took < timeout / 2, "{path}: {took:?}, and a message may take {timeout:?}");
+    }
+    let metrics = guarded.ask(&guarded.nobody, "GET", "/metrics", "").await.text();
+    assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
+}
+
 #[tokio::test]
 async fn a_refusal_names_what_is_missing_and_nothing_that_is_there() {
     let guarded = Guarded::start().await;

@@ -403,11 +403,107 @@ async fn an_account_has_so_many_watches() {
 
 /// A request from this address that is not waited for.
 async fn begin_from(server: &Server, from: Ipv4Addr, path: &str) -> Raw {
+    send_from(server, from, "GET", path, &[], b"").await
+}
+
+async fn send_from(
+    server: &Server,
+    from: Ipv4Addr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Raw {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind((from, 0).into()).expect("an address of loopback");
     let mut raw = Raw::on(socket.connect(server.addr).await.expect("the server listens"));
-    raw.send_request("GET", path, &[], b"").await;
+    raw.send_request(method, path, headers, body).await;
     raw
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter() {
+    const ARRIVING: &str = "quorate_http_resource_taken{resource=\"arriving\"}";
+    let server = server_with(|api| (api.classes.point, api.classes.arriving) = (1, 8)).await;
+    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let half = async |from: Ipv4Addr| {
+        let headers = [JSON, ("Content-Length", "2")];
+        send_from(&server, from, "PUT", "/v1/kv/half", &headers, b"1").await
+    };
+    let mut coming = vec![half(one).await, half(one).await];
+    until("they are not on their way", async || metric(&server, ARRIVING).await == 2.0).await;
+    assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 0.0);
+    let refused = half(one).await.response(false).await;
+    too_many(&refused.problem(), "the bodies of 2 of your requests are on their way to this node");
+    assert_eq!(refused.header("connection"), Some("close"));
+    coming.push(half(other).await);
+    until("one more is not on its way", async || metric(&server, ARRIVING).await == 3.0).await;
+    // What comes at once needs no such place, from an address that has its share neither.
+    for from in [one, other] {
+        let mut whole = send_from(&server, from, "PUT", "/v1/kv/whole", &[JSON], b"1").await;
+        assert_eq!(whole.response(false).await.status / 100, 2, "{from}");
+    }
+    for raw in &mut coming {
+        raw.send(b"1").await;
+        assert_eq!(raw.response(false).await.status / 100, 2, "what was let in goes on");
+    }
+    let gone = half(one).await;
+    until("one more is not on its way", async || metric(&server, ARRIVING).await == 1.0).await;
+    drop(gone);
+    until("the place of who left is not free", async || metric(&server, ARRIVING).await == 0.0).await;
+    let refusals = "quorate_http_resource_share_refused_total{resource=\"arriving\"}";
+    assert_eq!(metric(&server, refusals).await, 1.0);
+}
+
+#[tokio::test]
+async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none() {
+    const EACH: usize = 2 * 1024 * 1024;
+    const MOST: usize = 8;
+    // A quarter, which is as much as the largest body takes.
+    let server = server_with(|api| api.bodies_bytes_max = 4 * MOST * EACH).await;
+    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let (length, almost) = (EACH.to_string(), vec![b' '; EACH - 1]);
+    let half = async || {
+        let headers = [JSON, ("Content-Length", length.as_str())];
+        send_from(&server, one, "POST", "/v1/ops", &headers, &almost).await
+    };
+    let mut coming = Vec::new();
+    for _ in 0..MOST {
+        coming.push(half().await);
+    }
+    let taken = "quorate_http_resource_taken{resource=\"bodies\"}";
+    until("they do not count", async || metric(&server, taken).await == (MOST * (EACH - 1)) as f64).await;
+    let refused = half().await.response(false).await;
+    too_many(
+        &refused.problem(),
+        "the bodies of your requests on this node take all the memory that those of one account may",
+    );
+    let mut small = send_from(&server, one, "PUT", "/v1/kv/small", &[JSON], b"1").await;
+    assert_eq!(small.response(false).await.status / 100, 2);
+    let mut large = send_from(&server, other, "PUT", "/v1/kv/large", &[OCTETS], &vec![7; 1_000_000]).await;
+    assert_eq!(large.response(false).await.status / 100, 2);
+    drop(coming);
+    until("there is no room again", async || metric(&server, taken).await == 0.0).await;
+}
+
+/// Over gRPC, where a call may wait for others for as long as its client does.
+#[tokio::test]
+async fn a_message_that_does_not_come_is_not_waited_for_and_takes_no_place() {
+    const GRPC: (&str, &str) = ("Content-Type", "application/grpc");
+    let server = server_with(|api| {
+        (api.classes.coordination, api.request_timeout) = (1, Duration::from_millis(500));
+    })
+    .await;
+    let mut heads = Vec::new();
+    for path in ["/v3lockpb.Lock/Lock", "/v3electionpb.Election/Campaign", "/etcdserverpb.Lease/LeaseGrant"] {
+        heads.push(begin(&server, "POST", path, &[GRPC, ("Content-Length", "100")], b"\0").await);
+    }
+    assert_eq!(server.get("/v1/locks/l").await.status, 200);
+    for mut head in heads {
+        let answer = head.response(true).await;
+        // `Unavailable`: it may be sent again.
+        assert_eq!((answer.status, answer.header("grpc-status")), (200, Some("14")));
+    }
 }
 
 #[tokio::test]

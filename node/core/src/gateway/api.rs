@@ -17,6 +17,7 @@ use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Account
 use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
+use crate::gateway::admission::resource_samples::ResourceSamples;
 use crate::gateway::admission::shares::Shares;
 use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
@@ -150,12 +151,13 @@ impl Api {
     pub fn new(backend: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
-        let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max));
+        let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max, settings.body_bytes_max));
         let classes = Arc::new(RequestClasses::new(settings.classes));
         let accounts = Accounts::new(settings.accounts);
         let turns = Arc::new(Turns::default());
         metrics.add_source(TurnSamples(Arc::clone(&turns)));
-        let shares = Shares::new(settings.classes.waiting, settings.watches_max);
+        let shares = Shares::new(settings.classes.waiting, settings.watches_max, settings.classes.arriving);
+        metrics.add_source(ResourceSamples { shares: Arc::clone(&shares), bodies: Arc::clone(&bodies) });
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
         let answers = AnswerMemory::new(settings.answers_bytes_max);

@@ -16,9 +16,9 @@ use crate::connection::origin::Origin;
 use crate::evicting_limit::Standing;
 use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
-use crate::gateway::admission::body_memory::BodyPermit;
+use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
 use crate::gateway::admission::classes::{Permit, RequestClass, Waiting};
-use crate::gateway::admission::shares::{HeldShare, Scarce};
+use crate::gateway::admission::shares::{Full, HeldShare, Scarce};
 use crate::gateway::admission::turns::{Begun, Lanes};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
@@ -42,7 +42,7 @@ pub struct Call {
     pub timeout: Duration,
     /// When the answer has to be there.
     pub deadline: Instant,
-    /// What it takes of its class.
+    /// What it takes of its class, once it is whole.
     pub permit: Permit,
     /// What its body takes of the memory for all bodies.
     pub body_permit: BodyPermit,
@@ -87,7 +87,7 @@ impl Call {
     ) -> Self {
         let timeout = api.settings.request_timeout;
         let Target { route, class, is_vital } = target;
-        let (permit, body_permit) = (api.classes.enter(class), api.bodies.place(class == RequestClass::Coordination));
+        let (permit, body_permit) = (api.classes.permit(class), BodyPermit::new(class == RequestClass::Coordination));
         Self {
             api,
             origin,
@@ -117,7 +117,7 @@ impl Call {
     /// between two parts.
     pub async fn next_scan(&self) -> Result<Self, Failure> {
         let part = self.going_on(RequestClass::Scan);
-        part.take_turn().await?;
+        part.enter().await?;
         Ok(part)
     }
 
@@ -168,9 +168,39 @@ impl Call {
         taken.or_else(|| self.busy.lock().as_ref().map(|busy| Arc::clone(busy.monitor())))
     }
 
+    /// On whose account it takes what there is not enough of for all.
+    fn payer(&self) -> Account {
+        Account::of(self.who(), self.origin.neighbour())
+    }
+
     /// What its account holds of answers that were not taken.
     pub fn answer_share(&self) -> Arc<Share> {
-        self.api.answers.share(Account::of(self.who(), self.origin.neighbour()))
+        self.api.answers.share(self.payer())
+    }
+
+    /// What its account may have of the memory for bodies.
+    pub fn body_room(&self) -> BodyRoom {
+        self.api.bodies.of(self.payer())
+    }
+
+    /// So much more of its body has come.
+    pub fn take_body(&self, bytes: usize) -> Result<(), Failure> {
+        self.body_permit.grow(bytes, || self.body_room()).map_err(Failure::closing)
+    }
+
+    /// A place among the requests of which the body is still on its way.
+    pub fn arrive(&self) -> Result<HeldShare, Failure> {
+        let why = match self.share(Scarce::Arriving) {
+            Ok(place) => return Ok(place),
+            Err(Full::All { bound }) => {
+                format!("the bodies of {bound} requests are on their way to this node, as many as it waits for at once")
+            }
+            Err(Full::Share { of_one, bound }) => format!(
+                "the bodies of {of_one} of your requests are on their way to this node, as many as it waits for at once \
+                 for one account, of {bound} for all"
+            ),
+        };
+        Err(Failure::too_many(why).after(Duration::from_secs(limits::RETRY_AFTER_SECONDS)).closing())
     }
 
     /// Refuses to make another long answer while its account, or all, have not taken as much as they may hold.
@@ -258,15 +288,16 @@ impl Call {
         self.busy.lock().as_ref().map(|busy| busy.monitor().stop().clone())
     }
 
-    /// Lets it in, as one operation for now, or says when there will be room.
+    /// Lets it in by its head, as one operation for now, or says when its account has room for one. It takes nothing of its class yet:
+    /// see [`Self::enter`].
     pub async fn admit(&self) -> Result<(), Failure> {
-        // Refusals show an entry, too: whoever reads none of them is not to have more made.
+        // Refusals show an entry, too: an account that reads none of them is not to have more made.
         let may_be_large = self.permit.class() != RequestClass::Coordination;
         if may_be_large && self.api.answers.held() >= self.api.settings.answers_bytes_max / 2 {
             self.answer_share().check_own(2)?;
         }
-        let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.neighbour())) else {
-            return self.take_turn().await;
+        let Some(account) = self.api.accounts.of(|| self.payer()) else {
+            return Ok(());
         };
         let account = self.account.get_or_init(|| account);
         if self.is_vital {
@@ -279,6 +310,16 @@ impl Call {
             }
             return Err(failure);
         }
+        Ok(())
+    }
+
+    /// Takes a place of its class, and waits for the turn of its address: once all of it is there, so that nobody is kept out by what does
+    /// not come. Done once, however often it is asked for.
+    pub async fn enter(&self) -> Result<(), Failure> {
+        if self.permit.is_held() || self.permit.class() == RequestClass::Node {
+            return Ok(());
+        }
+        self.permit.enter()?;
         self.take_turn().await
     }
 
@@ -295,7 +336,6 @@ impl Call {
 
     /// Waits until it is the turn of its address, as long as there is room for those that wait.
     async fn take_turn(&self) -> Result<(), Failure> {
-        self.permit.check()?;
         let turn = match self.lanes.begin(self.permit.class()) {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
@@ -385,7 +425,7 @@ impl Call {
     /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait, or where its
     /// caller has half of all places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
-        let share = self.share(Scarce::Waits)?;
+        let share = self.share(Scarce::Waits).ok()?;
         let waiting = self.permit.wait()?;
         // It may wait for long, and is no stranger meanwhile.
         if self.api.authenticator.is_open() {
@@ -394,14 +434,14 @@ impl Call {
         Some((waiting, share))
     }
 
-    /// One more of what there are few of; `None` where its caller has half of them.
-    pub fn share(&self, what: Scarce) -> Option<HeldShare> {
-        self.api.shares.hold(Account::of(self.who(), self.origin.neighbour()), what)
+    /// One more of what there are few of, or why not.
+    fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
+        self.api.shares.hold(self.payer(), what)
     }
 
     /// One more watch.
     pub fn watch_share(&self) -> Result<HeldShare, Failure> {
-        self.share(Scarce::Watches).ok_or_else(|| {
+        self.share(Scarce::Watches).map_err(|_full| {
             let most = self.api.shares.most(Scarce::Watches);
             Failure::too_many(format!("one caller may have {most} watches of this node, half of all"))
         })

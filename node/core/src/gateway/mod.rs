@@ -11,6 +11,7 @@ pub mod api;
 pub mod arrival;
 pub mod auth;
 pub mod backup;
+pub mod body;
 pub mod call;
 pub mod caught;
 pub mod decide;

@@ -19,6 +19,7 @@ use crate::connection::origin::Origin;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
 use crate::gateway::admission::answer_memory::{Share, StreamOp, StreamValue};
+use crate::gateway::admission::body_memory::BodyRoom;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::admission::turns::{Lanes, Turn};
 use crate::gateway::api::Api;
@@ -135,21 +136,27 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
 /// again when it goes.
 pub struct LinePermit {
     api: Arc<Api>,
+    room: BodyRoom,
     bytes: usize,
     stream_op: StreamOp,
     _turn: Turn,
 }
 
 impl LinePermit {
-    /// Takes both, or says which of them is full.
-    pub fn take(api: &Arc<Api>, (share, lanes): (&Arc<Share>, &Lanes), bytes: usize) -> Result<Self, Failure> {
+    /// Takes both, or says which of them is full. Share and room are those of its account, lanes of its address.
+    pub fn take(
+        api: &Arc<Api>,
+        (share, lanes, room): (&Arc<Share>, &Lanes, &BodyRoom),
+        bytes: usize,
+    ) -> Result<Self, Failure> {
         api.classes.take(RequestClass::Point, 1)?;
-        if let Err(failure) = api.bodies.take(bytes) {
+        if let Err(failure) = room.take(bytes) {
             api.classes.give_back(RequestClass::Point, 1);
             return Err(failure);
         }
         api.in_flight.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { api: Arc::clone(api), bytes, stream_op: share.stream_op(), _turn: lanes.begin_op() })
+        let (api, room) = (Arc::clone(api), room.clone());
+        Ok(Self { api, room, bytes, stream_op: share.stream_op(), _turn: lanes.begin_op() })
     }
 
     /// Waits for room for the value that the answer shows, and takes it.
@@ -169,7 +176,7 @@ impl LinePermit {
 impl Drop for LinePermit {
     fn drop(&mut self) {
         self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.api.bodies.give_back(self.bytes);
+        self.room.give_back(self.bytes);
         self.api.classes.give_back(RequestClass::Point, 1);
     }
 }

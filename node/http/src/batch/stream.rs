@@ -28,13 +28,14 @@ use crate::connection::origin::Origin;
 use crate::context::RequestContext;
 use crate::gateway::admission::accounts::Spender;
 use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::body_memory::BodyRoom;
 use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
+use crate::gateway::body::BodyPatience;
 use crate::gateway::failure::Failure;
 use crate::gateway::lines::{Lines, Next};
-use crate::input::body::BodyPatience;
 use crate::input::{headers, json};
 use crate::output::response::Outcome;
 use crate::routes::Route;
@@ -46,6 +47,8 @@ pub async fn open(context: &RequestContext, body: Body) -> Outcome {
         let why = "a stream has no request id; each operation in it carries its own `request_id`";
         return Err(headers::fault(&headers::IDEMPOTENCY_KEY, why).closing());
     }
+    // It has no end to wait for: each line takes a place of its own once that is whole.
+    context.enter().await?;
     let busy = context.take_busy()?;
     let mut pump = Pump::new(context, body, busy, run);
     pump.account = context.account().cloned();
@@ -91,6 +94,8 @@ struct Pump<F, R> {
     out: Vec<u8>,
     /// What its account holds.
     share: Arc<Share>,
+    /// What its account may have of the memory for bodies.
+    room: BodyRoom,
     /// The turns of its address.
     lanes: Arc<Lanes>,
     /// The route of operations.
@@ -126,6 +131,7 @@ where
             under_way: FuturesUnordered::new(),
             out: Vec::new(),
             share: context.answer_share(),
+            room: context.body_room(),
             lanes: Arc::clone(&context.lanes),
             account: None,
             phase: Phase::Reading,
@@ -179,7 +185,7 @@ where
 
     fn drop_input(&mut self) {
         self.lines = Lines::new(0);
-        self.api.bodies.give_back(std::mem::take(&mut self.counted));
+        self.room.give_back(std::mem::take(&mut self.counted));
     }
 
     /// Starts what lines there are and asks for the next piece. Returns whether there was anything.
@@ -246,9 +252,9 @@ where
     fn count_input(&mut self, now: Instant) {
         let held = self.lines.held();
         if held < self.counted {
-            self.api.bodies.give_back(self.counted - held);
+            self.room.give_back(self.counted - held);
         } else if held > self.counted
-            && let Err(failure) = self.api.bodies.take(held - self.counted)
+            && let Err(failure) = self.room.take(held - self.counted)
         {
             return self.refuse_rest(failure, now);
         }
@@ -271,7 +277,7 @@ where
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
         }
-        match LinePermit::take(&self.api, (&self.share, &self.lanes), text.len()) {
+        match LinePermit::take(&self.api, (&self.share, &self.lanes, &self.room), text.len()) {
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));
@@ -404,7 +410,7 @@ where
 
 impl<F, R> Drop for Pump<F, R> {
     fn drop(&mut self) {
-        self.api.bodies.give_back(self.counted);
+        self.room.give_back(self.counted);
     }
 }
 

@@ -1,10 +1,13 @@
 //! The memory for the bodies of all requests in flight.
 //!
-//! Owns the bound, and what each body has taken of it. Never reads a body.
+//! Owns the bound, the share of one account, and what each body has taken of it. Never reads a body.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::shares::{Full, HeldShare, Holding, Resource};
 use crate::gateway::failure::Failure;
 use crate::limits;
 
@@ -12,72 +15,164 @@ use crate::limits;
 ///
 /// A body takes its place as it comes, not by what it declares: who only announces much must not keep others out.
 #[derive(Debug)]
-pub struct BodyMemory {
-    bytes_max: usize,
-    taken: AtomicUsize,
-}
+pub struct BodyMemory(Resource);
 
 impl BodyMemory {
-    /// All of it free.
-    pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, taken: AtomicUsize::new(0) }
+    /// All of it free. One account may have a quarter, or one body of the largest size.
+    pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
+        let largest = body_bytes_max.max(limits::BULK_BODY_BYTES_MAX);
+        Self(Resource::new(bytes_max, (bytes_max / limits::BODIES_SHARE).max(largest)))
+    }
+
+    /// What there is of it.
+    pub fn room(&self) -> &Resource {
+        &self.0
     }
 
     /// Bytes taken at the moment.
     pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+        self.0.taken()
     }
 
+    /// The part of this account.
+    pub fn of(&self, account: Account) -> BodyRoom {
+        BodyRoom(self.0.of(account))
+    }
+}
+
+fn refusal(full: Full) -> Failure {
+    let why = match full {
+        Full::All { bound } => {
+            format!("the bodies of the requests on this node take all the memory they may, {bound} bytes")
+        }
+        Full::Share { of_one, bound } => format!(
+            "the bodies of your requests on this node take all the memory that those of one account may, \
+             {of_one} bytes of the {bound} for all"
+        ),
+    };
+    Failure::too_many(why).after(Duration::from_secs(limits::RETRY_AFTER_SECONDS))
+}
+
+/// The part of one account.
+#[derive(Debug, Clone)]
+pub struct BodyRoom(Arc<Holding>);
+
+impl BodyRoom {
     /// Takes room that is given back by [`Self::give_back`].
     pub fn take(&self, bytes: usize) -> Result<(), Failure> {
-        self.take_up_to(self.bytes_max, bytes)
-    }
-
-    fn take_up_to(&self, bytes_max: usize, bytes: usize) -> Result<(), Failure> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > bytes_max {
-            self.give_back(bytes);
-            return Err(Failure::too_many("the bodies of the requests on this node take all the memory they may"));
-        }
-        Ok(())
+        self.0.take(bytes, 0).map_err(refusal)
     }
 
     /// Gives back what was taken.
     pub fn give_back(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// A place without room yet. What coordinates others has some that nobody else can take.
-    pub fn place(self: &Arc<Self>, coordinates: bool) -> BodyPermit {
-        let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
-        BodyPermit { room: Arc::clone(self), bytes_max: self.bytes_max + reserve, bytes: AtomicUsize::new(0) }
+        self.0.give_back(bytes);
     }
 }
 
 /// What one body has taken; given back when its request is answered.
 #[derive(Debug)]
 pub struct BodyPermit {
-    room: Arc<BodyMemory>,
-    /// Up to where the room may be filled for it.
-    bytes_max: usize,
+    /// How much further the room may be filled for it.
+    reserve: usize,
+    /// How much of it has come.
     bytes: AtomicUsize,
+    /// What it takes, where it is not a small one.
+    held: OnceLock<HeldShare>,
 }
 
 impl BodyPermit {
-    /// What it takes at the moment.
+    /// One without room yet. What coordinates others has some that nobody else can take.
+    pub fn new(coordinates: bool) -> Self {
+        let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
+        Self { reserve, bytes: AtomicUsize::new(0), held: OnceLock::new() }
+    }
+
+    /// How much of it has come.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes so much more.
-    pub fn grow(&self, bytes: usize) -> Result<(), Failure> {
-        self.room.take_up_to(self.bytes_max, bytes).map_err(Failure::closing)?;
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// So much more has come. A small one needs no room, so that what others live by never finds it full.
+    pub fn grow(&self, more: usize, of: impl FnOnce() -> BodyRoom) -> Result<(), Failure> {
+        let bytes = self.bytes() + more;
+        if bytes > limits::SMALL_BODY_BYTES {
+            let held = self.held.get_or_init(|| HeldShare::of(of().0));
+            held.hold(bytes, self.reserve).map_err(refusal)?;
+        }
+        self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// No more than so much of what came is left.
+    pub fn shrink(&self, left: usize) {
+        let bytes = left.min(self.bytes());
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if let Some(held) = self.held.get() {
+            let needed = if bytes > limits::SMALL_BODY_BYTES { bytes } else { 0 };
+            // Less is always there.
+            let _less = held.hold(needed, self.reserve);
+        }
     }
 }
 
-impl Drop for BodyPermit {
-    fn drop(&mut self) {
-        self.room.give_back(self.bytes());
+#[cfg(test)]
+mod tests {
+    use quorate_api::ErrorCode;
+
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn user(name: &str) -> Account {
+        Account::User(name.into())
+    }
+
+    /// What became of so much more of somebody's body.
+    fn grow(body: &BodyPermit, more: usize, memory: &BodyMemory, name: &str) -> Result<(), Failure> {
+        body.grow(more, || memory.of(user(name)))
+    }
+
+    #[test]
+    fn one_account_has_a_quarter_of_the_room() {
+        let memory = BodyMemory::new(256 * MIB, 2 * MIB);
+        let greedy: Vec<_> = (0..4).map(|_| BodyPermit::new(false)).collect();
+        for body in &greedy {
+            grow(body, 16 * MIB, &memory, "greedy").expect("a quarter");
+        }
+        let refused = grow(&greedy[0], 1, &memory, "greedy").expect_err("no more than that");
+        assert_eq!(refused.code(), ErrorCode::TooManyRequests);
+        assert!(refused.detail().contains("your requests") && refused.detail().contains("67108864"), "{refused:?}");
+        // What coordinates others has a reserve of the whole, not a larger share.
+        assert!(grow(&BodyPermit::new(true), MIB, &memory, "greedy").is_err());
+        let honest = BodyPermit::new(false);
+        grow(&honest, MIB, &memory, "honest").expect("the rest is for others");
+        assert_eq!(memory.taken(), 65 * MIB);
+        drop((greedy, honest));
+        assert_eq!(memory.taken(), 0);
+    }
+
+    #[test]
+    fn small_bodies_need_no_room_and_larger_ones_take_all_of_theirs() {
+        const SMALL: usize = limits::SMALL_BODY_BYTES;
+        let memory = BodyMemory::new(16 * MIB, MIB);
+        let (all, small) = (BodyPermit::new(false), BodyPermit::new(false));
+        grow(&all, 16 * MIB, &memory, "greedy").expect("one of the largest size always fits");
+        grow(&small, SMALL, &memory, "honest").expect("it needs none");
+        let refused = grow(&small, 1, &memory, "honest").expect_err("now it does");
+        assert!(refused.detail().contains("all the memory they may"), "{refused:?}");
+        drop(all);
+        grow(&small, 1, &memory, "honest").expect("there is room again");
+        assert_eq!((small.bytes(), memory.taken()), (SMALL + 1, SMALL + 1));
+        small.shrink(10);
+        assert_eq!((small.bytes(), memory.taken()), (10, 0));
+    }
+
+    #[test]
+    fn an_account_has_room_for_the_largest_body_however_small_the_whole_is() {
+        let memory = BodyMemory::new(100, 60);
+        let room = memory.of(user("ann"));
+        room.take(60).expect("one fits");
+        assert!(room.take(41).is_err() && memory.of(user("bob")).take(40).is_ok());
+        assert_eq!(memory.taken(), 100);
     }
 }

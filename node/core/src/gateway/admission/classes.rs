@@ -62,6 +62,8 @@ pub struct ClassLimits {
     pub scan: usize,
     /// Requests that wait.
     pub waiting: usize,
+    /// Requests of which the body is still on its way. They have no place of their class yet.
+    pub arriving: usize,
 }
 
 impl Default for ClassLimits {
@@ -71,6 +73,7 @@ impl Default for ClassLimits {
             point: limits::POINT_OPS_MAX,
             scan: limits::SCAN_COST_MAX,
             waiting: limits::WAITING_MAX,
+            arriving: limits::ARRIVING_MAX,
         }
     }
 }
@@ -102,7 +105,7 @@ pub struct RequestClasses([ClassLoad; RequestClass::ALL.len()]);
 impl RequestClasses {
     /// All of them empty.
     pub fn new(bounds: ClassLimits) -> Self {
-        let ClassLimits { coordination, point, scan, waiting } = bounds;
+        let ClassLimits { coordination, point, scan, waiting, arriving: _ } = bounds;
         let whole = |bound| ClassLoad::new(bound, 0);
         let point = ClassLoad::new(point, point / POINT_LEFT_TO_SMALL);
         Self([whole(coordination), point, whole(scan), whole(waiting), whole(usize::MAX)])
@@ -133,14 +136,12 @@ impl RequestClasses {
         self.room(class).in_use.fetch_sub(cost, Ordering::Relaxed);
     }
 
-    /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Permit::check`].
-    pub fn enter(self: &Arc<Self>, class: RequestClass) -> Permit {
-        let fits = self.try_take(class, 1);
+    /// What a request is to take, which takes nothing yet: see [`Permit::enter`].
+    pub fn permit(self: &Arc<Self>, class: RequestClass) -> Permit {
         Permit {
             classes: Arc::clone(self),
             class: AtomicUsize::new(class as usize),
-            cost: AtomicUsize::new(1),
-            fits,
+            cost: AtomicUsize::new(0),
             turn: Mutex::default(),
             large: Mutex::default(),
         }
@@ -203,8 +204,8 @@ pub struct Permit {
     classes: Arc<RequestClasses>,
     /// The number of its class. Changed by its own request only, as the next one.
     class: AtomicUsize,
+    /// 0 for one that has not entered.
     cost: AtomicUsize,
-    fits: bool,
     /// Of its address; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
     /// Of large bodies; see [`Permit::hold_large`].
@@ -217,18 +218,28 @@ impl Permit {
         RequestClass::ALL[self.class.load(Ordering::Relaxed)]
     }
 
-    /// Refuses a request for which there was no room.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.fits { Ok(()) } else { Err(self.classes.refusal(self.class())) }
+    /// Takes a place for a request whose cost is 1 so far.
+    pub fn enter(&self) -> Result<(), Failure> {
+        self.classes.take(self.class(), 1)?;
+        self.cost.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether it has a place.
+    pub fn is_held(&self) -> bool {
+        self.cost.load(Ordering::Relaxed) > 0
     }
 
     /// Goes on in another class: takes room there for what it costs so far, and gives back what it had, its turn with it. Where there is no
     /// room it stays where it was.
     pub fn move_to(&self, class: RequestClass) -> Result<(), Failure> {
-        let (before, cost) = (self.class(), self.cost.load(Ordering::Relaxed));
+        let (before, had) = (self.class(), self.cost.load(Ordering::Relaxed));
+        // Where a call within another one begins, it has none yet.
+        let cost = had.max(1);
         self.classes.take(class, cost)?;
         self.class.store(class as usize, Ordering::Relaxed);
-        self.classes.give_back(before, cost);
+        self.cost.store(cost, Ordering::Relaxed);
+        self.classes.give_back(before, had);
         drop((self.turn.lock().take(), self.large.lock().take()));
         Ok(())
     }
@@ -321,7 +332,25 @@ mod tests {
     use super::*;
 
     fn classes() -> Arc<RequestClasses> {
-        Arc::new(RequestClasses::new(ClassLimits { coordination: 2, point: 10, scan: 4, waiting: 1 }))
+        Arc::new(RequestClasses::new(ClassLimits { coordination: 2, point: 10, scan: 4, waiting: 1, arriving: 1 }))
+    }
+
+    /// A request that wants a place, and whether it has it.
+    fn tried(classes: &Arc<RequestClasses>, class: RequestClass) -> (Permit, bool) {
+        let permit = classes.permit(class);
+        let is_in = permit.enter().is_ok();
+        assert_eq!(permit.is_held(), is_in);
+        (permit, is_in)
+    }
+
+    fn entered(classes: &Arc<RequestClasses>, class: RequestClass) -> Permit {
+        let (permit, is_in) = tried(classes, class);
+        assert!(is_in, "there is room");
+        permit
+    }
+
+    fn has_room(classes: &Arc<RequestClasses>, class: RequestClass) -> bool {
+        tried(classes, class).1
     }
 
     fn in_use(classes: &RequestClasses) -> Vec<usize> {
@@ -331,29 +360,42 @@ mod tests {
     #[test]
     fn a_full_lane_refuses_its_own_and_nobody_else() {
         let classes = classes();
-        let places: Vec<_> = (0..2).map(|_| classes.enter(RequestClass::Coordination)).collect();
-        assert!(places.iter().all(|place| place.check().is_ok()));
-        let third = classes.enter(RequestClass::Coordination);
-        assert!(third.check().is_err());
-        assert!(
-            classes.enter(RequestClass::Point).check().is_ok() && classes.enter(RequestClass::Node).check().is_ok()
-        );
+        let places: Vec<_> = (0..2).map(|_| entered(&classes, RequestClass::Coordination)).collect();
+        let (third, is_in) = tried(&classes, RequestClass::Coordination);
+        assert!(!is_in);
+        assert!(has_room(&classes, RequestClass::Point) && has_room(&classes, RequestClass::Node));
         drop((places, third));
         assert_eq!(in_use(&classes), [0; 5]);
-        assert!(classes.enter(RequestClass::Coordination).check().is_ok());
+        assert!(has_room(&classes, RequestClass::Coordination));
+    }
+
+    #[test]
+    fn what_has_not_entered_takes_nothing() {
+        let classes = classes();
+        let heads: Vec<_> = (0..100).map(|_| classes.permit(RequestClass::Coordination)).collect();
+        let waiting = heads[0].wait().expect("one may wait");
+        assert_eq!(in_use(&classes), [0, 0, 0, 1, 0]);
+        drop(waiting);
+        assert!(heads[1].enter().is_ok() && heads[1].is_held());
+        assert_eq!(in_use(&classes), [1, 0, 0, 0, 0]);
+        // A call within another one begins in its class.
+        assert!(heads[2].move_to(RequestClass::Scan).is_ok());
+        assert_eq!(in_use(&classes), [1, 0, 1, 0, 0]);
+        drop(heads);
+        assert_eq!(in_use(&classes), [0; 5]);
     }
 
     #[test]
     fn the_cost_counts_and_one_alone_may_cost_what_it_likes() {
         let classes = classes();
-        let large = classes.enter(RequestClass::Point);
+        let large = entered(&classes, RequestClass::Point);
         assert!(large.costs(1_000).is_ok(), "alone");
-        let other = classes.enter(RequestClass::Point);
-        assert!(other.check().is_err());
+        let (other, is_in) = tried(&classes, RequestClass::Point);
+        assert!(!is_in);
         drop(large);
-        assert!(other.costs(8).is_ok() && classes.take(RequestClass::Point, 2).is_ok());
+        assert!(other.enter().is_ok() && other.costs(8).is_ok() && classes.take(RequestClass::Point, 2).is_ok());
         assert!(classes.take(RequestClass::Point, 1).is_err());
-        let third = classes.enter(RequestClass::Point);
+        let third = classes.permit(RequestClass::Point);
         assert!(third.costs(2).is_err());
         drop((other, third));
         classes.give_back(RequestClass::Point, 2);
@@ -362,15 +404,15 @@ mod tests {
 
     #[test]
     fn what_is_left_to_small_requests_no_large_one_takes() {
-        let bounds = ClassLimits { coordination: 2, point: 16, scan: 4, waiting: 1 };
+        let bounds = ClassLimits { coordination: 2, point: 16, scan: 4, waiting: 1, arriving: 1 };
         let classes = Arc::new(RequestClasses::new(bounds));
-        let [first, second, third] = [(); 3].map(|()| classes.enter(RequestClass::Point));
+        let [first, second, third] = [(); 3].map(|()| entered(&classes, RequestClass::Point));
         assert!(first.costs(7).is_ok() && second.costs(6).is_ok());
         assert!(third.costs(2).is_err(), "15 with it, of 14");
         drop(third);
-        let small: Vec<_> = (0..3).map(|_| classes.enter(RequestClass::Point)).collect();
-        assert!(small.iter().all(|small| small.check().is_ok() && small.costs(1).is_ok()), "16 with them");
-        assert!(classes.enter(RequestClass::Point).check().is_err());
+        let small: Vec<_> = (0..3).map(|_| entered(&classes, RequestClass::Point)).collect();
+        assert!(small.iter().all(|small| small.costs(1).is_ok()), "16 with them");
+        assert!(!has_room(&classes, RequestClass::Point));
         drop((first, second, small));
         assert_eq!(in_use(&classes), [0; 5]);
     }
@@ -378,12 +420,12 @@ mod tests {
     #[test]
     fn who_waits_takes_no_place_in_its_lane() {
         let classes = classes();
-        let places: Vec<_> = (0..2).map(|_| classes.enter(RequestClass::Coordination)).collect();
+        let places: Vec<_> = (0..2).map(|_| entered(&classes, RequestClass::Coordination)).collect();
         let waiting = places[0].wait().expect("one may wait");
-        assert!(classes.enter(RequestClass::Coordination).check().is_ok());
+        assert!(has_room(&classes, RequestClass::Coordination));
         assert!(places[1].wait().is_none(), "only one may");
         drop(waiting);
-        assert!(classes.enter(RequestClass::Coordination).check().is_err());
+        assert!(!has_room(&classes, RequestClass::Coordination));
         drop(places);
         assert_eq!(in_use(&classes), [0; 5]);
     }
@@ -391,7 +433,7 @@ mod tests {
     #[test]
     fn who_goes_on_in_another_class_takes_nothing_of_its_own() {
         let classes = classes();
-        let (one, other) = (classes.enter(RequestClass::Point), classes.enter(RequestClass::Point));
+        let [one, other] = [(); 2].map(|()| entered(&classes, RequestClass::Point));
         assert!(one.costs(3).is_ok() && one.move_to(RequestClass::Scan).is_ok());
         assert_eq!((one.class(), in_use(&classes)), (RequestClass::Scan, vec![0, 1, 3, 0, 0]));
         assert!(other.costs(2).is_ok() && other.move_to(RequestClass::Scan).is_err(), "5 of 4");

@@ -9,5 +9,6 @@ pub mod body_memory;
 pub mod bucket;
 pub mod classes;
 pub mod pace;
+pub mod resource_samples;
 pub mod shares;
 pub mod turns;

@@ -1,78 +1,196 @@
-//! What a node has few of and callers hold for long: watches, and places of those who wait.
+//! What a node has only so much of, and who holds how much of it.
 //!
-//! Owns that one caller has no more than half of them, also where nothing else is configured. A caller is an
-//! [`Account`]: a user, or where nobody is asked who they are an address. Knows only those who hold something.
+//! Owns that nothing of it is taken but through an [`Account`] (a user, or where nobody is asked who they are an address), and that one
+//! account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never waits: whoever
+//! asks for too much is told at once, and told whether it was its share or all that there is.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::alive::AliveTable;
 
-/// Something that a node has few of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Scarce {
-    /// Places of requests that wait for something to happen.
-    Waits,
-    /// Watches, and observers of elections.
-    Watches,
-}
-
-/// How many kinds there are.
-const KINDS: usize = 2;
-
-/// What each caller holds.
+/// Something of which a node has so much.
 #[derive(Debug)]
-pub struct Shares {
-    /// Most of each kind for one caller.
-    most: [usize; KINDS],
-    held: Mutex<BTreeMap<Account, [usize; KINDS]>>,
+pub struct Resource {
+    all: Arc<Totals>,
+    accounts: AliveTable<Account, Holding>,
 }
 
-impl Shares {
-    /// Nobody holds anything of so many waits and watches.
-    pub fn new(waits: usize, watches: usize) -> Arc<Self> {
-        // Of one place somebody may have that.
-        let most = [waits, watches].map(|all| all.div_ceil(2));
-        Arc::new(Self { most, held: Mutex::default() })
+/// What all accounts hold together.
+#[derive(Debug)]
+struct Totals {
+    bound: usize,
+    of_one: usize,
+    taken: AtomicUsize,
+    /// How often somebody asked for more than there was.
+    refused: AtomicU64,
+    /// How often for more than the share of one.
+    over_share: AtomicU64,
+}
+
+/// What one account holds.
+#[derive(Debug)]
+pub struct Holding {
+    all: Arc<Totals>,
+    taken: AtomicUsize,
+}
+
+/// Why there is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// All together hold as much as there is.
+    All {
+        /// So much there is.
+        bound: usize,
+    },
+    /// The account has its share.
+    Share {
+        /// So much it may have.
+        of_one: usize,
+        /// Of so much.
+        bound: usize,
+    },
+}
+
+impl Resource {
+    /// Nobody holds anything yet of `bound`, of which one account may have `of_one`.
+    pub fn new(bound: usize, of_one: usize) -> Self {
+        let (taken, refused, over_share) = Default::default();
+        let all = Totals { bound, of_one: of_one.min(bound), taken, refused, over_share };
+        Self { all: Arc::new(all), accounts: AliveTable::default() }
     }
 
-    /// Most of a kind for one caller.
-    pub fn most(&self, what: Scarce) -> usize {
-        self.most[what as usize]
+    /// How much there is.
+    pub fn bound(&self) -> usize {
+        self.all.bound
     }
 
-    /// Holds one more, until what is returned is dropped; `None` where the caller has its half.
-    pub fn hold(self: &Arc<Self>, account: Account, what: Scarce) -> Option<HeldShare> {
-        let mut held = self.held.lock();
-        let count = &mut held.entry(account.clone()).or_default()[what as usize];
-        if *count >= self.most(what) {
-            return None;
+    /// How much one account may have.
+    pub fn of_one(&self) -> usize {
+        self.all.of_one
+    }
+
+    /// What all hold together.
+    pub fn taken(&self) -> usize {
+        self.all.taken.load(Ordering::Relaxed)
+    }
+
+    /// How often there was no more: of all, and of a share.
+    pub fn refused(&self) -> (u64, u64) {
+        (self.all.refused.load(Ordering::Relaxed), self.all.over_share.load(Ordering::Relaxed))
+    }
+
+    /// What this account holds.
+    pub fn of(&self, account: Account) -> Arc<Holding> {
+        self.accounts.get(account, || Holding { all: Arc::clone(&self.all), taken: AtomicUsize::new(0) })
+    }
+}
+
+impl Holding {
+    /// Takes so much more, to be given back by [`Self::give_back`]. The bound for all is higher by `reserve` for whom that is.
+    pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
+        let Totals { bound, of_one, taken, refused, over_share } = &*self.all;
+        let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if own > *of_one {
+            self.taken.fetch_sub(amount, Ordering::Relaxed);
+            over_share.fetch_add(1, Ordering::Relaxed);
+            return Err(Full::Share { of_one: *of_one, bound: *bound });
         }
-        *count += 1;
-        Some(HeldShare { shares: Arc::clone(self), account, what })
+        let all = taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if all > bound.saturating_add(reserve) {
+            self.give_back(amount);
+            refused.fetch_add(1, Ordering::Relaxed);
+            return Err(Full::All { bound: *bound });
+        }
+        Ok(())
+    }
+
+    /// Gives back what was taken.
+    pub fn give_back(&self, amount: usize) {
+        self.taken.fetch_sub(amount, Ordering::Relaxed);
+        self.all.taken.fetch_sub(amount, Ordering::Relaxed);
     }
 }
 
-/// One of them.
+/// So much of it, until it is dropped.
 #[derive(Debug)]
 pub struct HeldShare {
-    shares: Arc<Shares>,
-    account: Account,
-    what: Scarce,
+    holding: Arc<Holding>,
+    /// Changed by its owner only.
+    amount: AtomicUsize,
+}
+
+impl HeldShare {
+    /// Nothing yet.
+    pub fn of(holding: Arc<Holding>) -> Self {
+        Self { holding, amount: AtomicUsize::new(0) }
+    }
+
+    /// Holds so much from now on, more than before or less. Where there is no more it holds what it held.
+    pub fn hold(&self, amount: usize, reserve: usize) -> Result<(), Full> {
+        let before = self.amount.load(Ordering::Relaxed);
+        if amount > before {
+            self.holding.take(amount - before, reserve)?;
+        } else {
+            self.holding.give_back(before - amount);
+        }
+        self.amount.store(amount, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 impl Drop for HeldShare {
     fn drop(&mut self) {
-        let mut held = self.shares.held.lock();
-        if let Some(counts) = held.get_mut(&self.account) {
-            counts[self.what as usize] = counts[self.what as usize].saturating_sub(1);
-            if *counts == [0; KINDS] {
-                held.remove(&self.account);
-            }
-        }
+        self.holding.give_back(self.amount.load(Ordering::Relaxed));
+    }
+}
+
+/// Places of which a node has few and which callers hold for long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Scarce {
+    /// Those of requests that wait for something to happen.
+    Waits,
+    /// Watches, and observers of elections.
+    Watches,
+    /// Those of requests of which the body is still on its way.
+    Arriving,
+}
+
+/// How many kinds there are.
+const KINDS: usize = 3;
+
+/// One part in so many is the share of one caller in requests that are on their way.
+const ARRIVING_SHARE: usize = 4;
+
+/// The places of each kind.
+#[derive(Debug)]
+pub struct Shares([Resource; KINDS]);
+
+impl Shares {
+    /// Nobody holds any of so many waits and watches, and of places for what is on its way.
+    pub fn new(waits: usize, watches: usize, arriving: usize) -> Arc<Self> {
+        // The bound for all of these two is that of their class, and of the feed. Of one place somebody may have that.
+        let [waits, watches] = [waits, watches].map(|all| Resource::new(usize::MAX, all.div_ceil(2)));
+        Arc::new(Self([waits, watches, Resource::new(arriving, arriving.div_ceil(ARRIVING_SHARE))]))
+    }
+
+    /// Those of a kind.
+    pub fn places(&self, what: Scarce) -> &Resource {
+        &self.0[what as usize]
+    }
+
+    /// Most of a kind for one caller.
+    pub fn most(&self, what: Scarce) -> usize {
+        self.places(what).of_one()
+    }
+
+    /// Holds one more, until what is returned is dropped.
+    pub fn hold(&self, account: Account, what: Scarce) -> Result<HeldShare, Full> {
+        let held = HeldShare::of(self.places(what).of(account));
+        held.hold(1, 0)?;
+        Ok(held)
     }
 }
 
@@ -86,22 +204,45 @@ mod tests {
 
     #[test]
     fn one_caller_has_half_and_others_have_theirs() {
-        let shares = Shares::new(4, 1);
+        let shares = Shares::new(4, 1, 1);
         let first = shares.hold(user("ann"), Scarce::Waits).expect("there is room");
         let _second = shares.hold(user("ann"), Scarce::Waits).expect("two of four");
-        assert!(shares.hold(user("ann"), Scarce::Waits).is_none());
-        assert!(shares.hold(user("bob"), Scarce::Waits).is_some());
-        assert!(shares.hold(user("ann"), Scarce::Watches).is_some(), "each kind by itself, and of one that");
+        assert!(shares.hold(user("ann"), Scarce::Waits).is_err());
+        assert!(shares.hold(user("bob"), Scarce::Waits).is_ok());
+        assert!(shares.hold(user("ann"), Scarce::Watches).is_ok(), "each kind by itself, and of one that");
         drop(first);
-        assert!(shares.hold(user("ann"), Scarce::Waits).is_some());
+        assert!(shares.hold(user("ann"), Scarce::Waits).is_ok());
     }
 
     #[test]
-    fn who_holds_nothing_is_forgotten() {
-        let shares = Shares::new(4, 4);
-        let held = ["ann", "bob"].map(|name| shares.hold(user(name), Scarce::Watches));
-        assert_eq!(shares.held.lock().len(), 2);
+    fn of_what_is_on_its_way_one_caller_has_a_quarter_and_all_together_have_a_bound() {
+        let shares = Shares::new(1, 1, 8);
+        let hold = |name: &str| shares.hold(user(name), Scarce::Arriving);
+        let mut held: Vec<_> = (0..2).map(|_| hold("ann").expect("a quarter")).collect();
+        assert_eq!(hold("ann").expect_err("its share"), Full::Share { of_one: 2, bound: 8 });
+        held.extend(
+            ["bob", "cid", "dan"].map(|name| [(); 2].map(|()| hold(name).expect("theirs"))).into_iter().flatten(),
+        );
+        assert_eq!(hold("eve").expect_err("nobody has any"), Full::All { bound: 8 });
+        let places = shares.places(Scarce::Arriving);
+        assert_eq!((places.taken(), places.refused()), (8, (1, 1)));
         drop(held);
-        assert!(shares.held.lock().is_empty());
+        assert_eq!(places.taken(), 0);
+        assert!(hold("eve").is_ok());
+    }
+
+    #[test]
+    fn what_is_held_grows_and_shrinks_and_a_refusal_changes_nothing() {
+        let room = Resource::new(100, 60);
+        let (one, other) = (HeldShare::of(room.of(user("ann"))), HeldShare::of(room.of(user("bob"))));
+        one.hold(50, 0).expect("there is room");
+        assert_eq!(one.hold(61, 0), Err(Full::Share { of_one: 60, bound: 100 }));
+        assert_eq!(HeldShare::of(room.of(user("ann"))).hold(11, 0), Err(Full::Share { of_one: 60, bound: 100 }));
+        assert_eq!((other.hold(51, 0), room.taken()), (Err(Full::All { bound: 100 }), 50));
+        other.hold(51, 1).expect("who has a reserve goes beyond");
+        one.hold(20, 0).expect("less is always there");
+        assert_eq!(room.taken(), 71);
+        drop((one, other));
+        assert_eq!(room.taken(), 0);
     }
 }
