@@ -97,8 +97,11 @@ attacks! {
     "parameters", "gives 2,000 query parameters" => parameters;
     "audit", "reads the audit trail of a key" => audit;
     "deep-json", "sends JSON as deep as it may be" => deep_json;
+    "grpc-heads", "opens 256 streams over gRPC and sends no message" => grpc_heads, guarded: true;
+    "grpc-bodies", "sends 8 MB over gRPC, in messages that lack a byte" => grpc_bodies, guarded: true;
     "bad-tokens", "asks with tokens that there are not" => bad_tokens, guarded: true;
     "user-sessions", "is a user, and opens sessions of a day, as fast as it can" => user_sessions, guarded: true;
+    "user-bodies", "is a user, and sends bodies of 1.5 MB that lack a byte" => user_bodies, guarded: true;
     "user-puts", "is a user, and writes 1 KB, as fast as it can" => user_puts, guarded: true;
 }
 
@@ -389,6 +392,41 @@ async fn audit(hostile: Hostile) -> io::Result<()> {
 async fn deep_json(hostile: Hostile) -> io::Result<()> {
     let body = format!("{}{}", "[".repeat(30_000), "]".repeat(30_000));
     hostile.repeat(|_| Request::put("hostile/deep", body.clone())).await
+}
+
+/// A call that may wait for as long as its client does.
+const CALL: &str = "/v3lockpb.Lock/Lock";
+
+async fn grpc_heads(hostile: Hostile) -> io::Result<()> {
+    let heads = (0..256u32).flat_map(|n| frames::call(2 * n + 1, CALL));
+    let bytes: Vec<u8> = frames::begin(65_535).into_iter().chain(heads).collect();
+    hostile.send_and_stay(&bytes).await
+}
+
+async fn grpc_bodies(hostile: Hostile) -> io::Result<()> {
+    /// As much as the window of a stream, of which that of a connection is four.
+    const BYTES: u32 = 2 * 1024 * 1024 - 64;
+    let mut stream = hostile.open().await?;
+    stream.write_all(&frames::begin(65_535)).await?;
+    // The windows of the node hold from when its settings were seen on.
+    let mut settings = [0; 4_096];
+    if stream.read(&mut settings).await? == 0 {
+        return Ok(());
+    }
+    stream.write_all(&frames::acknowledge()).await?;
+    let almost = [&[0u8][..], &BYTES.to_be_bytes(), &vec![7; BYTES as usize - 1]].concat();
+    for n in 0..4u32 {
+        let bytes = [frames::call(2 * n + 1, CALL), frames::data(2 * n + 1, &almost)].concat();
+        stream.write_all(&bytes).await?;
+    }
+    stay(&stream).await
+}
+
+async fn user_bodies(hostile: Hostile) -> io::Result<()> {
+    const BYTES: usize = 1_500_000;
+    let put = Request::new("PUT", "/v1/kv/hostile/half").header("Content-Type", "application/octet-stream");
+    let put = put.header("Content-Length", BYTES.to_string()).header("Request-Timeout", "60000");
+    hostile.send_and_stay(&[hostile.by_user(put).to_bytes(), vec![7; BYTES - 1]].concat()).await
 }
 
 async fn bad_tokens(hostile: Hostile) -> io::Result<()> {

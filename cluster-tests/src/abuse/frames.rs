@@ -2,12 +2,19 @@
 //!
 //! Owns the few frames that attacks need. Never reads an answer.
 
+const DATA: u8 = 0;
 const SETTINGS: u8 = 4;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const WINDOW_UPDATE: u8 = 8;
+/// No more headers.
+const END_HEADERS: u8 = 0x4;
 /// No more headers, and no body.
-const END: u8 = 0x4 | 0x1;
+const END: u8 = END_HEADERS | 0x1;
+/// What the other side said of itself is taken note of.
+const ACK: u8 = 0x1;
+/// The longest frame that is taken where nothing else was agreed upon.
+const FRAME_BYTES: usize = 16_384;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -37,6 +44,29 @@ pub fn get(stream: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END, stream, &block)
 }
 
+/// The head of a call over gRPC, whose message may follow or not.
+pub fn call(stream: u32, path: &str) -> Vec<u8> {
+    let length = u8::try_from(path.len()).ok().filter(|length| *length < 127).expect("a short path");
+    // `:method: POST`, `:scheme: http`, `:authority: localhost`, `:path`; then `content-type`.
+    let mut block = vec![0x83, 0x86, 0x01, 9];
+    block.extend(b"localhost");
+    block.extend([0x04, length]);
+    block.extend(path.as_bytes());
+    block.extend([0x0f, 0x10, 16]);
+    block.extend(b"application/grpc");
+    frame(HEADERS, END_HEADERS, stream, &block)
+}
+
+/// A part of a body, in as many frames as it takes.
+pub fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
+    bytes.chunks(FRAME_BYTES).flat_map(|chunk| frame(DATA, 0, stream, chunk)).collect()
+}
+
+/// From now on the settings of the other side hold, its windows too.
+pub fn acknowledge() -> Vec<u8> {
+    frame(SETTINGS, ACK, 0, &[])
+}
+
 /// Takes a request back.
 pub fn reset(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &8u32.to_be_bytes())
@@ -56,6 +86,9 @@ mod tests {
         assert_eq!(reset(5), [0, 0, 4, 3, 0, 0, 0, 0, 5, 0, 0, 0, 8]);
         let get = get(1, "/livez");
         assert_eq!(get.len(), 9 + usize::from(get[2]));
+        let call = call(1, "/v3lockpb.Lock/Lock");
+        assert_eq!((call.len(), call[3], call[4]), (9 + usize::from(call[2]), 1, 4));
+        assert_eq!(data(3, &[7; 20_000]).len(), 20_000 + 2 * 9);
         assert!(begin(0).ends_with(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]));
     }
 }

@@ -12,7 +12,7 @@ use cluster_tests::ports::free_addresses;
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
@@ -440,6 +440,51 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     }
     drop(honest);
     cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
+}
+
+const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
+
+/// A user that may write and lock everything; what it shows.
+async fn token_of(cluster: &Cluster, name: &str) -> String {
+    let to = cluster.client_address(1);
+    let put = async |target: String, body: Value| {
+        let request = cluster.by_root(Request::new("PUT", target).json(body.to_string()));
+        request.send(to).await.expect("an answer").expect_success();
+    };
+    let grants = json!([{"permission": "write", "prefix": ""}, {"permission": "lock", "prefix": ""}]);
+    put(format!("/v1/access/roles/{name}"), json!({ "grants": grants })).await;
+    put(format!("/v1/access/users/{name}"), json!({ "roles": [name] })).await;
+    let create = cluster.by_root(Request::post("/v1/access/tokens", json!({ "user": name }).to_string()));
+    let created: Value = create.send(to).await.expect("an answer").expect_success().json();
+    created["token"].as_str().expect("a token").to_owned()
+}
+
+/// Heads without a message and messages without their last byte: strangers take nothing by them, and a user no more than its share.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_come_keeps_nobody_out_who_is_known() {
+    /// With so many connections each would take all places of a class, or all memory for bodies, of the one node.
+    const ATTACKS: [(&str, usize); 3] = [("grpc-heads", 70), ("grpc-bodies", 40), ("user-bodies", 200)];
+    /// Longer than sessions live.
+    const EACH: Duration = Duration::from_secs(8);
+    let mut cluster = Cluster::start_with(Settings::with_ids([1]).guarded(ROOT).alone()).await;
+    let to = cluster.client_address(1);
+    let (honest, hostile) = (token_of(&cluster, "honest").await, token_of(&cluster, "hostile").await);
+    let target = Target { clients: vec![to], peers: vec![cluster.peer_address(1)], token: Some(hostile) };
+    let nodes = [cluster.process_id(1)];
+    let large = Request::put("honest/large", json!("v".repeat(1_000_000)).to_string());
+    let large = large.header("Authorization", format!("Bearer {honest}"));
+    let at_work = Honest::start(FROM, &target.clients, Some(&honest), 10, 2);
+    for (name, connections) in ATTACKS {
+        let running = Attack::named(name).expect("there is such an attack").begin(&target, connections, NICENESS);
+        let measured = Measured::over(EACH, &at_work.seen, &nodes).await;
+        println!("{name}: {measured:?}");
+        assert_eq!(measured.lost, 0, "{name}: sessions lost");
+        assert!(measured.writes_per_second > 2.0, "{name}: {} honest writes a second", measured.writes_per_second);
+        large.send(to).await.expect("an answer").expect_success();
+        drop(running);
+    }
+    drop(at_work);
     cluster.assert_agreement().await;
 }
 
