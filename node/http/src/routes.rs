@@ -112,14 +112,9 @@ impl Operation {
         self.policy.is_command && self.method != Method::GET
     }
 
-    /// Whether it takes a body.
+    /// Whether it takes a body: then its handler reads it.
     pub fn takes_body(&self) -> bool {
         self.method != Method::GET && self.method != Method::DELETE
-    }
-
-    /// Whether its handler reads the body, where there is one.
-    pub fn reads_body(&self) -> bool {
-        self.takes_body() && !self.takes.is_empty()
     }
 
     /// Whether its answer comes in several forms, of which `Accept` chooses.

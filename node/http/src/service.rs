@@ -106,7 +106,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     if operation.is_data() {
         context.admit().await?;
         // What is whole goes on at once. The rest does so when its body is there: see `body::collect_long`.
-        if !(has_body && operation.reads_body()) {
+        if !(has_body && operation.takes_body()) {
             context.enter().await?;
         }
     }
