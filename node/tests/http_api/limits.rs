@@ -11,6 +11,7 @@ use quorate_store::types::{ContentKind, Outcome, SessionReply, Value};
 use serde_json::json;
 use tokio::net::TcpSocket;
 
+use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
 use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -484,6 +485,33 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
     assert_eq!(large.response(false).await.status / 100, 2);
     drop(coming);
     until("there is no room again", async || metric(&server, taken).await == 0.0).await;
+}
+
+#[tokio::test]
+async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
+    const PATH: &[u8] = b"/etcdserverpb.Lease/LeaseKeepAlive";
+    let server = server_with(|api| {
+        (api.body_timeout, api.body_rate_min) = (Duration::from_secs(1), 1 << 20);
+    })
+    .await;
+    // `:method: POST`, `:scheme: http`, `:authority`, `:path`, `content-type`, by their numbers in the static table of HPACK.
+    let block = [
+        &[0x83u8, 0x86, 0x01, 4][..],
+        b"test",
+        &[0x04, PATH.len() as u8],
+        PATH,
+        &[0x0f, 0x10, 16],
+        b"application/grpc",
+    ]
+    .concat();
+    let half = [&[0u8][..], &60_000u32.to_be_bytes(), &[7; 50_000]].concat();
+    let data: Vec<u8> = half.chunks(16_384).flat_map(|chunk| frame(DATA, 0, 1, chunk)).collect();
+    let heads = [PREFACE.to_vec(), frame(SETTINGS, 0, 0, &[]), frame(HEADERS, END_HEADERS, 1, &block)].concat();
+    let mut raw = server.connect().await;
+    raw.send(&[heads, data].concat()).await;
+    let taken = "quorate_http_resource_taken{resource=\"bodies\"}";
+    until("it does not count", async || metric(&server, taken).await == half.len() as f64).await;
+    until("it is waited for", async || metric(&server, taken).await == 0.0).await;
 }
 
 /// Over gRPC, where a call may wait for others for as long as its client does.

@@ -4,7 +4,6 @@
 #![allow(clippy::disallowed_methods)]
 
 mod fake;
-#[expect(dead_code, reason = "shared with the parsers of cluster-tests, which send bodies too")]
 mod http_2;
 mod raw;
 
