@@ -139,7 +139,7 @@ pub const ENTRIES_FOR_COST: usize = 100;
 /// Requests that wait for a change, a lock or a task: each is a connection, or a part of one, and some kilobytes.
 pub const WAITING_MAX: usize = 16_384;
 
-/// Bytes of bodies that requests for coordination may take beyond [`BODIES_BYTES_MAX`].
+/// Bytes of bodies that requests for coordination may take beyond [`BODIES_BYTES_MAX`], and beyond the share of their account.
 pub const COORDINATION_BODIES_BYTES: usize = 16 * 1024 * 1024;
 
 /// Most bytes of long answers that were made and that their readers have not taken. Those under way come on top.

@@ -72,7 +72,7 @@ impl BodyRoom {
 /// What one body has taken; given back when its request is answered.
 #[derive(Debug)]
 pub struct BodyPermit {
-    /// How much further the room may be filled for it.
+    /// How much further the room, and the share of its account, may be filled for it.
     reserve: usize,
     /// How much of it has come.
     bytes: AtomicUsize,
@@ -142,8 +142,11 @@ mod tests {
         let refused = grow(&greedy[0], 1, &memory, "greedy").expect_err("no more than that");
         assert_eq!(refused.code(), ErrorCode::TooManyRequests);
         assert!(refused.detail().contains("your requests") && refused.detail().contains("67108864"), "{refused:?}");
-        // What coordinates others has a reserve of the whole, not a larger share.
-        assert!(grow(&BodyPermit::new(true), MIB, &memory, "greedy").is_err());
+        // Renewals are not kept out by what else their account writes.
+        let renewals = BodyPermit::new(true);
+        grow(&renewals, limits::COORDINATION_BODIES_BYTES, &memory, "greedy").expect("there is a reserve for them");
+        assert!(grow(&renewals, 1, &memory, "greedy").is_err());
+        drop(renewals);
         let honest = BodyPermit::new(false);
         grow(&honest, MIB, &memory, "honest").expect("the rest is for others");
         assert_eq!(memory.taken(), 65 * MIB);

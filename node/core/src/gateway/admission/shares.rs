@@ -88,11 +88,12 @@ impl Resource {
 }
 
 impl Holding {
-    /// Takes so much more, to be given back by [`Self::give_back`]. The bound for all is higher by `reserve` for whom that is.
+    /// Takes so much more, to be given back by [`Self::give_back`]. Both bounds are higher by `reserve` for whom that is: what an account does
+    /// beside it takes nothing of that.
     pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
         let Totals { bound, of_one, taken, refused, over_share } = &*self.all;
         let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if own > *of_one {
+        if own > of_one.saturating_add(reserve) {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
             over_share.fetch_add(1, Ordering::Relaxed);
             return Err(Full::Share { of_one: *of_one, bound: *bound });
@@ -242,6 +243,8 @@ mod tests {
         other.hold(51, 1).expect("who has a reserve goes beyond");
         one.hold(20, 0).expect("less is always there");
         assert_eq!(room.taken(), 71);
+        one.hold(61, 50).expect("beyond its share, too");
+        assert_eq!(one.hold(111, 50), Err(Full::Share { of_one: 60, bound: 100 }));
         drop((one, other));
         assert_eq!(room.taken(), 0);
     }
