@@ -19,8 +19,9 @@ use quorate_etcd_api::Message;
 use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 
+use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::answer_body;
-use crate::gateway::body::{BodyPatience, Coming};
+use crate::gateway::body::{self, BodyPatience, Coming};
 use crate::gateway::call::Call;
 use crate::limits;
 use crate::status::{Status, known};
@@ -131,10 +132,11 @@ fn declared(framed: &[u8], bytes_max: usize) -> Result<Option<usize>, Status> {
 }
 
 /// The messages of a stream, each of at most `bytes_max` bytes. A stream may say nothing for as long as it likes, but what came of a message
-/// takes a place in the memory for all bodies until it is whole, and the rest of it has to come in time.
+/// takes room in the memory for all bodies until it is whole, and the rest of it has to come in time, and has a place among what is on its way
+/// if that takes a while.
 pub fn stream(call: Arc<Call>, body: Body, bytes_max: usize) -> impl Stream<Item = Result<Bytes, Status>> + Send {
     let patience = BodyPatience::of(&call.api.settings);
-    let messages = Messages { call, body, bytes_max, patience, came: Came::default() };
+    let messages = Messages { call, body, bytes_max, patience, came: Came::default(), place: None };
     futures::stream::unfold(Some(messages), |messages| async move {
         let mut messages = messages?;
         match messages.next().await {
@@ -152,6 +154,8 @@ struct Messages {
     bytes_max: usize,
     patience: BodyPatience,
     came: Came,
+    /// That of the message which is on its way.
+    place: Option<HeldShare>,
 }
 
 impl Messages {
@@ -160,6 +164,7 @@ impl Messages {
         loop {
             if let Some(message) = self.came.take_whole(self.bytes_max)? {
                 self.call.body_permit.shrink(self.came.bytes.len());
+                self.place = None;
                 return Ok(Some(message));
             }
             let Some(data) = self.next_piece().await? else {
@@ -175,15 +180,7 @@ impl Messages {
 
     async fn next_piece(&mut self) -> Result<Option<Bytes>, Status> {
         loop {
-            let frame = match self.came.begun {
-                None => self.body.frame().await,
-                Some(begun) => {
-                    let due = begun + self.patience.after(self.came.bytes.len());
-                    let late = |_| known(quorate_etcd_api::Error::Timeout);
-                    tokio::time::timeout_at(due, self.body.frame()).await.map_err(late)?
-                }
-            };
-            let frame = match frame.transpose() {
+            let frame = match self.next_frame().await?.transpose() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Ok(None),
                 Err(error) => match tonic::Status::from_error(error.into_inner()) {
@@ -194,6 +191,20 @@ impl Messages {
             // Trailers of a request say nothing here.
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Waits without an end where no message has begun.
+    async fn next_frame(&mut self) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, Status> {
+        let Some(begun) = self.came.begun else { return Ok(self.body.frame().await) };
+        let due = begun + self.patience.after(self.came.bytes.len());
+        loop {
+            let until = body::wait_until(begun, due, self.place.is_some());
+            match tokio::time::timeout_at(until, self.body.frame()).await {
+                Ok(frame) => return Ok(frame),
+                Err(_late) if until >= due => return Err(known(quorate_etcd_api::Error::Timeout)),
+                Err(_still_coming) => self.place = Some(self.call.arrive()?),
             }
         }
     }

@@ -491,7 +491,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
 async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
     const PATH: &[u8] = b"/etcdserverpb.Lease/LeaseKeepAlive";
     let server = server_with(|api| {
-        (api.body_timeout, api.body_rate_min) = (Duration::from_secs(1), 1 << 20);
+        (api.body_timeout, api.body_rate_min) = (Duration::from_secs(2), 1 << 20);
     })
     .await;
     // `:method: POST`, `:scheme: http`, `:authority`, `:path`, `content-type`, by their numbers in the static table of HPACK.
@@ -510,8 +510,11 @@ async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
     let mut raw = server.connect().await;
     raw.send(&[heads, data].concat()).await;
     let taken = "quorate_http_resource_taken{resource=\"bodies\"}";
+    let arriving = "quorate_http_resource_taken{resource=\"arriving\"}";
     until("it does not count", async || metric(&server, taken).await == half.len() as f64).await;
+    until("it is not on its way", async || metric(&server, arriving).await == 1.0).await;
     until("it is waited for", async || metric(&server, taken).await == 0.0).await;
+    until("it is on its way", async || metric(&server, arriving).await == 0.0).await;
 }
 
 /// Over gRPC, where a call may wait for others for as long as its client does.

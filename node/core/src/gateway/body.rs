@@ -68,6 +68,11 @@ impl BodyPatience {
     }
 }
 
+/// Until when more is waited for of what has begun then and is due then: without a place among what is on its way until it needs one.
+pub fn wait_until(begun: Instant, due: Instant, has_place: bool) -> Instant {
+    if has_place { due } else { due.min(begun + Duration::from_millis(limits::ARRIVING_GRACE_MS)) }
+}
+
 /// A body on its way.
 pub struct Coming<'c> {
     call: &'c Call,
@@ -97,8 +102,7 @@ impl<'c> Coming<'c> {
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             let deadline = self.answer_due().min(self.started + self.patience.after(self.received));
-            let grace = self.started + Duration::from_millis(limits::ARRIVING_GRACE_MS);
-            let until = if self.place.is_some() { deadline } else { deadline.min(grace) };
+            let until = wait_until(self.started, deadline, self.place.is_some());
             let Ok(frame) = tokio::time::timeout_at(until, self.body.frame()).await else {
                 if until >= deadline {
                     return Err(self.too_slow());
