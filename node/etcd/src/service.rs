@@ -222,7 +222,12 @@ pub async fn json(served: Served, request: Request) -> Response {
         let lines = asked.open(headers, |_| asking).await?.map(|answer| Ok::<_, Infallible>(line(answer)));
         Ok(([(header::CONTENT_TYPE, APPLICATION_JSON)], Body::from_stream(lines)).into_response())
     };
-    let answer = answered.await.unwrap_or_else(|status| json_failure(&status));
+    let answered: Result<Response, Status> = answered.await;
+    if answered.is_err() && !call.permit.is_held() {
+        // Its message may still be coming, and the client is to read why it was not taken.
+        call.linger();
+    }
+    let answer = answered.unwrap_or_else(|status| json_failure(&status));
     answer.map(|body| answer_body::of(&call, body))
 }
 
