@@ -1,5 +1,6 @@
 //! Authentication and permissions: who is let in, and to what.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::SessionHeld;
 use quorate_store::types::{ContentKind, Outcome, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
 
@@ -38,17 +40,17 @@ fn row(user: &str, token: &TokenText, expires_at: Option<u64>) -> TokenRow {
 
 impl Guarded {
     async fn start() -> Self {
-        Self::start_with(serve_settings()).await
+        Self::start_with(api_settings(), serve_settings()).await
     }
 
-    async fn start_with(serve: ServeSettings) -> Self {
+    async fn start_with(api: ApiSettings, serve: ServeSettings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("root");
         write_root(&file, &format!("{ROOT}\n"));
         let root = Some(RootToken::open(&file).expect("a token"));
         let audit = Some(AuditFile::open(&dir.path().join("audit")).expect("a file"));
         let auth = AuthSettings::Guarded { root, jwt: None };
-        let server = Server::start_with(ApiSettings { auth, audit, ..api_settings() }, serve).await;
+        let server = Server::start_with(ApiSettings { auth, audit, ..api }, serve).await;
         let mut guarded = Self { server, dir, app: String::new(), nobody: String::new() };
         guarded.app = guarded.user("app", &[Permission::Write, Permission::Lock]);
         guarded.nobody = guarded.user("nobody", &[]);
@@ -320,6 +322,39 @@ async fn strangers_are_refused_before_their_message_comes() {
     }
     let metrics = guarded.ask(&guarded.nobody, "GET", "/metrics", "").await.text();
     assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
+}
+
+/// What asks for a token has a message, too, and addresses are many.
+#[tokio::test]
+async fn strangers_have_one_share_together_of_what_is_on_its_way() {
+    let mut api = api_settings();
+    api.classes.arriving = 8;
+    let guarded = Guarded::start_with(api, serve_settings()).await;
+    let begin = async |last: u8| {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((Ipv4Addr::new(127, 0, 0, last), 0).into()).expect("an address of loopback");
+        let mut raw = Raw::on(socket.connect(guarded.server.addr).await.expect("the server listens"));
+        raw.send_request("POST", "/v3/auth/authenticate", &[JSON, ("Content-Length", "100")], b"{").await;
+        raw
+    };
+    let until_arriving = async |count: usize| {
+        let line = format!("quorate_http_resource_taken{{resource=\"arriving\"}} {count}.0\n");
+        let end = std::time::Instant::now() + PATIENCE;
+        while !guarded.ask(&guarded.nobody, "GET", "/metrics", "").await.text().contains(&line) {
+            assert!(std::time::Instant::now() < end, "{line} did not come");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _coming = [begin(2).await, begin(3).await];
+    until_arriving(2).await;
+    assert_eq!(begin(4).await.response(false).await.status, 429);
+    let mut known = guarded.server.connect().await;
+    let bearer = format!("Bearer {}", guarded.app);
+    let headers = [JSON, ("Authorization", bearer.as_str()), ("Content-Length", "2")];
+    known.send_request("PUT", "/v1/kv/orders/k", &headers, b"1").await;
+    until_arriving(3).await;
+    known.send(b"1").await;
+    assert_eq!(known.response(false).await.status / 100, 2);
 }
 
 #[tokio::test]

@@ -173,6 +173,11 @@ impl Call {
         Account::of(self.who(), self.origin.neighbour())
     }
 
+    /// The same for what it takes while it comes.
+    fn sender(&self) -> Account {
+        Account::of_sender(self.who(), self.origin.neighbour())
+    }
+
     /// What its account holds of answers that were not taken.
     pub fn answer_share(&self) -> Arc<Share> {
         self.api.answers.share(self.payer())
@@ -180,7 +185,7 @@ impl Call {
 
     /// What its account may have of the memory for bodies.
     pub fn body_room(&self) -> BodyRoom {
-        self.api.bodies.of(self.payer())
+        self.api.bodies.of(self.sender())
     }
 
     /// So much more of its body has come.
@@ -190,7 +195,7 @@ impl Call {
 
     /// A place among the requests of which the body is still on its way.
     pub fn arrive(&self) -> Result<HeldShare, Failure> {
-        let why = match self.share(Scarce::Arriving) {
+        let why = match self.api.shares.hold(self.sender(), Scarce::Arriving) {
             Ok(place) => return Ok(place),
             Err(Full::All { bound }) => {
                 format!("the bodies of {bound} requests are on their way to this node, as many as it waits for at once")

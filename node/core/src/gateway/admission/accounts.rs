@@ -41,6 +41,8 @@ pub enum Account {
     Neighbour(Neighbour),
     /// A user, wherever it asks from.
     User(Arc<str>),
+    /// All who did not say who they are, where that is asked: they get addresses for nothing.
+    Strangers,
 }
 
 impl Account {
@@ -49,6 +51,14 @@ impl Account {
         match who {
             Who::Somebody(somebody) => Self::User(Arc::clone(somebody.name())),
             Who::Anybody | Who::Nobody => Self::Neighbour(neighbour),
+        }
+    }
+
+    /// On whose account somebody's requests are while they come: strangers have one together, or a few of their addresses would keep users out.
+    pub fn of_sender(who: &Who, neighbour: Neighbour) -> Self {
+        match who {
+            Who::Nobody => Self::Strangers,
+            Who::Somebody(_) | Who::Anybody => Self::of(who, neighbour),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a node has only so much of, and who holds how much of it.
 //!
-//! Owns that nothing of it is taken but through an [`Account`] (a user, or where nobody is asked who they are an address), and that one
-//! account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never waits: whoever
+//! Owns that nothing of it is taken but through an [`Account`] (a user, where nobody is asked who they are an address, else all strangers),
+//! and that one account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never waits: whoever
 //! asks for too much is told at once, and told whether it was its share or all that there is.
 
 use std::sync::Arc;
