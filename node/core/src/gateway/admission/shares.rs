@@ -1,8 +1,8 @@
 //! What a node has only so much of, and who holds how much of it.
 //!
 //! Owns that nothing of it is taken but through an [`Account`] (a user, where nobody is asked who they are an address, else all strangers),
-//! and that one account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never waits: whoever
-//! asks for too much is told at once, and told whether it was its share or all that there is.
+//! and that one account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never
+//! waits: whoever asks for too much is told at once, and told whether it was its share or all that there is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
