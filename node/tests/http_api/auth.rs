@@ -40,10 +40,14 @@ fn row(user: &str, token: &TokenText, expires_at: Option<u64>) -> TokenRow {
 
 impl Guarded {
     async fn start() -> Self {
-        Self::start_with(api_settings(), serve_settings()).await
+        Self::start_with(serve_settings()).await
     }
 
-    async fn start_with(api: ApiSettings, serve: ServeSettings) -> Self {
+    async fn start_with(serve: ServeSettings) -> Self {
+        Self::start_as(api_settings(), serve).await
+    }
+
+    async fn start_as(api: ApiSettings, serve: ServeSettings) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("root");
         write_root(&file, &format!("{ROOT}\n"));
@@ -329,7 +333,7 @@ async fn strangers_are_refused_before_their_message_comes() {
 async fn strangers_have_one_share_together_of_what_is_on_its_way() {
     let mut api = api_settings();
     api.classes.arriving = 8;
-    let guarded = Guarded::start_with(api, serve_settings()).await;
+    let guarded = Guarded::start_as(api, serve_settings()).await;
     let begin = async |last: u8| {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((Ipv4Addr::new(127, 0, 0, last), 0).into()).expect("an address of loopback");
