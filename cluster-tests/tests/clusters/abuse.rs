@@ -443,8 +443,6 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     cluster.assert_agreement().await;
 }
 
-const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
-
 /// A user that may write and lock everything; what it shows.
 async fn token_of(cluster: &Cluster, name: &str) -> String {
     let to = cluster.client_address(1);

@@ -23,7 +23,6 @@ use crate::gateway::admission::shares::HeldShare;
 use crate::gateway::answer_body;
 use crate::gateway::body::{self, BodyPatience, Coming};
 use crate::gateway::call::Call;
-use crate::limits;
 use crate::status::{Status, known};
 use crate::timings::{self, Part};
 
