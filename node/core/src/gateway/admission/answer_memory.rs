@@ -346,8 +346,12 @@ mod tests {
         Account::Neighbour(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
     }
 
+    fn monitor() -> Arc<ConnectionMonitor> {
+        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60), Weak::new())
+    }
+
     fn taking() -> Taking {
-        ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60), Weak::new()).watch_taking()
+        monitor().watch_taking()
     }
 
     #[test]
@@ -385,7 +389,7 @@ mod tests {
             .into_iter()
             .enumerate()
             .map(|(n, bytes)| {
-                let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+                let monitor = monitor();
                 // The first three are one account's.
                 let share = memory.share(account((n / 3) as u8));
                 let held = share.hold(vec![7; bytes].into(), &share.watch_taking(&monitor));
@@ -408,7 +412,7 @@ mod tests {
         let readers: Vec<_> = [90_000, 70_000, 1_000]
             .into_iter()
             .map(|bytes| {
-                let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+                let monitor = monitor();
                 let held = share.hold(vec![7; bytes].into(), &share.watch_taking(&monitor));
                 (monitor, held)
             })
@@ -434,7 +438,7 @@ mod tests {
     #[test]
     fn what_is_lent_counts_for_its_reader_alone() {
         let memory = AnswerMemory::new(1_000_000);
-        let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(60));
+        let monitor = monitor();
         let lent = lend(vec![7; 150_000].into(), &monitor.watch_taking_lent());
         assert_eq!((memory.held(), lent.len()), (0, 150_000));
         assert_eq!(monitor.on_its_way(), 0, "to have it taken gives nobody room");
