@@ -74,7 +74,10 @@ pub struct World {
     pub objects: Arc<Objects>,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
-    wrong_clock: Option<HostId>,
+    /// Whether no two wall clocks are wrong at a time.
+    one_wrong_clock: bool,
+    /// Which one is, then, and by how many nanoseconds.
+    wrong_clock: Option<(HostId, i64)>,
     archive: Option<ArchiveSettings>,
     sizes: Sizes,
     dir: PathBuf,
@@ -103,6 +106,7 @@ impl World {
             objects: Arc::default(),
             hosts: BTreeMap::new(),
             founders: founders.clone(),
+            one_wrong_clock: false,
             wrong_clock: None,
             archive: None,
             sizes,
@@ -431,14 +435,21 @@ impl World {
         Cure::Disk(id)
     }
 
-    /// From now on only one wall clock jumps: those of a majority are right.
+    /// From now on one wall clock is wrong at a time: those of a majority are right.
     pub fn keep_clocks_of_a_majority(&mut self) {
-        self.wrong_clock = self.founders.first().copied();
+        self.one_wrong_clock = true;
     }
 
-    /// Whose wall clock alone may jump, if it is so.
-    pub fn wrong_clock(&self) -> Option<HostId> {
-        self.wrong_clock
+    /// A wall clock jumps by so many nanoseconds. Where one is wrong at a time, another one that is wrong is set right at that moment, of which
+    /// nobody knows yet.
+    pub fn jump_wall(&mut self, id: HostId, nanos: i64) -> Cure {
+        if self.one_wrong_clock {
+            if let Some((wrong, by)) = self.wrong_clock.take() {
+                self.shift_wall(wrong, -by);
+            }
+            self.wrong_clock = Some((id, nanos));
+        }
+        self.shift_wall(id, nanos)
     }
 
     /// Its wall clock jumps by so many nanoseconds.

@@ -138,10 +138,7 @@ impl Wound {
             }
             Self::SlowDisk => world.slow_disk(node, dice.random_range(5_000..400_000)),
             Self::FailingDisk => world.fail_disk(node),
-            Self::WallClock => world.shift_wall(
-                world.wrong_clock().unwrap_or(node),
-                dice.random_range(-3_600_000_000_000..3_600_000_000_000),
-            ),
+            Self::WallClock => world.jump_wall(node, dice.random_range(-3_600_000_000_000..3_600_000_000_000)),
             Self::Pace => world.set_pace(node, dice.random_range(950..1_010)),
             Self::HandOver => world.hand_over(any),
             Self::Snapshot => world.snapshot(node),
