@@ -166,7 +166,7 @@ pub const ANSWER_ROOM_RATE_MIN: u64 = 8 * 1024 * 1024;
 
 /// Values that commands under way may show because they were asked for, of one account. Beyond it they wait before they are decided: a
 /// command that has taken effect is answered whoever reads it.
-pub const ASKED_VALUES_OF_ACCOUNT_MAX: usize = 256;
+pub const ASKED_VALUES_OF_ACCOUNT_MAX: usize = 128;
 
 /// The same of all accounts.
 pub const ASKED_VALUES_OF_ALL_MAX: usize = 4 * ASKED_VALUES_OF_ACCOUNT_MAX;
