@@ -72,7 +72,7 @@ impl Client {
     pub async fn exists(&self, key: impl Into<Name>) -> Result<bool, Error> {
         let key = key.into();
         if is_often_changed(&key) {
-            // What HEAD is answered names no key.
+            // The answer to HEAD names no key.
             return Ok(self.get(key).await?.is_some());
         }
         let call = Call::new(Method::HEAD, key_path(&key)?, Intent::Read, self.read_preference())?;
@@ -94,7 +94,7 @@ impl Client {
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
         let reply = match self.send(&call).await {
-            // What is not there has no name that could be compared: a proxy may have asked for another.
+            // A `not_found` names no key to compare: a proxy may have asked for another.
             Err(error) if is_missing(&error) && is_often_changed(&key) => {
                 let entry = self.get(&key).await?;
                 return Ok(entry.map_or(Change::Gone, |entry| Change::Entry(Box::new(entry))));
@@ -398,7 +398,7 @@ fn only(key: &Name) -> String {
     target
 }
 
-/// What such a range has, as an answer that is about it alone shows it.
+/// The entry of such a range, shown as in an answer that is about it alone.
 fn only_entry(page: ListAnswer) -> Option<EntryView> {
     let mut entry = page.entries.into_iter().next()?;
     (entry.revision, entry.index) = (Some(page.revision), Some(page.index));

@@ -44,7 +44,7 @@ impl Leaving {
         Ok(())
     }
 
-    /// What was asked for was found at another place: whoever asks for that waits until it is taken back.
+    /// The answer was about another place: calls for that one wait until it is taken back.
     pub fn is_at(&mut self, place: String) {
         self.place = place;
     }

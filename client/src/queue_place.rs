@@ -168,7 +168,7 @@ impl Waiting<'_> {
             let call = self.call(left, self.poll(left), id)?;
             let reply = client.send(&call).await;
             if let Some(other) = reply.as_ref().ok().and_then(|reply| self.found_at(&call, &reply.body)) {
-                // What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+                // A place of another handle is kept. One got by mistake is given up, on the path that got it.
                 if self.session.has(&other) { leaving.settle() } else { leaving.is_at(other) }
             }
             match reply.and_then(|reply| decode::<Granted>(&call, &reply.address, reply.status, &reply.body)) {

@@ -1,7 +1,7 @@
-//! What an answer has to be about, where the path of the call says it.
+//! The name that an answer has to be about, where the path of the call gives one.
 //!
-//! Owns the check that it is: a proxy that cleans paths asks for `a/b` where `a//b` was meant, and what is told of the one is nothing that is
-//! known of the other. What stands in the body of a call no proxy changes.
+//! Owns the check: a proxy that cleans paths asks for `a/b` where `a//b` was meant, and an answer about the one says nothing about the other.
+//! No proxy changes the body of a call.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ use crate::api::Name;
 /// An answer that names something else than was asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Strayed {
-    /// What was asked for.
+    /// The name in the path of the call.
     pub asked: String,
-    /// What it names.
+    /// The name in the answer.
     pub named: String,
 }
 
@@ -62,7 +62,7 @@ fn subject_of(target: &str) -> Option<(&'static str, Cow<'_, str>)> {
     Some((field, percent_decode_str(escaped).decode_utf8().ok()?))
 }
 
-/// What an answer to a call of this target names, where that is something else.
+/// Both names, where an answer to a call of this target is about something else.
 pub(crate) fn strayed(target: &str, body: &[u8]) -> Option<Strayed> {
     let (field, asked) = subject_of(target)?;
     let fields: BTreeMap<String, &RawValue> = serde_json::from_slice(body).ok()?;

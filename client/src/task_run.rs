@@ -105,7 +105,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// What was begun may go on for `grace` after the loss.
+    /// A task that was begun may go on for `grace` after the loss.
     pub fn new(lease: Duration, grace: Duration) -> Self {
         Self { lease, grace }
     }
@@ -304,7 +304,7 @@ mod tests {
             // No claim holds for longer than a day.
             (30 * second, 2 * day, day, 30 * second - margin),
             (day, 5 * second, day, day - margin),
-            // What nodes refuse is still refused.
+            // A lease that nodes refuse is still refused.
             (Duration::ZERO, 5 * second, Duration::ZERO, Duration::ZERO),
             (2 * day, 5 * second, 2 * day, 2 * day - margin),
         ] {

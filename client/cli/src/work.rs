@@ -205,7 +205,7 @@ impl Drop for Work {
     }
 }
 
-/// After which silence of ours a command is ended that runs under something which lasts so long and is renewed at each third of that: the last
+/// The longest silence of ours before a command is ended. Its session or claim lasts this long and is renewed each third of it: the last
 /// renewal may be a third old where we are stopped. A busy machine has a second all the same, or three quarters of that time.
 pub fn longest_silence(lasts: Duration) -> Duration {
     (lasts / 2).max((lasts * 3 / 4).min(SILENCE_MIN))

@@ -1,6 +1,6 @@
 //! Agents over HTTP: the streamable transport of the protocol.
 //!
-//! Owns who may connect: whoever has the token, since other users of this machine reach its own addresses too; no page of a browser, unless
+//! Owns who may connect: callers with the token, since other users of this machine reach its own addresses too; no page of a browser, unless
 //! its origin is named. Each session of the protocol is an agent of its own.
 
 use std::convert::Infallible;

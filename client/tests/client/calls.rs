@@ -302,7 +302,7 @@ async fn an_answer_about_something_else_is_no_answer() {
     told(&client.latch(name).get().await.expect_err("another latch"), Applied::No);
 }
 
-/// What a path cannot say safely stands in a query: bounds of a range that has no other key.
+/// A key that is not safe in a path stands in a query: as the bounds of a range that has no other key.
 #[tokio::test]
 async fn a_key_that_proxies_change_is_in_no_path() {
     for key in ["a//b", "a/../b", "/", "."] {
@@ -318,7 +318,7 @@ async fn a_key_that_proxies_change_is_in_no_path() {
         assert!(!client.exists(key).await.expect("an answer"));
         let asked = fake.seen();
         assert!(asked.iter().all(|seen| seen.target.starts_with("/v1/kv?start=") || seen.op.is_some()), "{asked:?}");
-        // What is said to be missing may be another.
+        // The missing key may be another one.
         let there = Act::Answer(200, entry(key, &json!(1), "9").to_string());
         fake.script([Act::problem(ErrorCode::NotFound, Applied::No), there]);
         let change = client.wait_for_change(key, Some(Cas::new(5)), Duration::from_millis(50)).await;

@@ -420,7 +420,7 @@ fn coordination(seen: &Seen) -> Option<Value> {
         |id: Value, ttl: u64| json!({"session": id, "ttl_ms": ttl, "expires_in_ms": ttl, "renew_in_ms": ttl / 3});
     let mut parts = seen.target.rsplit('/');
     let verb = parts.next().expect("split gives at least one part");
-    // What stands before the verb is the name.
+    // The name stands before the verb.
     let name = parts.next().unwrap_or_default().replace("%2F", "/");
     let mut answer = match verb {
         "sessions" => {

@@ -98,7 +98,7 @@ async fn a_claim_is_lost_so_much_earlier_as_what_was_begun_may_go_on() {
     let (second, grace) = (Duration::from_secs(1), Duration::from_secs(3));
     let worker = client.tasks("q").worker().lease(second).grace(grace);
     let report = worker.run_until(async move { stop.notified().await }, handler).await.expect("it was stopped");
-    // Of four seconds three are for what was begun.
+    // Three of four seconds are for tasks that were begun.
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!((report.lost, report.failed), (1, 0));
     let asked = [fake.seen_at("/claim"), fake.seen_at("/extend")].concat();
