@@ -55,7 +55,7 @@ async function since(page: Page, before: number): Promise<string[]> {
 }
 
 test("a page goes on by itself after the cluster had no majority", async () => {
-  // Of two nodes each is needed; the page is of no origin.
+  // Both nodes are needed for a majority; the page has no origin.
   const cluster = await Cluster.start({ nodes: 2, nodeArgs: ["--cors-origins", "*"] });
   const { page, faults } = await openWindow(await openBrowser());
   await cluster.client.put("web/a", 1);

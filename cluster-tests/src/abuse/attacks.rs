@@ -404,7 +404,7 @@ async fn grpc_heads(hostile: Hostile) -> io::Result<()> {
 }
 
 async fn grpc_bodies(hostile: Hostile) -> io::Result<()> {
-    /// As much as the window of a stream, of which that of a connection is four.
+    /// About the window of a stream; the window of a connection is four times as large.
     const BYTES: u32 = 2 * 1024 * 1024 - 64;
     let mut stream = hostile.open().await?;
     stream.write_all(&frames::begin(65_535)).await?;

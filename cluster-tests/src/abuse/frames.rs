@@ -11,7 +11,7 @@ const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 0x4;
 /// No more headers, and no body.
 const END: u8 = END_HEADERS | 0x1;
-/// What the other side said of itself is taken note of.
+/// Acknowledges the settings of the peer.
 const ACK: u8 = 0x1;
 /// The longest frame that is taken where nothing else was agreed upon.
 const FRAME_BYTES: usize = 16_384;

@@ -461,7 +461,7 @@ async fn token_of(cluster: &Cluster, name: &str) -> String {
 /// Heads without a message and messages without their last byte: strangers take nothing by them, and a user no more than its share.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_come_keeps_nobody_out_who_is_known() {
-    /// With so many connections each would take all places of a class, or all memory for bodies, of the one node.
+    /// Attacks with enough connections to take all places of a class, or all memory for bodies, of the one node.
     const ATTACKS: [(&str, usize); 3] = [("grpc-heads", 70), ("grpc-bodies", 40), ("user-bodies", 200)];
     /// Longer than sessions live.
     const EACH: Duration = Duration::from_secs(8);
@@ -521,9 +521,9 @@ async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() 
     cluster.assert_agreement().await;
 }
 
-/// Two addresses take all connections of a node, again and again, and each asks what everybody is told. Meanwhile somebody else comes with
-/// one connection after the other, is served on each, and keeps them, as well as one that is idle all the time; and whoever asks at the
-/// port for administration is answered without any.
+/// Two addresses take all connections of a node, again and again, and send requests that need no token. Meanwhile another address opens
+/// one connection after the other, is served on each, and keeps them, as well as one that is idle all the time; and the port for
+/// administration answers.
 async fn two_addresses_keep_nobody_out(settings: Settings) {
     const MAX: usize = 600;
     const HONEST: usize = 30;
@@ -577,7 +577,7 @@ async fn two_addresses_take_no_connection_from_others_where_nobody_is_known() {
     two_addresses_keep_nobody_out(Settings::with_ids([1])).await;
 }
 
-/// Connections on which this is said and no more, so many at a time and again and again, until told to stop; counts them.
+/// Opens connections that send only this, `at_once` at a time and again and again, until `stop`; counts them.
 async fn hold(
     said: &'static [u8],
     from: Ipv4Addr,

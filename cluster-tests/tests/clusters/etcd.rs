@@ -835,7 +835,7 @@ async fn a_transaction_that_lists_much_keeps_little_for_retries() {
     for n in 0..40 {
         etcd.put(&format!("long/{n:0>4000}"), "1").await;
     }
-    // What the node has applied once a read there has seen all that was written.
+    // The read first: after it the node has applied all that was written.
     let table = async |etcd: &mut Etcd| {
         etcd.range(range("w", "")).await.expect("it is read");
         let answer = Request::get("/metrics").send(node).await.expect("an answer").expect_success();

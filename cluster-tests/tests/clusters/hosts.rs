@@ -89,7 +89,7 @@ const WAITS: &str = "the start waits for room";
 /// A supervisor gives a node that ends up after some tries, and the room comes back later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_on_a_full_disk_waits_for_room_and_ends_when_it_is_told_to() {
-    // With a ballast a start has room once more.
+    // A ballast would give a start room once more.
     let mut cluster = Cluster::start_with(Settings::with_ids(1..=1).hosted().flag("--ballast-bytes", 0)).await;
     let address = cluster.client_address(1);
     Request::put("kept", "1").send(address).await.unwrap().expect_success();

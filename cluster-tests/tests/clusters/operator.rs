@@ -264,7 +264,7 @@ async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
         ("/v3/maintenance/hash", "{}", 403, 200),
         ("/v3/maintenance/hashkv", "{}", 403, 200),
         ("/v3/maintenance/defragment", "{}", 403, 200),
-        // The revision is of the future, which is told only once the call is let in.
+        // The revision is of the future; only a call that was let in is refused for that.
         ("/v3/kv/compaction", r#"{"revision":"9000000"}"#, 403, 400),
         ("/v3/kv/range", r#"{"key":"aw=="}"#, 200, 403),
     ] {
