@@ -1,8 +1,8 @@
-//! How many connections there may be, of one owner and of all, and which has to go for another one.
+//! How many connections there may be, of one owner and of all, and which one is evicted for another.
 //!
-//! Owns the counting. Where all permits are taken, the newest comer gets that of the oldest one of the crowd that has the most, among those
-//! that have shown nothing: a crowd that comes in turn pushes itself out, and whoever does in time what is asked for is through before its
-//! turn comes. What a connection has shown is said by who serves it, see [`Standing`]. Never looks at a connection.
+//! Owns the counting. When all permits are taken, a new connection evicts the oldest one of the largest crowd, among those that have shown
+//! nothing: a crowd that comes in turn evicts its own, and a peer that does in time what is asked for is through before its turn comes. The
+//! code that serves a connection says what it has shown, see [`Standing`]. Never looks at a connection.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// What a connection has shown of itself: the more, the later it has to go.
+/// How much a connection has shown of itself: the more, the later it is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Standing {
@@ -21,13 +21,13 @@ pub enum Standing {
     /// A request that was answered, where nobody says who they are. It goes where its owner has more than the one that comes would have,
     /// and only where there is no stranger that can go.
     Served,
-    /// Who is at its other end. It stays.
+    /// The identity of its peer. It stays.
     Known,
 }
 
-/// Tells of a connection for how long nothing was at work on it.
+/// How long nothing was at work on a connection.
 pub trait Idle: Send + Sync {
-    /// `None` while something is.
+    /// `None` while something is at work.
     fn idle_for(&self) -> Option<Duration>;
 }
 
@@ -72,7 +72,7 @@ pub struct EvictingPermit<K: Ord + Copy> {
 }
 
 impl<K: Ord + Copy> EvictingPermit<K> {
-    /// Its connection has shown so much. `idle` tells of it from now on.
+    /// Its connection has shown this standing. `idle` gives its idle time from now on.
     pub fn prove(&self, standing: Standing, idle: Weak<dyn Idle>) {
         self.of.taken.lock().rise(self.serial, standing, idle);
     }
@@ -85,26 +85,26 @@ impl<K: Ord + Copy> Drop for EvictingPermit<K> {
 }
 
 impl<K: Ord + Copy> EvictingLimit<K> {
-    /// So many of one, and of all.
+    /// At most `of_one_max` permits for one key, and `all_max` for all.
     pub fn new(of_one_max: usize, all_max: usize) -> Self {
         assert!(0 < of_one_max && of_one_max <= all_max, "{of_one_max} of {all_max} permits");
         Self { of_one_max, all_max, for_newcomers: 0, taken: Arc::default() }
     }
 
-    /// With so many of all for those who have none: where the others are taken, who has one gets another only in the place of one that goes.
+    /// Reserves this many of all for keys without a permit: once the others are taken, a key with one gets another only by eviction.
     #[must_use]
     pub fn keeping(self, for_newcomers: usize) -> Self {
         assert!(for_newcomers < self.all_max, "{for_newcomers} of {} permits", self.all_max);
         Self { for_newcomers, ..self }
     }
 
-    /// Takes a permit. Whoever has to make room for it has its token cancelled, and so has this one in its time. Where nothing is ever
-    /// proved there is one for everybody.
+    /// Takes a permit, which may evict another connection: its token is cancelled, as `end` is in its time. There is a permit for
+    /// everybody while no connection proves anything.
     pub fn take(&self, key: K, end: CancellationToken) -> Result<EvictingPermit<K>, Full> {
         let mut rows = self.taken.lock();
         let gone = self.to_go(&rows, key)?.and_then(|serial| rows.remove(serial));
         let serial = rows.begin(key, end);
-        // Whoever waits for the token is woken without the lock: its end takes the lock, too.
+        // Cancelled without the lock: the end of the connection that waits for the token takes the lock, too.
         drop(rows);
         if let Some(gone) = gone {
             gone.end.cancel();
@@ -112,7 +112,7 @@ impl<K: Ord + Copy> EvictingLimit<K> {
         Ok(EvictingPermit { serial, of: self.clone() })
     }
 
-    /// Which one has to go for one more of this owner, if any has to.
+    /// The one that is evicted for one more of this owner, if any has to be.
     fn to_go(&self, rows: &Rows<K>, key: K) -> Result<Option<u64>, Full> {
         let own = rows.crowds.get(&key);
         let held = own.map_or(0, Crowd::held);
@@ -125,14 +125,14 @@ impl<K: Ord + Copy> EvictingLimit<K> {
     }
 }
 
-/// Who has a permit.
+/// The holders of permits.
 #[derive(Debug)]
 struct Rows<K> {
-    /// By number: each has a higher one than those before it.
+    /// Keyed by serial number: each has a higher one than those before it.
     rows: BTreeMap<u64, Row<K>>,
-    /// Of whoever has any.
+    /// The crowds of all keys with a permit.
     crowds: BTreeMap<K, Crowd>,
-    /// The crowds with strangers. That which weighs most is the last; of two that weigh as much, that whose oldest stranger is the older one.
+    /// The crowds with strangers. The heaviest is the last; between two that weigh as much, the one whose oldest stranger is older.
     with_strangers: BTreeSet<(usize, Reverse<u64>, K)>,
     /// Likewise those with some that were served.
     with_served: BTreeSet<(usize, Reverse<u64>, K)>,
@@ -148,12 +148,12 @@ struct Row<K> {
     idle: Option<Weak<dyn Idle>>,
 }
 
-/// What one has: numbers, of which the lowest is the oldest one.
+/// The connections of one key, by serial number: the lowest is the oldest.
 #[derive(Debug, Default)]
 struct Crowd {
     strangers: BTreeSet<u64>,
     served: BTreeSet<u64>,
-    /// They are never looked for.
+    /// Only counted: they are never evicted.
     known: usize,
 }
 
@@ -234,14 +234,14 @@ impl<K: Ord + Copy> Rows<K> {
         }
     }
 
-    /// The one that goes for one more of this owner, whose crowd weighs so much.
+    /// The one that is evicted for one more of this owner, whose crowd has this weight.
     fn least(&self, key: K, own: usize) -> Option<u64> {
         // Else the two would take from each other for ever.
         let served = self.with_served.last().filter(|(weight, ..)| *weight > own + 1);
         match self.with_strangers.last() {
             // Its own ones may still be on their way to be served.
             Some((_, _, of)) if *of == key && served.is_some() => {}
-            // Not one of a smaller crowd: where all of a large one were served, whoever just came would go for each new one of it.
+            // Not one of a smaller crowd: where all of a large one were served, a newcomer would be evicted for each new one of it.
             Some((weight, Reverse(oldest), _)) if *weight >= own => return Some(*oldest),
             _ => {}
         }
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Busy where there are no seconds. What is returned has to be kept.
+    /// Busy where there are no seconds. The caller has to keep the result.
     fn prove(taken: &Taken, standing: Standing, idle_seconds: Option<u64>) -> Arc<dyn Idle> {
         let idle: Arc<dyn Idle> = Arc::new(IdleFor(idle_seconds));
         taken.0.prove(standing, Arc::downgrade(&idle));
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn of_crowds_that_are_as_large_the_one_that_came_first_makes_room() {
         let limit = EvictingLimit::new(3, 4);
-        // Whatever their keys are.
+        // The order of their keys has no part in it.
         let crowd = [9, 1, 5, 3].map(|key| take(&limit, key));
         let newcomers = [2, 8].map(|key| take(&limit, key));
         assert_eq!((gone(&crowd), gone(&newcomers)), (vec![0, 1], vec![]));

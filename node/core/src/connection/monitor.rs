@@ -31,9 +31,9 @@ pub struct ConnectionMonitor {
     stop: CancellationToken,
     /// How long it may stand without a request; a stream without an operation.
     idle: Duration,
-    /// Its place among all connections. Not held: whoever serves it gives it back.
+    /// Its place among all connections. Not held: the task that serves it gives it back.
     place: Weak<EvictingPermit<Neighbour>>,
-    /// What its place was told that it has shown.
+    /// The standing that its place knows of.
     standing: AtomicU8,
     /// Requests between complete head and complete answer.
     busy: AtomicU32,
@@ -48,7 +48,7 @@ pub struct ConnectionMonitor {
     /// What of each answer waits for the peer to take it. The socket cannot tell: a peer may read it well and give one of the
     /// streams that share it no window, or read just enough of a long answer to be seen to read.
     takers: Mutex<Vec<Taker>>,
-    /// By when what is on its way has to be taken, since others need the memory that it takes.
+    /// When the peer has to have taken the bytes on their way, since others need the memory.
     wanted_by: AtomicU64,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
@@ -137,7 +137,7 @@ impl ConnectionMonitor {
         self.standing.load(Ordering::Relaxed) >= standing as u8
     }
 
-    /// What came on it has shown so much: its place is told.
+    /// Records that the connection has shown this standing, also with its place.
     pub fn prove(self: &Arc<Self>, standing: Standing) {
         // Every request asks, and the first one only has something to tell.
         if self.has_shown(standing) {
@@ -221,8 +221,8 @@ impl ConnectionMonitor {
         takers.iter().filter_map(|taker| taker.offer.upgrade()).map(|offer| offer.takes()).sum()
     }
 
-    /// Others need the memory that its answers hold: its peer has to take at once what is on its way by now, as fast as a network is, or it
-    /// ends. Where that is asked already, it is not put off: false.
+    /// Others need the memory that its answers hold: its peer has to take the bytes on their way by now, as fast as a network is, or the
+    /// connection ends. `false` where no bytes are, and where this was asked before: the earlier deadline holds.
     pub fn want_room(&self) -> bool {
         self.want_room_at(self.now())
     }
@@ -245,8 +245,8 @@ impl ConnectionMonitor {
         bytes > 0
     }
 
-    /// Some of what was on its way when others needed it still is, and the time is over. What was handed on later is none of it: who reads
-    /// always has something on its way. A little that is taken is no excuse for the rest.
+    /// The time is over, and bytes that were on their way when others needed the memory still are. Bytes handed on later do not count: a
+    /// peer that reads always has some on their way. Taking a few is no excuse for the rest.
     fn keeps_what_others_need(&self, now: u64) -> bool {
         if self.wanted_by.load(Ordering::Relaxed) == NEVER {
             return false;
@@ -267,7 +267,7 @@ impl ConnectionMonitor {
         self.watch(Offer::default())
     }
 
-    /// The same of bytes that are there whoever reads them: to take them gives others no memory.
+    /// The same for bytes that stay in memory anyway: taking them gives others no room.
     pub fn watch_taking_lent(self: &Arc<Self>) -> Taking {
         self.watch(Offer { is_lent: true, ..Offer::default() })
     }
