@@ -1,4 +1,4 @@
-//! What one caller may take of this node: operations and bytes a second, watches. Connections are counted by their port.
+//! Limits of one caller on this node: operations and bytes a second, watches. Connections are counted by their port.
 //!
 //! Owns who counts as one caller ([`Account`]), the bounded table of them, and the refusals. Off where nothing is configured: then
 //! no request looks anything up. Never knows what a request does.
@@ -155,7 +155,7 @@ impl Accounts {
         Some(self.limits.connections_max).filter(|most| *most > 0)
     }
 
-    /// What a connection is told whose address has as many as it may.
+    /// The refusal of a connection whose address has as many as it may.
     pub fn too_many_connections(&self) -> Failure {
         let most = self.limits.connections_max;
         self.refuse(Limit::Connections, format!("one account may have {most} connections on this node"))

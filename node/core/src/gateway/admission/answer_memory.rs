@@ -53,8 +53,8 @@ pub struct Share {
 
 /// Room for the values of an answer, from before its command is decided until the answer is there.
 ///
-/// A command that has taken effect has to be answered, whoever reads it. Too many at once would come to more than all answers may hold
-/// before the first of them is held.
+/// A command that has taken effect has to be answered, even if nobody reads the answer. Too many at once would come to more than all
+/// answers may hold before the first of them is held.
 #[derive(Debug)]
 pub struct ValuesRoom {
     _share: Arc<Share>,
@@ -89,7 +89,7 @@ impl Drop for Held {
     }
 }
 
-/// What an answer takes that is made in parts, until it is made.
+/// The memory for an answer that is made in parts, until it is made.
 #[derive(Debug)]
 pub struct Made {
     share: Arc<Share>,
@@ -97,7 +97,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// It takes so many bytes by now, never fewer than before.
+    /// It takes `bytes` by now, never fewer than before.
     pub fn grow_to(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 {
@@ -171,7 +171,7 @@ impl Share {
         Ok(())
     }
 
-    /// Refuses what this account asks for while it holds so many times its part of all. What others hold is no reason.
+    /// Refuses requests of this account while it holds this many times its share. The memory that others hold is no reason.
     pub fn check_own(&self, parts: usize) -> Result<(), Failure> {
         match self.bytes.load(Ordering::Relaxed) >= parts * self.all.bytes_max / limits::ANSWERS_SHARE {
             true => Err(Failure::too_many("answers that this account has not taken hold all the memory that one may")),
@@ -204,7 +204,7 @@ impl Share {
         );
     }
 
-    /// Takes room for so many values, at once or never.
+    /// Takes room for this many values, at once or never.
     pub fn try_values(self: &Arc<Self>, values: usize) -> Option<ValuesRoom> {
         let values = to_permits(values);
         let own = Arc::clone(&self.values).try_acquire_many_owned(values);
@@ -213,7 +213,7 @@ impl Share {
         all.ok().map(|permits| self.room(permits))
     }
 
-    /// Takes room for so many values, once there is some. Its own first: whoever waits for that keeps nothing from others.
+    /// Takes room for this many values, once there is some. Its own first: a call that waits for that keeps nothing from others.
     pub async fn values(self: &Arc<Self>, values: usize) -> ValuesRoom {
         let values = to_permits(values);
         let own = Arc::clone(&self.values).acquire_many_owned(values).await.expect(OPEN);
@@ -277,13 +277,12 @@ impl Share {
 
 const OPEN: &str = "these semaphores are never closed";
 
-/// As many as all of an account at most, or it would wait for ever.
+/// At most all permits of an account: a call for more would wait for ever.
 fn to_permits(values: usize) -> u32 {
     values.min(limits::ASKED_VALUES_OF_ACCOUNT_MAX) as u32
 }
 
-/// Bytes that are there whoever reads them, such as a document of this program: their peer has to take them in time, and they are not
-/// counted.
+/// Bytes that stay in memory anyway, such as a document of this program: their peer has to take them in time, and they are not counted.
 pub fn lend(bytes: Bytes, taking: &Taking) -> Bytes {
     let on_its_way = taking.hand_on(bytes.len());
     Bytes::from_owner(Lent { bytes, _on_its_way: on_its_way })

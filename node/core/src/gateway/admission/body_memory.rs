@@ -24,7 +24,7 @@ impl BodyMemory {
         Self(Resource::new(bytes_max, (bytes_max / limits::BODIES_SHARE).max(largest)))
     }
 
-    /// What there is of it.
+    /// Its bound, and how much is taken.
     pub fn room(&self) -> &Resource {
         &self.0
     }
@@ -76,12 +76,12 @@ pub struct BodyPermit {
     reserve: usize,
     /// How much of it has come.
     bytes: AtomicUsize,
-    /// What it takes, where it is not a small one.
+    /// Its part of the memory, unless it is small.
     held: OnceLock<HeldShare>,
 }
 
 impl BodyPermit {
-    /// One without room yet. What coordinates others has some that nobody else can take.
+    /// A body without room yet. Requests for coordination have some that no others can take.
     pub fn new(coordinates: bool) -> Self {
         let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
         Self { reserve, bytes: AtomicUsize::new(0), held: OnceLock::new() }
@@ -92,7 +92,7 @@ impl BodyPermit {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// So much more has come. A small one needs no room, so that what others live by never finds it full.
+    /// Counts `more` bytes that came. A small body needs no room, so that the renewal of a session never finds it full.
     pub fn grow(&self, more: usize, of: impl FnOnce() -> BodyRoom) -> Result<(), Failure> {
         let bytes = self.bytes() + more;
         if bytes > limits::SMALL_BODY_BYTES {
@@ -103,7 +103,7 @@ impl BodyPermit {
         Ok(())
     }
 
-    /// No more than so much of what came is left.
+    /// At most `left` bytes of what came are left.
     pub fn shrink(&self, left: usize) {
         let bytes = left.min(self.bytes());
         self.bytes.store(bytes, Ordering::Relaxed);
@@ -127,7 +127,7 @@ mod tests {
         Account::User(name.into())
     }
 
-    /// What became of so much more of somebody's body.
+    /// Counts `more` bytes of this user's body.
     fn grow(body: &BodyPermit, more: usize, memory: &BodyMemory, name: &str) -> Result<(), Failure> {
         body.grow(more, || memory.of(user(name)))
     }

@@ -62,7 +62,7 @@ pub struct ClassLimits {
     pub scan: usize,
     /// Requests that wait.
     pub waiting: usize,
-    /// Requests of which the body is still on its way. They have no place of their class yet.
+    /// Requests whose body is still on its way. They have no place of their class yet.
     pub arriving: usize,
 }
 
@@ -136,7 +136,7 @@ impl RequestClasses {
         self.room(class).in_use.fetch_sub(cost, Ordering::Relaxed);
     }
 
-    /// What a request is to take, which takes nothing yet: see [`Permit::enter`].
+    /// The permit of a request, which takes nothing yet: see [`Permit::enter`].
     pub fn permit(self: &Arc<Self>, class: RequestClass) -> Permit {
         Permit {
             classes: Arc::clone(self),
@@ -234,7 +234,7 @@ impl Permit {
     /// room it stays where it was.
     pub fn move_to(&self, class: RequestClass) -> Result<(), Failure> {
         let (before, had) = (self.class(), self.cost.load(Ordering::Relaxed));
-        // Where a call within another one begins, it has none yet.
+        // A call within another one has no cost yet when it begins.
         let cost = had.max(1);
         self.classes.take(class, cost)?;
         self.class.store(class as usize, Ordering::Relaxed);

@@ -8,11 +8,11 @@ use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::shares::{Resource, Scarce, Shares};
 use crate::metrics::{MetricsSource, Sample};
 
-/// What requests hold before they are whole: places of those that are on their way, and bytes of bodies.
+/// The resources that requests hold before they are whole: places of those on their way, and bytes of bodies.
 pub struct ResourceSamples {
-    /// Where the places are.
+    /// The places.
     pub shares: Arc<Shares>,
-    /// Where the bytes are.
+    /// The bytes.
     pub bodies: Arc<BodyMemory>,
 }
 

@@ -1,8 +1,8 @@
-//! What a node has only so much of, and who holds how much of it.
+//! The limited resources of a node, and who holds how much of them.
 //!
-//! Owns that nothing of it is taken but through an [`Account`] (a user, where nobody is asked who they are an address, else all strangers),
+//! Owns that nothing is taken but through an [`Account`] (a user; an address where authentication is off; else all strangers together),
 //! and that one account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never
-//! waits: whoever asks for too much is told at once, and told whether it was its share or all that there is.
+//! waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
 
-/// Something of which a node has so much.
+/// A resource that a node has a limited amount of.
 #[derive(Debug)]
 pub struct Resource {
     all: Arc<Totals>,
     accounts: AliveTable<Account, Holding>,
 }
 
-/// What all accounts hold together.
+/// The amount that all accounts hold together.
 #[derive(Debug)]
 struct Totals {
     bound: usize,
@@ -29,7 +29,7 @@ struct Totals {
     over_share: AtomicU64,
 }
 
-/// What one account holds.
+/// The amount that one account holds.
 #[derive(Debug)]
 pub struct Holding {
     all: Arc<Totals>,
@@ -41,20 +41,20 @@ pub struct Holding {
 pub enum Full {
     /// All together hold as much as there is.
     All {
-        /// So much there is.
+        /// The amount for all.
         bound: usize,
     },
     /// The account has its share.
     Share {
-        /// So much it may have.
+        /// The amount for one account.
         of_one: usize,
-        /// Of so much.
+        /// The amount for all.
         bound: usize,
     },
 }
 
 impl Resource {
-    /// Nobody holds anything yet of `bound`, of which one account may have `of_one`.
+    /// A resource of this `bound`, all of it free. One account may have `of_one`.
     pub fn new(bound: usize, of_one: usize) -> Self {
         let (taken, refused, over_share) = Default::default();
         let all = Totals { bound, of_one: of_one.min(bound), taken, refused, over_share };
@@ -71,7 +71,7 @@ impl Resource {
         self.all.of_one
     }
 
-    /// What all hold together.
+    /// The amount that all hold together.
     pub fn taken(&self) -> usize {
         self.all.taken.load(Ordering::Relaxed)
     }
@@ -81,15 +81,15 @@ impl Resource {
         (self.all.refused.load(Ordering::Relaxed), self.all.over_share.load(Ordering::Relaxed))
     }
 
-    /// What this account holds.
+    /// The part of this account.
     pub fn of(&self, account: Account) -> Arc<Holding> {
         self.accounts.get(account, || Holding { all: Arc::clone(&self.all), taken: AtomicUsize::new(0) })
     }
 }
 
 impl Holding {
-    /// Takes so much more, to be given back by [`Self::give_back`]. Both bounds are higher by `reserve` for whom that is: what an account does
-    /// beside it takes nothing of that.
+    /// Takes `amount` more, to be given back by [`Self::give_back`]. `reserve` raises both bounds for this call; calls without it cannot take
+    /// that part.
     pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
         let Totals { bound, of_one, taken, refused, over_share } = &*self.all;
         let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
@@ -114,7 +114,7 @@ impl Holding {
     }
 }
 
-/// So much of it, until it is dropped.
+/// An amount of a resource, until it is dropped.
 #[derive(Debug)]
 pub struct HeldShare {
     holding: Arc<Holding>,
@@ -128,7 +128,7 @@ impl HeldShare {
         Self { holding, amount: AtomicUsize::new(0) }
     }
 
-    /// Holds so much from now on, more than before or less. Where there is no more it holds what it held.
+    /// Holds `amount` from now on, more than before or less. A refusal leaves the amount as it was.
     pub fn hold(&self, amount: usize, reserve: usize) -> Result<(), Full> {
         let before = self.amount.load(Ordering::Relaxed);
         if amount > before {
@@ -147,7 +147,7 @@ impl Drop for HeldShare {
     }
 }
 
-/// Places of which a node has few and which callers hold for long.
+/// Kinds of places that are few on a node and that callers hold for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Scarce {
@@ -155,14 +155,14 @@ pub enum Scarce {
     Waits,
     /// Watches, and observers of elections.
     Watches,
-    /// Those of requests of which the body is still on its way.
+    /// Those of requests whose body is still on its way.
     Arriving,
 }
 
 /// How many kinds there are.
 const KINDS: usize = 3;
 
-/// One part in so many is the share of one caller in requests that are on their way.
+/// One caller may have one part in this many of the requests that are on their way.
 const ARRIVING_SHARE: usize = 4;
 
 /// The places of each kind.
@@ -170,9 +170,9 @@ const ARRIVING_SHARE: usize = 4;
 pub struct Shares([Resource; KINDS]);
 
 impl Shares {
-    /// Nobody holds any of so many waits and watches, and of places for what is on its way.
+    /// This many places for waits, for watches, and for requests that are on their way, all of them free.
     pub fn new(waits: usize, watches: usize, arriving: usize) -> Arc<Self> {
-        // The bound for all of these two is that of their class, and of the feed. Of one place somebody may have that.
+        // The class bounds all waits, and the feed all watches. A single place may be anybody's.
         let [waits, watches] = [waits, watches].map(|all| Resource::new(usize::MAX, all.div_ceil(2)));
         Arc::new(Self([waits, watches, Resource::new(arriving, arriving.div_ceil(ARRIVING_SHARE))]))
     }
