@@ -31,18 +31,18 @@ pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
 /// copies made on the way (the value out of its base64, the encoded command) bodies take up to three times as much.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// One part in so many of [`BODIES_BYTES_MAX`] is the share of one account, though never less than one body of the largest size.
+/// The share of one account is one part in this many of [`BODIES_BYTES_MAX`], though never less than one body of the largest size.
 pub const BODIES_SHARE: usize = 4;
 
-/// A body up to this length needs no room among [`BODIES_BYTES_MAX`]: what others live by, as the renewal of a session, never finds it full.
-/// Those that are there are bounded by the places of the classes and of [`ARRIVING_MAX`], some hundred MiB if all were as long.
+/// A body up to this length needs no room among [`BODIES_BYTES_MAX`]: the renewal of a session never finds it full. Small bodies are bounded
+/// by the places of the classes and of [`ARRIVING_MAX`], some hundred MiB if all were as long.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
-/// Requests of which the body is still on its way: each is a part of a connection, and some kilobytes. One account has a quarter of them.
+/// Requests whose body is still on its way: each is a part of a connection, and some kilobytes. One account has a quarter of them.
 pub const ARRIVING_MAX: usize = 32_768;
 
-/// From when on a body counts as on its way. What comes right behind its head needs no place: neither a stranger's that does not come nor
-/// those of many keep it out.
+/// Delay after which a body counts as on its way. A body right behind its head needs no place: bodies of strangers that do not come, however
+/// many, never keep it out.
 pub const ARRIVING_GRACE_MS: u64 = 100;
 
 /// Longest request head. A key of the largest size, all of it percent-encoded, takes 12 KiB.
@@ -155,17 +155,17 @@ pub const ANSWER_RATE_MIN: u64 = 64 * 1024;
 /// How often a stream looks for room for its next answers while there is none, milliseconds.
 pub const ANSWER_ROOM_LOOK_MS: u64 = 50;
 
-/// Where all of it is held, the account that holds most is asked for room this often.
+/// How often the account that holds most is asked for room while all of it is held, milliseconds.
 pub const ANSWER_ROOM_WANTED_MS: u64 = 250;
 
-/// So long its peers have at least to take what is on its way to them, milliseconds: that is to be noticed on the way, too.
+/// Least time that its peers have to take the bytes on their way to them, milliseconds: the taking has to be noticed here, too.
 pub const ANSWER_ROOM_GRACE_MS: u64 = 1_000;
 
 /// Bytes a second that such a peer takes beyond that, while others are refused.
 pub const ANSWER_ROOM_RATE_MIN: u64 = 8 * 1024 * 1024;
 
 /// Values that commands under way may show because they were asked for, of one account. Beyond it they wait before they are decided: a
-/// command that has taken effect is answered whoever reads it.
+/// command that has taken effect is answered, even if nobody reads the answer.
 pub const ASKED_VALUES_OF_ACCOUNT_MAX: usize = 128;
 
 /// The same of all accounts.

@@ -101,7 +101,7 @@ struct Maintainer {
     indexed: Instant,
     /// When it was last seen that nothing is to be counted.
     counted: Instant,
-    /// What is told of the table of kept outcomes.
+    /// Times of the last look at the table of kept outcomes, and of the last warning.
     table: Watch,
 }
 

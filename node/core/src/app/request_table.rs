@@ -1,6 +1,6 @@
 //! How full the table of kept outcomes is, for people.
 //!
-//! Owns from when on that is told, and how often. Never refuses anything: what has no room is refused where commands are applied.
+//! Owns when a warning is due, and how often. Never refuses anything: a command without room is refused where commands are applied.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use quorate_store::state::{StateFault, StateReader};
 /// How often the leader looks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// One line of the log in so long: what fills the table goes within half an hour.
+/// Time between two lines of the log: the outcomes that fill the table go within half an hour.
 const SAY_EVERY: Duration = Duration::from_secs(600);
 
-/// What an operator should know once shares hold, with who has most of it: from then on somebody may be refused.
+/// The warning for an operator once shares hold, with the principal that has most: from then on somebody may be refused.
 pub fn warning(state: &StateReader) -> Result<Option<String>, StateFault> {
     let held = state.kept_for_a_while()?.requests;
     if held < REQUEST_TABLE_SHARED_FROM {
@@ -29,7 +29,7 @@ fn told(held: u64, largest: Option<(String, u64)>) -> String {
     )
 }
 
-/// When it is looked at, and when what was found stands in the log.
+/// When the table was looked at last, and when a warning was logged.
 #[derive(Debug)]
 pub struct Watch {
     looked: Instant,

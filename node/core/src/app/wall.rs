@@ -34,9 +34,8 @@ const KNOWN_FOR: Duration = Duration::from_secs(10);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Clocks that are certainly further apart than this are told of. Time services keep machines within a tenth of it.
 const APART_MS: i64 = 1_000;
-/// A stamp moves further than this, against what the last one and the time since make it, only by clocks that were looked at since it was to
-/// move, and this is told. What is known of a clock may be older than a second: two that were wrong one after the other would else stand for
-/// two that are wrong at once.
+/// Only clocks that were read since the move was due set a stamp further than this from the last one plus the time since, and the log says
+/// so. A reading may be older than a second: two clocks that were wrong one after the other would else stand for two that are wrong at once.
 const MOVED_MS: u64 = 1_000;
 
 /// What the answers of a member say of its clock.
@@ -182,8 +181,8 @@ impl WallClocks {
         begun(voters.len(), &self.readings(voters, own, Uptime::now(), None), own, replicated)
     }
 
-    /// Where the stamps of a leadership begin, which are near the replicated clock in the rule. Where they are not, this goes by the clocks that
-    /// were looked at since the leader waited for them.
+    /// The first stamp of a leadership, near the replicated clock as a rule. A stamp further away goes by the clocks that were read since the
+    /// leader waited for them.
     fn begun(&self, voters: &BTreeSet<NodeId>, own: WallMillis, now: Uptime, replicated: WallMillis) -> WallMillis {
         let by = |since| begun(voters.len(), &self.readings(voters, own, now, since), own, replicated);
         let wall = by(None);
@@ -233,7 +232,7 @@ impl WallClocks {
         apart.iter().map(said).collect()
     }
 
-    /// What is known of the clocks of some, by questions that were asked since then.
+    /// Readings of the clocks of these nodes, from questions that were asked since then.
     fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Uptime, since: Option<Uptime>) -> Vec<Reading> {
         let known = self.known.lock();
         let reading = |id: &NodeId| match *id == self.self_id {

@@ -58,7 +58,7 @@ pub fn held(call: &Call, message: Bytes) -> Bytes {
     }
 }
 
-/// The body of an answer whose bytes are there whoever asks for them: what waits for its reader takes no memory of its own.
+/// The body of an answer whose bytes stay in memory anyway: they take no more of it while they wait for their reader.
 pub fn lent(call: &Call, body: Body) -> Body {
     let is_long = body.size_hint().exact().is_some_and(|bytes| bytes >= limits::LONG_ANSWER_BYTES);
     match call.monitor() {

@@ -21,7 +21,7 @@ use crate::limits;
 /// A piece of it, or why there are no more.
 pub type Piece = io::Result<Bytes>;
 
-/// The pieces on their way to whoever asked, for as long as they may have them.
+/// The pieces on their way to a caller, for as long as it may have them.
 pub struct Pieces {
     /// `None` once nothing more is given.
     source: Option<mpsc::Receiver<Piece>>,
@@ -30,13 +30,13 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The next one. Where the right was taken away it is an error of the kind `PermissionDenied` instead, also of what was read before.
+    /// The next one; once the right is taken away, an error of the kind `PermissionDenied`, also instead of a piece that was read before.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
         let Some(source) = &mut self.source else { return Poll::Ready(None) };
         let piece = ready!(source.poll_recv(cx));
         let refused = self.watching.as_ref().filter(|_| piece.is_some()).and_then(Watching::end);
         let Some((_, why)) = refused else { return Poll::Ready(piece) };
-        // The walk ends with whoever would take the next piece.
+        // The walk ends when nobody takes its next piece.
         self.source = None;
         Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::PermissionDenied, why))))
     }

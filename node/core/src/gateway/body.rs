@@ -1,4 +1,4 @@
-//! The body of a request while it comes, whatever the protocol: bounded in size and in time, without copies where it comes in one piece.
+//! The body of a request while it comes, over any protocol: bounded in size and in time, without copies where it comes in one piece.
 //!
 //! Owns the place of what is still on its way, the size limit, and the deadline and the minimum rate of bodies. A request takes nothing of
 //! its class before it is whole. Never looks at what is in a body.
@@ -57,7 +57,7 @@ pub struct BodyPatience {
 }
 
 impl BodyPatience {
-    /// As configured.
+    /// The configured timeout and rate.
     pub fn of(settings: &ApiSettings) -> Self {
         Self { timeout: settings.body_timeout, rate_min: settings.body_rate_min.max(1) }
     }
@@ -68,7 +68,7 @@ impl BodyPatience {
     }
 }
 
-/// Until when more is waited for of what has begun then and is due then: without a place among what is on its way until it needs one.
+/// How long to wait for the rest of a body: until it is due, or, without a place among those on their way, until it needs one.
 pub fn wait_until(begun: Instant, due: Instant, has_place: bool) -> Instant {
     if has_place { due } else { due.min(begun + Duration::from_millis(limits::ARRIVING_GRACE_MS)) }
 }
@@ -98,7 +98,7 @@ impl<'c> Coming<'c> {
 
     /// The next piece; `None` at the end.
     ///
-    /// What comes right behind its head takes no place: whoever sends little at once is never refused for others who do not.
+    /// A body right behind its head takes no place: a caller that sends little at once is never refused for others that do not.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             let deadline = self.answer_due().min(self.started + self.patience.after(self.received));

@@ -42,7 +42,7 @@ pub struct Call {
     pub timeout: Duration,
     /// When the answer has to be there.
     pub deadline: Instant,
-    /// What it takes of its class, once it is whole.
+    /// Its place in its class, once it is whole.
     pub permit: Permit,
     /// What its body takes of the memory for all bodies.
     pub body_permit: BodyPermit,
@@ -183,17 +183,17 @@ impl Call {
         self.api.answers.share(self.payer())
     }
 
-    /// What its account may have of the memory for bodies.
+    /// The part of its account in the memory for bodies.
     pub fn body_room(&self) -> BodyRoom {
         self.api.bodies.of(self.sender())
     }
 
-    /// So much more of its body has come.
+    /// Counts bytes of its body that came.
     pub fn take_body(&self, bytes: usize) -> Result<(), Failure> {
         self.body_permit.grow(bytes, || self.body_room()).map_err(Failure::closing)
     }
 
-    /// A place among the requests of which the body is still on its way.
+    /// A place among the requests whose body is still on its way.
     pub fn arrive(&self) -> Result<HeldShare, Failure> {
         let why = match self.api.shares.hold(self.sender(), Scarce::Arriving) {
             Ok(place) => return Ok(place),
@@ -214,8 +214,8 @@ impl Call {
         if self.api.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
     }
 
-    /// Takes room for so many values of an answer that will have to be given, before there is one. Waits for it where others of its account,
-    /// or all, have too many under way, and refuses where the account has not taken what it was answered before.
+    /// Takes room for this many values of an answer that will have to be given, before there is one. Waits for it where others of its
+    /// account, or all, have too many under way, and refuses where the account has not taken its earlier answers.
     pub async fn take_values_room(&self, values: usize) -> Result<(), Failure> {
         // A second try of the same request keeps what the first one took.
         if values == 0 || self.values_room.lock().is_some() {
@@ -231,8 +231,8 @@ impl Call {
         Ok(())
     }
 
-    /// Gives its turns back meanwhile and then takes them again, or more of one address would be at work than its share. Nobody waits the
-    /// other way round: whoever has a turn gives it back before it waits here.
+    /// Gives its turns back meanwhile and then takes them again, or more of one address would be at work than its share. No call waits the
+    /// other way round: one with a turn gives it back before it waits here.
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
         let waiting = self.wait().ok_or_else(|| self.api.classes.refusal(RequestClass::Waiting))?;
         let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
@@ -260,15 +260,15 @@ impl Call {
         self.only_looks.store(true, Ordering::Relaxed);
     }
 
-    /// Refuses to give away an answer of so many bytes, where it is long and there are too many of those. One to what `writes` is always
-    /// given, unless it turned out to change nothing.
+    /// Refuses to give away a long answer where there are too many of those. The answer to a write is always given, unless the write turned
+    /// out to change nothing.
     pub fn check_answer(&self, writes: bool, bytes: u64) -> Result<(), Failure> {
         let may_refuse = !writes || self.only_looks.load(Ordering::Relaxed);
         if may_refuse && bytes >= limits::LONG_ANSWER_BYTES { self.check_answers() } else { Ok(()) }
     }
 
-    /// What is told of a failure. One that shows a long entry is told as the refusal to show it where its account has not taken what it was
-    /// answered before: nothing was applied either way, and who asks again under the same request id is told what came of it.
+    /// The failure to answer with. One that shows a long entry becomes the refusal to show it where its account has not taken its earlier
+    /// answers: nothing was applied either way, and a retry under the same request id gets the outcome.
     pub fn told(&self, failure: Failure) -> Failure {
         let may_refuse = failure.applied() == Applied::No && failure.shows_long_entry();
         if may_refuse && self.api.answers.held() > 0 { self.check_values().err().unwrap_or(failure) } else { failure }

@@ -15,8 +15,8 @@ use crate::gateway::scan::{evaluate, scan};
 /// so holds up nobody else.
 pub async fn decide(call: &Call, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
-        // The few places of scans in the log bound what those show. Whoever waited for room in one of them would keep it from all others,
-        // and whoever waited there with room would keep that from what is no scan.
+        // The few places of scans in the log bound what those show. A scan that waited for room in such a place would keep the place from all
+        // others, and one that waited for a place with room would keep the room from commands that are no scans.
         if call.permit.class() != RequestClass::Scan {
             call.take_values_room(action.values_asked()).await?;
         }

@@ -57,7 +57,7 @@ async fn propose_judged(
     result
 }
 
-/// Proposes a step of a request that has several. It is judged as every command is; the audit log is told of the request as a whole, and
+/// Proposes a step of a request that has several. It is judged as every command is; the audit log has the request as a whole, and
 /// nothing is kept under its id, since only one command could be: a step may be taken again.
 pub async fn propose_step(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
     until_judged_in_time(caller, action, None, deadline).await

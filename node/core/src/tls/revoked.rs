@@ -38,7 +38,7 @@ pub(super) struct Lists {
 #[derive(Debug, Clone)]
 struct Issue {
     issuer: Name,
-    /// Which key of the CA signed it, where it says so: one that was made anew under the same name begins to count again.
+    /// The key of the CA that signed it, where it says so: a new key under the same name begins to count again.
     key: Option<Vec<u8>>,
     /// Its number, where it has one: how many bytes, and those, so that they compare as numbers do.
     number: Option<(usize, Vec<u8>)>,

@@ -1,7 +1,7 @@
 //! The audit log: lines of JSON in a file.
 //!
 //! Owns the file, who may read it, and the count of what could not be written. Never holds up a request: a line waits in memory, and is
-//! left out where too many wait. What stands in a line, `audit_event` decides.
+//! left out where too many wait. `audit_event` decides what stands in a line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -17,7 +17,7 @@ use crate::gateway::auth::proof::{TOKEN_MARK, hash_of, is_same};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A token that is shorter can be guessed.
 const TOKEN_BYTES_MIN: usize = 32;
-/// One of which its letters tell less can be guessed, too: that of `openssl rand -hex 32` has about 250 bits, half of it 120.
+/// A token whose letters carry fewer bits can be guessed, too: that of `openssl rand -hex 32` has about 250 bits, half of it 120.
 const TOKEN_BITS_MIN: f64 = 60.0;
 /// Longer ones do not fit into a header.
 const TOKEN_BYTES_MAX: usize = 1_024;

@@ -61,7 +61,7 @@ struct Key {
     material: Material,
 }
 
-/// By which key a token is signed.
+/// The algorithm of a token's signature, and its key.
 #[derive(Debug)]
 pub struct SignedBy {
     algorithm: Algorithm,
