@@ -1,7 +1,7 @@
 //! From a listening socket to served connections, with every deadline that `axum::serve` lacks.
 //!
 //! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
-//! stalled, too many, drained. Of too many those go first that have shown nothing ([`EvictingLimit`]). Deadlines of bodies
+//! stalled, too many, drained. Connections that have shown nothing are evicted first ([`EvictingLimit`]). Deadlines of bodies
 //! and requests are those of `http`.
 
 use std::convert::Infallible;
@@ -54,7 +54,7 @@ use threads::{Homes, Resident};
 /// How the accept loop treats connections.
 #[derive(Clone)]
 pub struct ServeSettings {
-    /// Most connections at a time. For one more, one that has shown nothing is closed; where there is none it is told 429 and closed.
+    /// Most connections at a time. One more evicts one that has shown nothing; if there is none it is answered with 429 and closed.
     pub connections_max: usize,
     /// How long a connection may be silent at first, and how long a request head may take.
     pub header_timeout: Duration,
@@ -72,7 +72,7 @@ pub struct ServeSettings {
     pub beside: Vec<Handle>,
 }
 
-/// One of so many places of a port is for addresses that have none.
+/// One in this many places of a port is for addresses that have none.
 const PLACES_FOR_ONE_NEWCOMER: usize = 20;
 
 /// Room for connections: for all, and for those of one address.
@@ -205,7 +205,7 @@ impl Port {
         watchdog::spawn_tracked_on(&self.tasks, served, runtime);
     }
 
-    /// What one connection too many is told.
+    /// The refusal of one connection too many.
     fn why(&self, full: Full) -> Failure {
         match full {
             Full::OfOne if self.api.accounts.connections_max().is_some() => self.api.accounts.too_many_connections(),

@@ -126,7 +126,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Why it did not start. A full disk is told apart: that passes.
+    /// Why it did not start. A full disk has a variant of its own: it passes.
     fn of_start(error: ServerError) -> Self {
         if is_of_full_disk(&error.0) { Self::NoRoom(error) } else { Self::Failed(error) }
     }
@@ -691,7 +691,7 @@ impl Node {
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings =
             ServeSettings { tls: tls.clients, beside: listeners.client_threads, ..config.serve_settings() };
-        // With places of its own, and on the node's own runtime: whatever clients do, operators and probes get in.
+        // It has places of its own and the node's own runtime, so that operators and probes get in no matter what clients do.
         let admin_settings = ServeSettings {
             door: Door::Admin,
             connections_max: ADMIN_CONNECTIONS_MAX,
@@ -823,7 +823,7 @@ fn audit_of(config: &Config) -> Result<Option<Arc<AuditFile>>, ServerError> {
     opened.map(Some).map_err(|error| ServerError(format!("audit_log: {} cannot be written: {error}", path.display())))
 }
 
-/// Takes each SIGHUP for the word of whoever rotates the audit log that the file was moved away.
+/// Takes each SIGHUP for the notice that the file of the audit log was moved away.
 async fn follow_moves(audit: Arc<AuditFile>, mut hangups: Signal) {
     while hangups.recv().await.is_some() {
         audit.reopen();

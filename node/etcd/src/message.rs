@@ -122,7 +122,7 @@ fn declared(framed: &[u8], bytes_max: usize) -> Result<Option<usize>, Status> {
             Err(Status::internal(format!("quorate: a message with the compressed flag {flag}, and no encoding named")))
         }
         (_, Some(length)) if length > bytes_max => {
-            // As gRPC says it in the language of etcd.
+            // The text of gRPC in Go, the language of etcd.
             let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
             Err(Status::resource_exhausted(text))
         }
@@ -209,11 +209,11 @@ impl Messages {
     }
 }
 
-/// What came of a stream and was not taken yet.
+/// Bytes of a stream that came and were not taken yet.
 #[derive(Debug, Default)]
 struct Came {
     bytes: BytesMut,
-    /// When the message began of which a part is there.
+    /// When the message began that is there in part.
     begun: Option<Instant>,
 }
 

@@ -73,7 +73,7 @@ fn arrive(mut request: Request, served: Served, way: Way) -> Option<(Asked, Head
     Some((asked, head.headers, body))
 }
 
-/// A call with streams, as tonic carries it out. What is asked comes past it, since each message is counted and has a deadline.
+/// A call with streams, as tonic carries it out. The messages bypass tonic, since each is counted and has a deadline.
 struct Handler {
     asked: Arc<Asked>,
     /// Until the call begins.
@@ -169,7 +169,7 @@ async fn unary(asked: Asked, headers: HeaderMap, body: Body) -> Response {
         };
         asked.perform(headers, reading).await?.framed()
     };
-    // The message has a deadline, and what is decided one of its own. Who waits for others begins to do so once the message is there.
+    // The message has a deadline, and the decision one of its own. A call that waits for others begins to do so once the message is there.
     let late = async {
         match asked.served.policy.waits {
             true => std::future::pending().await,
@@ -299,7 +299,7 @@ impl Asked {
         answered
     }
 
-    /// From the head to the stream of answers, which keeps its connection busy until it ends. What is asked is read on behalf of a call that
+    /// From the head to the stream of answers, which keeps its connection busy until it ends. The messages are read on behalf of a call that
     /// lasts as long.
     async fn open<F>(&self, headers: HeaderMap, asking: impl FnOnce(Arc<Call>) -> F) -> Result<Answers, Status>
     where

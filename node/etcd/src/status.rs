@@ -111,8 +111,8 @@ pub fn of_reply(key: impl AsRef<[u8]>, reply: &Reply) -> Status {
     failure.into()
 }
 
-/// What a transaction is answered with that this node sent again, not knowing that it was carried out, and of whose first answer what it
-/// listed was too long to be kept. Not one of the codes upon which a client would send it once more.
+/// The answer to a transaction that this node sent again, not knowing that it was carried out, and whose first answer listed too much to be
+/// kept. Not one of the codes upon which a client would send it once more.
 pub fn not_listed(revision: Revision) -> Status {
     let what = "it was carried out, and an answer was lost on the way; what it listed is not kept";
     Status::new(Code::Unknown, format!("quorate: {what}: at revision {revision}, read it again"))

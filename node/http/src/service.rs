@@ -105,7 +105,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     // Never holds back the routes that tell an operator what is going on.
     if operation.is_data() {
         context.admit().await?;
-        // What is whole goes on at once. The rest does so when its body is there: see `body::collect_long`.
+        // A request that is whole goes on at once, the others when their bodies are there: see `body::collect_long`.
         if !(has_body && operation.takes_body()) {
             context.enter().await?;
         }

@@ -328,7 +328,7 @@ async fn strangers_are_refused_before_their_message_comes() {
     assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
 }
 
-/// What asks for a token has a message, too, and addresses are many.
+/// A request for a token has a body, too, and strangers have many addresses.
 #[tokio::test]
 async fn strangers_have_one_share_together_of_what_is_on_its_way() {
     let mut api = api_settings();
@@ -468,7 +468,7 @@ async fn a_connection_of_somebody_stays_and_those_of_strangers_make_room() {
     let mut crowd = Vec::new();
     for stranger in 0..40 {
         let mut raw = guarded.server.connect_from(2 + stranger % 2).await;
-        // What everybody is told shows nothing of who asks.
+        // A request that needs no token shows nothing of its caller.
         raw.send_request("GET", "/livez", &[], b"").await;
         assert_eq!(raw.response(false).await.status, 200);
         crowd.push(raw);

@@ -439,7 +439,7 @@ async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_qua
     assert_eq!(refused.header("connection"), Some("close"));
     coming.push(half(other).await);
     until("one more is not on its way", async || metric(&server, ARRIVING).await == 3.0).await;
-    // What comes at once needs no such place, from an address that has its share neither.
+    // A body that comes at once needs no such place, also from an address that has its share.
     for from in [one, other] {
         let mut whole = send_from(&server, from, "PUT", "/v1/kv/whole", &[JSON], b"1").await;
         assert_eq!(whole.response(false).await.status / 100, 2, "{from}");

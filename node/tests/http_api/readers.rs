@@ -152,7 +152,7 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// For writes of one entry that show nothing else.
 const PREFER: (&str, &str) = ("Prefer", "return=representation");
 
-/// So many requests of an address, each on a connection of its own, whose answers nobody reads.
+/// Requests of an address, each on a connection of its own, whose answers nobody reads.
 async fn ask_unread(server: &Server, from: Ipv4Addr, path: &str, body: &str, count: usize) -> Vec<Raw> {
     let mut unread = Vec::new();
     for _ in 0..count {
@@ -196,7 +196,7 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
         })
         .await;
         let held = metric(&server, "quorate_http_answers_bytes").await;
-        // What was under way while the last answer of its part was not there yet.
+        // The share, and the answers that were under way before it was full.
         assert!(held <= (SHARE_BYTES + 8 * BIG) as f64, "{body}: {held} bytes are held");
         assert_eq!(server.get("/v1/kv?prefix=none").await.status, 200, "{body}: a list of somebody else");
         assert_eq!(server.get("/v1/kv/big").await.status, 200, "{body}: a long answer to somebody else");

@@ -76,7 +76,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
         Step::Write(op) if !parsed.dry_run => {
             let shows = op.return_previous || matches!(preferred, Some(Preferred::Representation(_)));
             match parsed.wait {
-                // Who waits for a lock would keep the room from others meanwhile.
+                // A wait for a lock would keep the room from others meanwhile.
                 Some(_) if shows => context.check_values()?,
                 Some(_) => {}
                 None => context.take_values_room(usize::from(shows)).await?,

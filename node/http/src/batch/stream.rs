@@ -94,7 +94,7 @@ struct Pump<F, R> {
     out: Vec<u8>,
     /// What its account holds.
     share: Arc<Share>,
-    /// What its account may have of the memory for bodies.
+    /// The part of its account in the memory for bodies.
     room: BodyRoom,
     /// The turns of its address.
     lanes: Arc<Lanes>,

@@ -25,7 +25,7 @@ pub fn ok(content_type: HeaderValue, bytes: impl Into<Bytes>) -> Answer {
     response
 }
 
-/// A 200 whose bytes are there whoever asks for them.
+/// A 200 whose bytes stay in memory anyway.
 pub fn ok_lent(content_type: HeaderValue, bytes: &Bytes) -> Answer {
     let mut response = ok(content_type, bytes.clone());
     response.extensions_mut().insert(Lent);
