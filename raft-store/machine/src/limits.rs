@@ -24,7 +24,7 @@ pub const TXN_DEPTH_MAX: usize = 4;
 /// all that it writes is in memory at once.
 pub const TXN_EFFECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// As many values as an answer can show at their longest: [`TXN_EFFECT_BYTES_MAX`] and [`VALUE_BYTES_MAX`].
+/// The number of values of the largest size that an answer can show: [`TXN_EFFECT_BYTES_MAX`] and [`VALUE_BYTES_MAX`].
 pub const ASKED_VALUES_MAX: usize = TXN_EFFECT_BYTES_MAX.div_ceil(VALUE_BYTES_MAX);
 
 /// Most bytes that commands evaluated together without effect may read, write and answer: what they would write is held in
@@ -79,7 +79,7 @@ pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
 /// Largest encoded batch, hence log entry.
 pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
 
-/// Once the commands of a batch have taken so many bytes (entries read, steps taken, values answered, rows written with their keys, lines
+/// Once the commands of a batch have taken this many bytes (entries read, steps taken, values answered, rows written with their keys, lines
 /// of audit), the rest of it is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
 /// size, so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four
 /// values: it reads one, moves it to the history, writes another and shows the first; and by all the steps that it may take.
@@ -104,11 +104,11 @@ pub const ROW_BYTES_MAX: usize = 4 * BATCH_EFFECT_BYTES_MAX;
 pub const KEPT_DETAILS_MAX: usize = 64 * 1024;
 
 /// Most bytes of what an outcome lists (ranges of a transaction, entries that were not changed) that are kept under one request id, beside
-/// as many as the command has. Where there is more, none of it is: a retry is told that it was done, and reads again what there is. Else a
+/// as many as the command has. A longer list is not kept: a retry learns that the command was done, and reads again what there is. Else a
 /// few bytes, sent again and again, would fill the disks with lists of the same keys.
 pub const KEPT_LISTED_MAX: usize = 16 * 1024;
 
-/// What is reckoned for each entry of such a list beside its key.
+/// Bytes reckoned for each entry of such a list beside its key.
 pub const LISTED_ENTRY_BYTES: usize = 32;
 
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
@@ -190,7 +190,7 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Longest field path as text. Refusals and index definitions repeat it.
 pub const PATH_BYTES_MAX: usize = 1_024;
 
-/// Most predicates and groups in one criteria list. What they look at together is bounded by [`COMMAND_STEPS_MAX`].
+/// Most predicates and groups in one criteria list. [`COMMAND_STEPS_MAX`] bounds their work together.
 pub const CRITERIA_TERMS_MAX: usize = 64;
 
 /// Deepest `any`, `all` and `not` inside of each other. More is not for people.
@@ -209,7 +209,7 @@ pub const UNMET_MAX: usize = 8;
 /// Most bytes of a value shown in a refusal.
 pub const EXCERPT_BYTES_MAX: usize = 256;
 
-/// Most operations in one patch. What they look at and move together is bounded by [`COMMAND_STEPS_MAX`].
+/// Most operations in one patch. [`COMMAND_STEPS_MAX`] bounds their work together.
 pub const PATCH_OPERATIONS_MAX: usize = 128;
 
 /// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially;
@@ -360,15 +360,15 @@ pub const NESTED_QUOTAS_MAX: usize = 16;
 pub const PRINCIPAL_QUOTAS_MAX: u32 = 10_000;
 
 /// Most bytes of outcomes that are kept under request ids at a time: as much as may be stored by default. At ten thousand writes a
-/// second they take a third of it. Where there are as many, new ids are refused but for what an operator does and for the end of a
-/// session; none is forgotten before its time.
+/// second they take a third of it. At the bound new ids are refused, but for commands of operators and for the end of a session; none is
+/// forgotten before its time.
 pub const REQUEST_TABLE_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
 
-/// From so many on shares hold. Below, whoever is alone may write as much as the cluster can.
+/// The fill from which on shares hold. Below it, a single client may write as much as the cluster can.
 pub const REQUEST_TABLE_SHARED_FROM: u64 = REQUEST_TABLE_BYTES_MAX / 2;
 
-/// As many may then be of one principal, so that no one client takes what all need. Where nobody authenticates there are no principals.
+/// The share of one principal, so that no one client takes what all need. Without authentication there are no principals.
 pub const REQUEST_TABLE_SHARE_MAX: u64 = REQUEST_TABLE_BYTES_MAX / 4;
 
-/// Most bytes of audit groups of refusals in one bucket. What is refused beyond that is not recorded; that it was is counted.
+/// Most bytes of audit groups of refusals in one bucket. Refusals beyond that are counted, but not recorded.
 pub const REFUSALS_BYTES_MAX: u64 = 256 * 1024 * 1024;

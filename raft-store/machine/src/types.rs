@@ -262,8 +262,8 @@ pub enum Action {
 
 impl Action {
     /// About how many values its answer shows because they were asked for: each may be as long as a value may be, and all of them
-    /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. What a refusal shows is not counted but in a bulk, of which
-    /// each write may be refused while the others take effect.
+    /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. Values in a refusal are not counted but in a bulk, whose
+    /// writes may each be refused while the others take effect.
     pub fn values_asked(&self) -> usize {
         let asked = match self {
             Self::Write(op) => usize::from(op.return_previous),
@@ -798,7 +798,7 @@ impl Outcome {
     }
 
     /// About what a row takes for all that it lists: what was only looked at, so that it may be long however little was asked or done.
-    /// What it says of its own writes is not among it.
+    /// The outcomes of its own writes are not counted.
     pub fn listed_bytes(&self) -> usize {
         match self {
             Self::Txn(done) => done.listed_bytes(),

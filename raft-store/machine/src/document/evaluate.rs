@@ -71,7 +71,7 @@ impl Criteria {
         self.explained(subject, root, &Steps::unbounded()).unwrap_or_default()
     }
 
-    /// [`Self::unmet`], and nothing where they hold, as long as it takes no more steps than it may. What it takes to explain counts, too.
+    /// [`Self::unmet`] within a bound of steps; `None` where they hold. Steps of the explanation count, too.
     pub fn unmet_within(
         &self,
         subject: &Subject<'_>,
@@ -262,7 +262,7 @@ impl Predicate {
         self.holds_within(subject, &Steps::unbounded())
     }
 
-    /// The same; whatever it says means nothing once that takes too many steps.
+    /// The same, within a bound of steps; beyond it the result means nothing.
     fn holds_within(&self, subject: &Subject<'_>, steps: &Steps) -> bool {
         if !steps.take(1) {
             return false;
@@ -376,7 +376,7 @@ impl Found<'_> {
 }
 
 impl<'a> Subject<'a> {
-    /// What a field is; `None` where it is missing, and where to look for it takes too many steps.
+    /// The value of a field; `None` where it is missing, and where the search for it takes too many steps.
     pub(super) fn find(&self, field: &Field, steps: &Steps) -> Option<Found<'a>> {
         let number = |of: fn(&EntryMeta) -> u64| self.meta.map(|meta| Json::Number(Number::from(of(meta))));
         let value = match field {

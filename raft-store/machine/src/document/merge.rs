@@ -13,7 +13,7 @@ pub fn merge<'a>(document: &mut Object<'a>, patch: &'a Object<'_>) {
     merge_within(document, patch, &Steps::unbounded());
 }
 
-/// The same, where what is looked at counts; whatever comes of it means nothing once that is too much.
+/// The same, within a bound of steps; beyond it the result means nothing.
 pub(super) fn merge_within<'a>(document: &mut Object<'a>, patch: &'a Object<'_>, steps: &Steps) {
     if !steps.take_sorting(patch) || !steps.take_looks(document.len(), patch.len()) {
         return;

@@ -12,7 +12,7 @@ mod number;
 mod parse;
 mod write;
 
-// What it takes.
+// Counts the work on documents.
 mod steps;
 
 pub mod order;

@@ -17,7 +17,7 @@ pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
     same_within(a, b, &Steps::unbounded())
 }
 
-/// As [`same`], where what is looked at counts; `false` also where that is too much.
+/// [`same`] within a bound of steps; `false` also beyond it.
 pub(super) fn same_within(a: &Json<'_>, b: &Json<'_>, steps: &Steps) -> bool {
     match (a, b) {
         (Json::String(a), Json::String(b)) => a == b,

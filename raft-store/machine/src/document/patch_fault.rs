@@ -100,7 +100,7 @@ pub(super) fn too_large(limit: usize, actual: usize) -> PatchFault {
     PatchFault::TooLarge { limit: limit as u64, actual: actual as u64 }
 }
 
-/// Refuses what takes too many steps, of which those for work at this place were the last.
+/// Refuses a patch that takes too many steps; the last ones were for work at this place.
 pub(super) fn check_steps(path: &Path, steps: &Steps) -> Result<(), FaultAt> {
     steps.judge(()).map_err(|dear| FaultAt { path: path.to_string(), fault: PatchFault::TooDear(dear) })
 }

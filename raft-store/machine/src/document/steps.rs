@@ -47,17 +47,17 @@ pub struct TooDear {
 }
 
 impl Steps {
-    /// None so far, and at most so many.
+    /// None so far, and at most `most`.
     pub fn up_to(most: u64) -> Self {
         Self::going_on(0, most)
     }
 
-    /// So many so far, and at most so many with those.
+    /// `taken` so far, and at most `most` with those.
     pub fn going_on(taken: u64, most: u64) -> Self {
         Self { taken: Cell::new(taken), most }
     }
 
-    /// As many as it takes.
+    /// Steps without a bound.
     pub fn unbounded() -> Self {
         Self::up_to(u64::MAX)
     }
@@ -132,7 +132,7 @@ impl Steps {
         self.take(bytes.saturating_mul(1 + levels) / COMPARED_BYTES)
     }
 
-    /// Counts that so many names are looked for among those that are in order.
+    /// Counts a search for `names` among others that are in order.
     pub(super) fn take_looks(&self, names: usize, among: usize) -> bool {
         self.take(names.saturating_mul(1 + levels(among)))
     }

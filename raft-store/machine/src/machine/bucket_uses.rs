@@ -16,7 +16,7 @@ use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
 pub(super) struct BucketUses {
     /// Two as a rule.
     buckets: Vec<Counted<BucketUse>>,
-    /// As many for each principal.
+    /// The same for each principal.
     owners: BTreeMap<String, Vec<Counted<OwnerUse>>>,
 }
 
@@ -34,7 +34,7 @@ impl<V: View> Applier<'_, V> {
         self.counted(bucket).map(|counted| counted.held)
     }
 
-    /// What a principal has in a bucket.
+    /// The use of a bucket by a principal.
     pub(super) fn held_by(&mut self, bucket: u64, owner: &str) -> Result<OwnerUse, Fault> {
         self.owned(bucket, owner).map(|counted| counted.held)
     }

@@ -1,6 +1,6 @@
-//! What applying a batch takes: the bytes that its commands read, write and answer, the steps that they take, and what is too much.
+//! The budget of a batch: the bytes that its commands read, write and answer, and the steps that they take.
 //!
-//! Owns the counting. What becomes of a command that finds everything taken is said where it is looked at.
+//! Owns the counting. The code that looks at the budget decides what becomes of a command that finds it used up.
 
 use super::Applier;
 use super::view::View;

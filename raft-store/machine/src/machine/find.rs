@@ -108,7 +108,7 @@ impl<V: View> Applier<'_, V> {
             let found = match self.find(op, limit, &done.refused, caller)? {
                 Ok(found) => found,
                 Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
-                // What was claimed has grown by its patch, so that there is less to look at now, or that takes more.
+                // Patches made claimed entries longer: fewer may be looked at now, or one takes more steps.
                 Err(_) => {
                     done.more = true;
                     return Ok(Ok(()));
@@ -214,7 +214,7 @@ impl<V: View> Applier<'_, V> {
         };
         let (examined, bytes) = (taker.examined, taker.bytes);
         self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
-        // What comes before it may be claimed; an order cannot be told without it.
+        // Entries before it may be claimed; an order is not known without it.
         if let Some(dear) = taker.dear.filter(|_| !comes_in_order || taker.keys.is_empty()) {
             return Ok(Err(dear.into()));
         }
@@ -318,7 +318,7 @@ impl<V: View> Applier<'_, V> {
         let subject =
             Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), clock, wall };
         let held = taker.ready.hold_within(&subject, &steps);
-        // What is parsed was counted when it was read.
+        // Parsing was counted when the entry was read.
         let parsed = if document.is_some() { row.data.len() } else { 0 };
         taker.bytes = taker.bytes.saturating_add(steps.bytes().saturating_sub(parsed));
         match held {
@@ -450,7 +450,7 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
-    /// Tells of an entry that was found and is not changed.
+    /// Lists an entry that was found and is not changed.
     fn leave_found(&mut self, key: Key, why: Rejection, done: &mut WhereReply) {
         let n = done.matched;
         done.matched += 1;

@@ -96,7 +96,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Keeps the first outcome of an id, of a command with this fingerprint and of so many bytes.
+    /// Keeps the first outcome of an id, of a command with this fingerprint and length.
     pub(super) fn keep_reply(
         &mut self,
         id: &str,
@@ -135,9 +135,9 @@ impl<V: View> Applier<'_, V> {
         Ok(Ok(()))
     }
 
-    /// Whether a command is decided, and its outcome kept and counted, however full the table is. What only somebody can ask for who may
-    /// do everything is such: whoever fills the table is stopped by that. So is the end of a session that lives; each began with a command
-    /// for whose outcome there was room, so there are no more ends than those.
+    /// Whether a command is decided, and its outcome kept and counted, however full the table is. Commands that need permission for
+    /// everything are such: they stop a client that fills the table. The end of a living session is such, too: each began with a command for
+    /// whose outcome there was room, so there are no more ends than those.
     fn goes_beyond_the_table(&mut self, action: &Action) -> Result<bool, Fault> {
         Ok(match action {
             Action::Access(_) | Action::Quota(_) | Action::Members(_) | Action::Faults(_) => true,
@@ -171,7 +171,7 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// What is kept of an answer to a command of so many bytes: not what would be long in proportion to that.
+/// The part of an answer that is kept, for a command of this length: no list that is long in proportion to it.
 fn kept_of(reply: &Reply, command_bytes: usize) -> Cow<'_, Reply> {
     let mut kept = Cow::Borrowed(reply);
     if kept.outcome.listed_bytes() > limits::KEPT_LISTED_MAX + command_bytes {
@@ -339,7 +339,7 @@ mod tests {
                 assert_eq!(outcome(other), Outcome::Rejected(Rejection::NotFound), "{other}");
             }
         }
-        // Whoever is alone has no less for it: shares hold from a part of the table on.
+        // A single principal has no less for it: shares hold from a part of the table on.
         for (all, is_refused) in
             [(limits::REQUEST_TABLE_SHARED_FROM - 2, false), (limits::REQUEST_TABLE_SHARED_FROM, true)]
         {
@@ -347,7 +347,7 @@ mod tests {
             let outcome = evaluate(&view, &vars, 3, &by("ann", touch())).unwrap().outcome;
             assert_eq!(outcome == refused, is_refused, "{all}");
         }
-        // It is told by the bound that it is at, also where the table is full as well.
+        // The refusal names the share, also where the table is full as well.
         let (view, vars) = held(limits::REQUEST_TABLE_BYTES_MAX, limit);
         assert_eq!(evaluate(&view, &vars, 3, &by("ann", touch())).unwrap().outcome, refused);
     }

@@ -496,7 +496,7 @@ impl StepReply {
             }
             Self::Txn(done) => done.listed_bytes(),
             Self::Branched(done) => done.results.iter().map(Self::listed_bytes).sum(),
-            // What a write shows is bounded by what was written before.
+            // A write shows no more than was written before.
             Self::Got(_) | Self::Written(_) | Self::Removed(_) => 0,
         }
     }

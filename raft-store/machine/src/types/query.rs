@@ -47,7 +47,7 @@ pub enum WhereChange {
 /// What a [`WhereOp`] came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct WhereReply {
-    /// Entries that match, and those of which that takes too many steps to tell: they failed.
+    /// Entries that match, and those that take too many steps to judge: they failed.
     pub matched: u32,
     /// Of those, changed.
     pub applied: u32,

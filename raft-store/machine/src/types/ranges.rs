@@ -279,8 +279,8 @@ pub struct Listed {
     pub count: u64,
     /// Whether the limit left some out.
     pub more: bool,
-    /// Whether the entries are missing because they were too long to be kept under the request id: this answers a retry. What the
-    /// transaction did is done; what there is shows another read.
+    /// Whether the entries are missing because they were too long to be kept under the request id: this answers a retry. The
+    /// transaction is done; another read shows the entries.
     pub left_out: bool,
 }
 

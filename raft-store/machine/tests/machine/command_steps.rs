@@ -1,5 +1,5 @@
-//! The work that one command does on documents, in steps: the dearest command of each kind is refused and changes nothing, and whatever a
-//! command takes counts for its batch.
+//! The work that one command does on documents, in steps: the dearest command of each kind is refused and changes nothing, and all steps
+//! count for the batch.
 
 use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
@@ -33,7 +33,7 @@ fn dearest_criteria() -> Criteria {
     criteria(&vec![through_all(); limits::CRITERIA_TERMS_MAX])
 }
 
-/// As many operations as a patch may have.
+/// A patch that repeats an operation as often as a patch may.
 fn patch_of(operation: &str) -> Patch {
     let operations = vec![operation.to_owned(); limits::PATCH_OPERATIONS_MAX];
     Patch::read(&json(&format!("[{}]", operations.join(","))), "/patch").unwrap()
@@ -120,7 +120,7 @@ fn is_dear(why: &Rejection) -> bool {
         if *limit == limits::COMMAND_STEPS_MAX && actual > limit)
 }
 
-/// Where a command was refused: nothing for one that is no transaction.
+/// The place where a command was refused: empty for one that is no transaction.
 fn dear_place(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Rejected(why) if is_dear(why) => "",
@@ -220,7 +220,7 @@ fn an_entry_that_is_too_dear_to_change_is_passed_over() {
 #[test]
 fn the_largest_document_takes_a_few_conditions_and_any_short_patch() {
     let mut store = Store::default();
-    // As many elements as there is room for.
+    // The most elements that fit.
     let text = list_of((limits::VALUE_BYTES_MAX - 8) / 2);
     assert!(text.len() > limits::VALUE_BYTES_MAX - 4, "{} bytes", text.len());
     applied(&mut store, Action::Write(document("d/1", text)));
@@ -240,7 +240,7 @@ fn the_largest_document_takes_a_few_conditions_and_any_short_patch() {
     store.check();
 }
 
-/// An object with so many members, in the order of their names.
+/// An object with `count` members, in the order of their names.
 fn members_of(count: usize) -> String {
     let members: Vec<_> = (0..count).map(|n| format!("\"{n:06}\":0")).collect();
     format!("{{{}}}", members.join(","))
