@@ -48,7 +48,7 @@ impl KeptCounts {
         Ok(())
     }
 
-    /// What differs, once all rows went by.
+    /// The differences, once all rows went by.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.said != self.found {

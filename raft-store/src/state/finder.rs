@@ -144,11 +144,11 @@ pub enum FindRead {
     TooManyToOrder(ReadPosition),
     /// To judge the next entry takes more steps than [`limits::COMMAND_STEPS_MAX`].
     TooDear {
-        /// Where it was evaluated, as [`FindPage::at`].
+        /// The position of the read, as [`FindPage::at`].
         at: ReadPosition,
         /// The entry. It has the prefix.
         key: Key,
-        /// How many.
+        /// The steps, and their bound.
         dear: TooDear,
     },
 }
@@ -249,7 +249,7 @@ impl<'q> Finder<'q> {
     /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
     pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
-        // What was found before it is a page, and the next one begins with it. An order cannot be told without it.
+        // The entries before it are a page, and the next one begins with it. An order is not known without it.
         let is_ordered = matches!(self.found, Chosen::Ordered(_));
         if let Some((key, dear)) = self.dear.filter(|_| is_ordered || self.last.is_none()) {
             return Ok(FindRead::TooDear { at, key, dear });
@@ -286,7 +286,7 @@ impl<'q> Finder<'q> {
         let document = if self.needs_document && may_parse.is_ok() { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
         let held = may_parse.and_then(|()| self.criteria.hold_within(&subject, &steps));
-        // What is parsed was counted when it was read.
+        // Parsing was counted when the entry was read.
         self.bytes_read = self.bytes_read.saturating_add(steps.bytes().saturating_sub(parsed));
         match held {
             Ok(true) => {}

@@ -58,8 +58,8 @@ impl StateReader {
         })
     }
 
-    /// Who has most of what is kept for retries, and how many bytes; `None` where all of it is of nobody in particular. Looks at some
-    /// thousands of principals only.
+    /// The principal with most outcomes kept for retries, and their bytes; `None` where none has a principal. Looks at some thousands of
+    /// principals only.
     pub fn largest_keeper(&self) -> Result<Option<(String, u64)>, StateFault> {
         self.shared.with_moment(|moment| {
             let clock = moment.at.clock;

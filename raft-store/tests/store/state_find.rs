@@ -390,7 +390,7 @@ fn an_entry_that_is_too_dear_to_judge_is_told_and_what_each_takes_counts() {
             assert_eq!((page.count, page.examined, &page.after), (1, 2, &Some(key("k0"))));
             is_told(&FindQuery { after: page.after, moment: FindMoment::Pinned(page.pin), ..query });
         }
-        // Which come first is not known without it.
+        // The first ones are not known without it.
         let Wanted::Page { limit, bytes_max, shown, .. } = asked(64).wanted else { unreachable!() };
         let wanted = Wanted::Page { order: order_by(&["b"]), limit, bytes_max, shown };
         is_told(&FindQuery { wanted, ..asked(64) });

@@ -145,7 +145,7 @@ fn who_has_most_of_what_is_kept_for_retries_is_known() {
     let (name, bytes) = reader.largest_keeper().unwrap().expect("somebody has most");
     assert_eq!(name, "bob");
     assert!(bytes < reader.kept_for_a_while().unwrap().requests / 2, "{bytes} bytes of two of seven");
-    // Of both buckets that live, and not of those before them.
+    // Both living buckets count, and none before them.
     let (next, later) = (REQUEST_BUCKET_MS, 3 * REQUEST_BUCKET_MS);
     runtime().block_on(async {
         apply(&mut state, vec![batch(3, next, &[by("ann", "b"), by("ann", "c")])]).await;
