@@ -193,7 +193,7 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 	wanted.hold = wait
 	got, err := c.send(ctx, wanted)
 	if isMissing(err) && isOftenChanged(key) {
-		// What is not there has no name that could be compared: a proxy may have asked for another.
+		// A `not_found` names no key to compare: a proxy may have asked for another.
 		if entry, failed := c.Get(ctx, key, nil); entry != nil || (failed != nil && !isMissing(failed)) {
 			return entry, failed
 		}

@@ -133,7 +133,7 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err == nil {
 		return &held{session: s, queue: q, place: place, token: token}, nil
 	}
-	// What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+	// A place of another handle is kept. One got by mistake is given up, on the path that got it.
 	if at := q.foundAt(err, place); !leavesNothing(err) && (at == place || !s.has(at)) {
 		leaving.place = at
 		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
@@ -197,7 +197,7 @@ func holderWords(owner, session string, count uint64) string {
 	return words
 }
 
-// foundAt is the place that an answer was about: another one, where a proxy changed the path. Whoever asks for that waits until it is taken back.
+// foundAt is the place that an answer was about: another one, where a proxy changed the path. Calls for that one wait until it is taken back.
 func (q queue) foundAt(err error, place string) string {
 	var other *strayed
 	if errors.As(err, &other) {
