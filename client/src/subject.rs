@@ -70,8 +70,7 @@ pub(crate) fn strayed(target: &str, body: &[u8]) -> Option<Strayed> {
     (named != asked).then(|| Strayed { asked: asked.into_owned(), named })
 }
 
-/// Whether proxies like to change a path in which this is, escaped or not: so they do with empty segments, with those that go up, and with
-/// slashes at an end.
+/// Whether proxies like to change a path with this name, escaped or not: one with empty segments, `.` or `..`, or slashes at an end.
 pub(crate) fn is_often_changed(name: &Name) -> bool {
     name.as_bytes().split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b".."))
 }

@@ -97,7 +97,7 @@ impl<E: std::error::Error> From<E> for TaskError {
     }
 }
 
-/// For how long a task is claimed again and again, and what of that is kept for the end.
+/// How long each claim of a task holds, and how much of that is kept for the end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lease {
     lease: Duration,
@@ -115,13 +115,13 @@ impl Lease {
         self.lease.saturating_add(self.kept())
     }
 
-    /// What of a claim is kept for what was begun: as much of the grace as nodes let a claim hold beyond the lease. A lease that they do not
-    /// take is not made one that they take.
+    /// The part of a claim kept for a task that was begun: as much of the grace as nodes let a claim hold beyond the lease. A lease that they
+    /// refuse is not made one that they take.
     fn kept(self) -> Duration {
         if self.lease < CLAIM_MIN { Duration::ZERO } else { self.grace.min(CLAIM_MAX.saturating_sub(self.lease)) }
     }
 
-    /// Until when something is done under a claim that holds until then.
+    /// When the task counts as lost, for a claim that ends at `until`.
     fn held_until(self, until: Instant) -> Instant {
         let kept = (self.lease / 10).min(MARGIN_MAX) + self.kept();
         until.checked_sub(kept).unwrap_or_else(Instant::now)

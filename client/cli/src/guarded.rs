@@ -67,7 +67,7 @@ impl Guarded {
         self.delay.unwrap_or_else(|| (self.grace + TO_KILL).saturating_sub(known_before))
     }
 
-    /// How long nothing may be heard of us while a command runs: nobody renews meanwhile, so what is held is as good as lost.
+    /// How long we may be silent while a command runs: nobody renews meanwhile, so the session is as good as lost.
     fn silence(&self) -> Duration {
         work::longest_silence(self.ttl)
     }

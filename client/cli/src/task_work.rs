@@ -182,7 +182,7 @@ struct Shop {
     queue: String,
     command: Vec<String>,
     grace: Duration,
-    /// How long nothing may be heard of us while a command runs: nobody extends its claim meanwhile.
+    /// How long we may be silent while a command runs: nobody extends its claim meanwhile.
     silence: Duration,
     connection: Connection,
     running: watch::Sender<usize>,
