@@ -149,7 +149,7 @@ func TestALockOfAnotherNameIsGivenUpUnlessItIsOurs(t *testing.T) {
 	}
 }
 
-// TestAKeyThatProxiesChangeIsNotTakenForGone: what is said to be missing may be another.
+// TestAKeyThatProxiesChangeIsNotTakenForGone: the missing key may be another one.
 func TestAKeyThatProxiesChangeIsNotTakenForGone(t *testing.T) {
 	const key = "a//b"
 	isThere := true

@@ -63,7 +63,7 @@ def take_place(places: Places, place: Place, request: dict[str, Any], wait: floa
         return token
     except BaseException as error:
         at = found_at(place, error)
-        # What another handle has is not given up. What was got by mistake is, by the path by which it was got.
+        # A place of another handle is kept. One got by mistake is given up, on the path that got it.
         if not leaves_nothing(error) and (at == place.path() or not places.has(at)):
             # With any other error the place of an earlier answer may still be there, or the last question on its way.
             places.give_up(at, waiting.asked, lambda: place.leave(places.session))
