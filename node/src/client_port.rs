@@ -149,7 +149,7 @@ pub async fn serve(
 /// What all listeners of a node share.
 struct Port {
     api: Arc<Api>,
-    /// Room for connections. Each port of a node has its own: who fills that of clients keeps no operator, and no probe, from the other.
+    /// Room for connections. Each port of a node has its own: clients that fill theirs keep no operator, and no probe, from the other.
     places: EvictingLimit<Neighbour>,
     /// For handshakes.
     queue: HandshakeQueue,
@@ -406,7 +406,7 @@ fn straight(
     })
 }
 
-/// A request of this connection was answered. There is one only where nobody says who they are, and until its first answer: elsewhere an
+/// Notes that a request of this connection was answered, with authentication off and until the first answer only: with authentication an
 /// answer shows nothing, since strangers get some, too.
 fn show_served(of: Option<Arc<ConnectionMonitor>>) {
     if let Some(monitor) = of {

@@ -130,9 +130,9 @@ fn declared(framed: &[u8], bytes_max: usize) -> Result<Option<usize>, Status> {
     }
 }
 
-/// The messages of a stream, each of at most `bytes_max` bytes. A stream may say nothing for as long as it likes, but what came of a message
-/// takes room in the memory for all bodies until it is whole, and the rest of it has to come in time, and has a place among what is on its way
-/// if that takes a while.
+/// The messages of a stream, each of at most `bytes_max` bytes. A stream may say nothing for as long as it likes, but a message that has begun
+/// takes room in the memory for all bodies until it is whole. The rest of it has to come in time, and takes a place among those on their way
+/// after a while.
 pub fn stream(call: Arc<Call>, body: Body, bytes_max: usize) -> impl Stream<Item = Result<Bytes, Status>> + Send {
     let patience = BodyPatience::of(&call.api.settings);
     let messages = Messages { call, body, bytes_max, patience, came: Came::default(), place: None };

@@ -278,7 +278,7 @@ impl Asked {
         })
     }
 
-    /// From the head to the answer. Nothing is read before it is known who asks, and nothing taken of a class before the message is there.
+    /// From the head to the answer. Nothing is read before the caller is known, and nothing taken of a class before the message is there.
     async fn perform(&self, headers: HeaderMap, reading: impl Future<Output = Result<Incoming, Status>>) -> Answer {
         let Work::Unary(answer) = self.served.work else { return Err(Status::internal("quorate: it has streams")) };
         let headers = bearer(headers);
@@ -374,7 +374,7 @@ fn grpc_timeout(value: &HeaderValue) -> Option<Duration> {
     })
 }
 
-/// How much longer than its call is waited for an answer: that of the call itself is the better one.
+/// Time for an answer beyond the deadline of its call: the refusal by the call itself is the better one.
 const GRACE: Duration = Duration::from_millis(250);
 
 const APPLICATION_JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -77,7 +77,7 @@ struct Anchor {
     leadership: CommittedLeaderId,
     wall: WallMillis,
     at: Uptime,
-    /// Since when all that is known would move it far.
+    /// Since when all readings together would move it far.
     doubted: Option<Uptime>,
 }
 
@@ -117,7 +117,7 @@ pub struct WallClocks {
     /// Somebody waits for some.
     wanted: Notify,
     anchor: Mutex<Option<Anchor>>,
-    /// When a leader of this node waited last for what time it is.
+    /// When this node, as the leader, last waited to learn the time.
     waited: Mutex<Option<Uptime>>,
     apart: ArcSwap<Vec<Apart>>,
     /// By how much this node's clock is ahead, milliseconds.
@@ -189,7 +189,7 @@ impl WallClocks {
         if wall.abs_diff(replicated) <= MOVED_MS { wall } else { by(*self.waited.lock()) }
     }
 
-    /// Whether what is known says what time it is for a cluster whose clock would be `replicated` if it just went on.
+    /// Whether the readings decide the time for a cluster whose clock would be `replicated` if it just went on.
     fn is_known(&self, voters: &BTreeSet<NodeId>, since: Uptime, replicated: WallMillis) -> bool {
         let (own, now) = (wall_now(), Uptime::now());
         let readings = self.readings(voters, own, now, None);

@@ -80,7 +80,7 @@ pub struct Coming<'c> {
     started: Instant,
     patience: BodyPatience,
     received: usize,
-    /// Among what is on its way, once it has been for a while.
+    /// Its place among the bodies on their way, once it has been for a while.
     place: Option<HeldShare>,
 }
 

@@ -168,7 +168,7 @@ impl Call {
         taken.or_else(|| self.busy.lock().as_ref().map(|busy| Arc::clone(busy.monitor())))
     }
 
-    /// On whose account it takes what there is not enough of for all.
+    /// The account that it takes limited resources on.
     fn payer(&self) -> Account {
         Account::of(self.who(), self.origin.neighbour())
     }
@@ -249,8 +249,8 @@ impl Call {
         self.take_values_room(values).await
     }
 
-    /// Refuses what will have to be answered with values while its account has not taken what it was answered before: for what has a bound
-    /// of its own on how many of its kind are under way.
+    /// Refuses a request for values while its account has not taken its earlier answers: for requests whose kind has a bound of its own on
+    /// how many are under way.
     pub fn check_values(&self) -> Result<(), Failure> {
         self.answer_share().check_own(1)
     }
@@ -439,7 +439,7 @@ impl Call {
         Some((waiting, share))
     }
 
-    /// One more of what there are few of, or why not.
+    /// One more place of this kind, or why not.
     fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
         self.api.shares.hold(self.payer(), what)
     }

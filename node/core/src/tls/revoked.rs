@@ -113,8 +113,8 @@ impl Lists {
         Ok(())
     }
 
-    /// Whether these may take the place of others. A list of before a certificate was revoked would bring it back, for anybody who can write
-    /// or serve the file.
+    /// Whether these lists may take the place of others. A list from before a revocation would bring the certificate back, for anybody who can
+    /// write or serve the file.
     pub fn succeed(&self, in_use: &Self) -> Result<(), String> {
         for issue in &self.issues {
             // A CA may have several; the first that is found counts, so each has to be good.

@@ -41,7 +41,7 @@ pub enum Account {
     Neighbour(Neighbour),
     /// A user, wherever it asks from.
     User(Arc<str>),
-    /// All who did not say who they are, where that is asked: they get addresses for nothing.
+    /// All callers without credentials, where authentication is on: addresses cost them nothing.
     Strangers,
 }
 
@@ -54,7 +54,7 @@ impl Account {
         }
     }
 
-    /// On whose account somebody's requests are while they come: strangers have one together, or a few of their addresses would keep users out.
+    /// The account of requests while they come: strangers have one together, or a few of their addresses would keep users out.
     pub fn of_sender(who: &Who, neighbour: Neighbour) -> Self {
         match who {
             Who::Nobody => Self::Strangers,

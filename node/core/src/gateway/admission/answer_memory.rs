@@ -1,8 +1,8 @@
 //! What answers hold that are made and not taken by their readers yet: memory, and operations of streams.
 //!
-//! Owns the bounds on all of it together and on the share of one account, and the choice of who ends where all of it is held. A page is
-//! made in milliseconds and may take a slow reader a minute to take, so it is not what is at work that bounds them. Never delays an answer
-//! that is made.
+//! Owns the bounds on all of it together and on the share of one account, and the choice of connections to end when all of it is held. A
+//! page is made in milliseconds and may take a slow reader a minute to take, so bounds on requests at work do not bound answers. Never
+//! delays an answer that is made.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

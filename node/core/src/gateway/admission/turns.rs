@@ -125,8 +125,8 @@ impl Lanes {
         self.of(class).map_or(Begun::Now(None), Lane::ask)
     }
 
-    /// Begins what a large body asks for, or has it wait for its turn. It keeps the turn of its class meanwhile. Its body is in memory before
-    /// either, so it is the share of its account that bounds how many of them wait here.
+    /// Begins a request with a large body, or has it wait for its turn. It keeps the turn of its class meanwhile. Its body is in memory
+    /// before either, so the share of its account bounds how many of them wait here.
     pub fn begin_large(&self) -> Begun {
         self.large.ask()
     }

@@ -134,7 +134,7 @@ impl KeySet {
         Some(SignedBy { algorithm, id: id.map(str::to_owned), material: key.material.clone() })
     }
 
-    /// Whether what that key signed would be found signed by one of these.
+    /// Whether one of these is that key, and would prove the same token.
     pub fn has(&self, signed_by: &SignedBy) -> bool {
         let mut fitting = self.fitting(signed_by.algorithm, signed_by.id.as_deref());
         fitting.any(|key| key.material == signed_by.material)

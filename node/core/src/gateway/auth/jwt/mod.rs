@@ -94,7 +94,7 @@ pub type Doubt = &'static str;
 pub struct JwtVerifier {
     settings: JwtSettings,
     keys: ArcSwap<KeySet>,
-    /// Grows each time that the keys change, once they have.
+    /// Grows with each change of the keys, after it.
     generation: AtomicU64,
     remembered: RwLock<HashMap<[u8; 32], Arc<Verified>>>,
     /// When the keys were last asked for.
