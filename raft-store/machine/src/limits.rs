@@ -89,10 +89,10 @@ pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// at one is a step, see [`crate::document::Steps`].
 pub const STEP_BYTES: usize = 2;
 
-/// Most steps that one command takes to judge its conditions and to change documents; of a bulk, each write, and of what is done to all
-/// that is found, each entry. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any node: leaders are missed
+/// Most steps that one command takes to judge its conditions and to change documents; each write of a bulk has as many, and each entry that
+/// a find, a claim or an `update_where` looks at. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any node: leaders are missed
 /// after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less than a fifth of it to be
-/// parsed, and as much for each condition that looks through all of a list as large.
+/// parsed, and as much again for each condition that looks through a list of that size.
 pub const COMMAND_STEPS_MAX: u64 = (BATCH_EFFECT_BYTES_MAX / STEP_BYTES) as u64;
 
 /// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,

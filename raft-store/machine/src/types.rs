@@ -797,7 +797,7 @@ impl Outcome {
         }
     }
 
-    /// About what a row takes for all that it lists: what was only looked at, so that it may be long however little was asked or done.
+    /// About the bytes of a row for its lists: of entries that were only looked at, so they may be long however short the command was.
     /// The outcomes of its own writes are not counted.
     pub fn listed_bytes(&self) -> usize {
         match self {

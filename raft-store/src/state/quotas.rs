@@ -38,7 +38,7 @@ pub enum QuotaUse {
     Prefix(PrefixUse),
 }
 
-/// Most principals of a bucket that are looked at for who has most of it: some milliseconds.
+/// Most principals of a bucket that are looked at to find the largest: some milliseconds.
 const KEEPERS_MAX: usize = 10_000;
 
 /// Quotas, and what has a bound beside them.

@@ -49,7 +49,7 @@ pub struct Unmet {
     pub actual: Option<Excerpt>,
 }
 
-/// The moment of a look at a field, and where it counts.
+/// The moment of a look at a field, and the steps that it counts in.
 #[derive(Clone, Copy)]
 struct Look<'s> {
     wall: WallMillis,
@@ -133,7 +133,7 @@ impl ReadyCriteria<'_> {
         self.0.iter().all(|term| term.holds(subject, &steps))
     }
 
-    /// The same, as long as it takes no more steps than it may.
+    /// The same, within a bound of steps.
     pub fn hold_within(&self, subject: &Subject<'_>, steps: &Steps) -> Result<bool, TooDear> {
         steps.judge(self.0.iter().all(|term| term.holds(subject, steps)))
     }
@@ -165,7 +165,7 @@ impl<'c> ReadyTerm<'c> {
             Value::Now | Value::Name(_) => None,
         };
         let mut values: Vec<_> = given.iter().filter_map(json).collect();
-        // To find the place of an array or an object takes as long as it has elements, each time.
+        // A search would look at each element of an array or an object again and again.
         if values.iter().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
             return Self::Predicate(predicate);
         }
@@ -209,8 +209,8 @@ impl Term {
         }
     }
 
-    /// Adds the predicates that made this term come out as it did, which is `outcome`: those that hold in one that holds, those that do
-    /// not in one that does not.
+    /// Adds the predicates that made this term come out as `outcome`: those that hold in one that holds, those that do not in one that does
+    /// not.
     fn explain(
         &self,
         subject: &Subject<'_>,

@@ -161,7 +161,7 @@ impl Path {
         self.find_within(root, &Steps::unbounded())
     }
 
-    /// The same, where each member that is looked at counts; `None` also where that is too much.
+    /// The same, with a step for each member that is looked at; `None` also beyond the bound.
     pub(super) fn find_within<'j, 'a>(&self, root: &'j Json<'a>, steps: &Steps) -> Option<&'j Json<'a>> {
         self.names.iter().try_fold(root, |value, name| match value {
             Json::Object(object) => {

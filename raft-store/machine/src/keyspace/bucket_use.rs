@@ -20,7 +20,7 @@ pub struct BucketUse {
 
 /// How much of a bucket is of one principal. Encode and decode with [`crate::codec`].
 ///
-/// Invariant: there exactly while that is not 0, and never of nobody in particular, who has no share: theirs is what others leave of
+/// Invariant: there exactly while that is not 0, and never without a principal: such requests have no share, they take what others leave of
 /// [`BucketUse::requests`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct OwnerUse {
@@ -36,20 +36,20 @@ pub fn row_key(bucket: u64) -> Vec<u8> {
     [&[family::BUCKET_USE][..], &bucket.to_be_bytes()].concat()
 }
 
-/// The row key of what a principal has in a bucket.
+/// The row key of a principal's use of a bucket.
 pub fn owner_key(bucket: u64, owner: &str) -> Vec<u8> {
     assert!(!owner.is_empty(), "nobody in particular has no share of bucket {bucket}");
     [&row_key(bucket)[..], owner.as_bytes()].concat()
 }
 
-/// The bounds `[start, end)` of what principals have in a bucket.
+/// The bounds `[start, end)` of the principals' rows in a bucket.
 pub fn owners(bucket: u64) -> (Vec<u8>, Vec<u8>) {
     let mut start = row_key(bucket);
     start.push(0);
     (start, row_key(bucket + 1))
 }
 
-/// Reverses [`row_key`] and [`owner_key`]: bucket and owner, who is empty for all of the bucket.
+/// Reverses [`row_key`] and [`owner_key`]: bucket and owner; the owner is empty for the bucket as a whole.
 pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
     let (bucket, owner) = split_u64(strip_family(row_key, family::BUCKET_USE)?)?;
     let owner = std::str::from_utf8(owner);
