@@ -91,8 +91,8 @@ pub const STEP_BYTES: usize = 2;
 
 /// Most steps that one command takes to judge its conditions and to change documents; each write of a bulk has as many, and each entry that
 /// a find, a claim or an `update_where` looks at. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any
-/// node: leaders are missed after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less than a fifth of it to be
-/// parsed, and as much again for each condition that looks through a list of that size.
+/// node: leaders are missed after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less
+/// than a fifth of it to be parsed, and as much again for each condition that looks through a list of that size.
 pub const COMMAND_STEPS_MAX: u64 = (BATCH_EFFECT_BYTES_MAX / STEP_BYTES) as u64;
 
 /// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,

@@ -76,7 +76,7 @@ pub struct World {
     founders: Vec<HostId>,
     /// Whether no two wall clocks are wrong at a time.
     one_wrong_clock: bool,
-    /// Which one is, then, and by how many nanoseconds.
+    /// The wrong clock in that case, and its error in nanoseconds.
     wrong_clock: Option<(HostId, i64)>,
     archive: Option<ArchiveSettings>,
     sizes: Sizes,
@@ -440,8 +440,8 @@ impl World {
         self.one_wrong_clock = true;
     }
 
-    /// A wall clock jumps by so many nanoseconds. Where one is wrong at a time, another one that is wrong is set right at that moment, of which
-    /// nobody knows yet.
+    /// A wall clock jumps by this many nanoseconds. With one wrong clock at a time, the one that was wrong is set right at the same moment,
+    /// before any node knows.
     pub fn jump_wall(&mut self, id: HostId, nanos: i64) -> Cure {
         if self.one_wrong_clock {
             if let Some((wrong, by)) = self.wrong_clock.take() {
