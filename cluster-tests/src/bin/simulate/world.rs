@@ -440,7 +440,7 @@ impl World {
         self.one_wrong_clock = true;
     }
 
-    /// A wall clock jumps by this many nanoseconds. With one wrong clock at a time, the one that was wrong is set right at the same moment,
+    /// A wall clock jumps by this many nanoseconds. If one clock may be wrong at a time, the one that was wrong is set right at the same moment,
     /// before any node knows.
     pub fn jump_wall(&mut self, id: HostId, nanos: i64) -> Cure {
         if self.one_wrong_clock {
