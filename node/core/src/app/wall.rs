@@ -412,7 +412,9 @@ mod tests {
         *clocks.waited.lock() = Some(Uptime::now());
         assert!(clocks.stamp(&voters, first(), || own).abs_diff(own) < 1_000, "by what was known before");
         let now = Uptime::now();
-        [2, 3].map(|id| clocks.note(id, Known::by(own.saturating_add_signed(day), now, now)));
+        for id in [2, 3] {
+            clocks.note(id, Known::by(own.saturating_add_signed(day), now, now));
+        }
         let second = CommittedLeaderId::new(3, 1);
         assert!(clocks.stamp(&voters, second, || own).abs_diff(own + DAY) < 1_000);
     }
