@@ -116,8 +116,14 @@ pub async fn serve(
     // What is said on a Unix socket does not leave the machine: it is plain, and whoever may open it is known by its mode.
     let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
     let settings = Arc::new(settings);
+    let places = places(settings.connections_max, api.accounts.connections_max());
+    // That of administration has few, and whoever fills it keeps nobody from data.
+    let is_of_clients = settings.door == Door::Clients;
+    if is_of_clients {
+        api.connections.are_in(places.clone());
+    }
     let port = Port {
-        places: places(settings.connections_max, api.accounts.connections_max()),
+        places,
         api,
         queue: HandshakeQueue::default(),
         homes: Homes::new(&settings.beside),
@@ -127,7 +133,6 @@ pub async fn serve(
     };
     let drain_timeout = settings.drain_timeout;
     // One port is enough to see how busy the threads are.
-    let is_of_clients = settings.door == Door::Clients;
     let watch = async {
         if is_of_clients {
             let pace = &port.api.turns.pace;
@@ -184,12 +189,16 @@ impl Port {
             Ok(place) => Arc::new(place),
             Err(full) => {
                 self.api.metrics.on_connection_end(ConnectionEnd::Refused);
+                if settings.door == Door::Clients {
+                    self.api.connections.refused(full);
+                }
                 refuse(&stream, settings, self.why(full));
                 return;
             }
         };
         let (api, settings) = (Arc::clone(&self.api), Arc::clone(settings));
         let (metrics, port_abort) = (Arc::clone(&api.metrics), self.abort.clone());
+        let counted = (settings.door == Door::Clients).then(|| Arc::clone(&api.connections));
         let queue = self.queue.clone();
         let (runtime, resident) = self.homes.settle();
         let room = Room { place, _resident: resident };
@@ -198,6 +207,9 @@ impl Port {
                 () = abort.cancelled() => if !port_abort.is_cancelled() {
                     crate::debug!(%peer, "a client connection had to make room for another one");
                     metrics.on_connection_end(ConnectionEnd::PushedOut);
+                    if let Some(connections) = counted {
+                        connections.pushed_out();
+                    }
                 },
                 () = connection(stream, peer, api, &settings, queue, stop, room) => {}
             }

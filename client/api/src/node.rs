@@ -1,4 +1,4 @@
-//! One node, asked about itself: its log and its configuration.
+//! One node, asked about itself: its log, its configuration, and who holds what there is not enough of for all.
 
 use std::collections::BTreeMap;
 
@@ -54,4 +54,102 @@ pub struct NodeConfigAnswer {
     /// Every setting that was given, by its name in a configuration file. Of files of secrets the path, never what is in them; what may
     /// hold a secret itself, as the user and password of an address, is left out.
     pub settings: BTreeMap<String, String>,
+}
+
+/// Something of which a node has so much, and that its callers hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum NodeResourceKind {
+    /// Requests that wait for a change, a lock, a task or their turn. In requests.
+    Waits,
+    /// Watches, and observers of elections. In streams.
+    Watches,
+    /// Requests of which the body is still on its way. In requests.
+    Arriving,
+    /// Bodies of requests in memory. In bytes.
+    Bodies,
+    /// Answers that were made and that their readers have not taken. In bytes.
+    Answers,
+    /// Values that commands under way will have to be answered with. In values.
+    Values,
+    /// Operations of streams whose answers were not sent on yet. In operations.
+    StreamOps,
+    /// Connections of the client port, those in the handshake included. In connections.
+    Connections,
+}
+
+impl NodeResourceKind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Watches => "watches",
+            Self::Arriving => "arriving",
+            Self::Bodies => "bodies",
+            Self::Answers => "answers",
+            Self::Values => "values",
+            Self::StreamOps => "stream_ops",
+            Self::Connections => "connections",
+        }
+    }
+}
+
+/// How an account is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub enum NodeCallerKind {
+    /// A user, wherever it asks from. Its name is that of the user.
+    User,
+    /// Whoever asks from one address, where nobody says who they are. Its name is the address; of IPv6 the network of 64 bits.
+    Address,
+    /// Whoever asks over the Unix socket as one user of the machine, where nobody says who they are. Its name is the number of that user.
+    LocalUser,
+    /// All together who did not say who they are, where that is asked. They have no name.
+    Strangers,
+}
+
+/// What one account holds of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct NodeCaller {
+    /// How the account is known.
+    pub kind: NodeCallerKind,
+    /// Its name, see `kind`; left out for strangers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How much it holds, in the unit of the resource.
+    pub held: u64,
+}
+
+/// A resource of a node, and who holds most of it. All amounts are in the unit of the resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct NodeResource {
+    /// Which one.
+    pub resource: NodeResourceKind,
+    /// How much all together may hold.
+    pub bound: u64,
+    /// How much of that one account may hold.
+    pub share: u64,
+    /// How much all hold together.
+    pub taken: u64,
+    /// How often since the start of the node there was no more for anybody. Connections that had to make room for others count here.
+    /// Streams are not refused more operations, they wait.
+    pub refused: u64,
+    /// How often since the start of the node an account wanted more than its share.
+    pub share_refused: u64,
+    /// The accounts that hold most, at most 20, the largest first. Those that hold nothing are left out.
+    pub callers: Vec<NodeCaller>,
+}
+
+/// Who holds what of a node: the answer of `GET /v1/node/callers`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
+pub struct NodeCallersAnswer {
+    /// The node that was asked.
+    pub node_id: u64,
+    /// Each of its resources once.
+    pub resources: Vec<NodeResource>,
 }

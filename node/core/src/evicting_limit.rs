@@ -98,6 +98,16 @@ impl<K: Ord + Copy> EvictingLimit<K> {
         Self { for_newcomers, ..self }
     }
 
+    /// The bound for one key, and the bound for all.
+    pub fn bounds(&self) -> (usize, usize) {
+        (self.of_one_max, self.all_max)
+    }
+
+    /// The keys that hold permits, and how many each holds.
+    pub fn held(&self) -> Vec<(K, usize)> {
+        self.taken.lock().crowds.iter().map(|(key, crowd)| (*key, crowd.held())).collect()
+    }
+
     /// Takes a permit, which may evict another connection: its token is cancelled, as `end` is in its time. There is a permit for
     /// everybody while no connection proves anything.
     pub fn take(&self, key: K, end: CancellationToken) -> Result<EvictingPermit<K>, Full> {

@@ -381,6 +381,12 @@ pub const LINGER_MS: u64 = 1_000;
 /// See [`LINGER_MS`].
 pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
+/// A resource that refuses has a line in the log this often at most.
+pub const REFUSALS_LINE_SECONDS: u64 = 10;
+
+/// Of each resource so many accounts are named to operators.
+pub const CALLERS_TOLD_MAX: usize = 20;
+
 /// What a client is told in `Retry-After` where nothing better is known: elections take well under a second.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 

@@ -391,7 +391,7 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
         u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
     let range = watched(&request.key, &request.range_end)?;
     let backend = &call.api.backend;
-    if backend.feed().watches() >= call.api.settings.watches_max {
+    if !call.has_room_for_watch() {
         return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));
     }
     let deadline = Instant::now() + call.timeout;

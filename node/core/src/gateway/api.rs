@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::HeaderValue;
+use quorate_api::NodeResource;
 use quorate_store::types::Revision;
 use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,8 +18,9 @@ use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Account
 use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
+use crate::gateway::admission::connections::Connections;
 use crate::gateway::admission::resource_samples::ResourceSamples;
-use crate::gateway::admission::shares::Shares;
+use crate::gateway::admission::shares::{Scarce, Shares};
 use crate::gateway::admission::turns::{TurnSamples, Turns};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
@@ -107,6 +109,8 @@ pub struct Api {
     pub turns: Arc<Turns>,
     /// What each caller holds of what there are few of.
     pub shares: Arc<Shares>,
+    /// Those of the port of clients, as far as operators are told of them.
+    pub connections: Arc<Connections>,
     /// Streams that observe an election.
     pub observers: AtomicUsize,
     /// Term and leader as headers.
@@ -181,6 +185,7 @@ impl Api {
             accounts,
             turns,
             shares,
+            connections: Arc::default(),
             observers,
             hints,
             bodies,
@@ -237,6 +242,13 @@ impl Api {
     /// Requests being handled at the moment.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Who holds how much of what there is not enough of for all.
+    pub fn callers(&self) -> Vec<NodeResource> {
+        let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).told());
+        let rest = [self.connections.told()];
+        places.into_iter().chain([self.bodies.room().told()]).chain(self.answers.told()).chain(rest).collect()
     }
 
     /// What the server holds, for the metrics.

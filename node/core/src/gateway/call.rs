@@ -236,7 +236,10 @@ impl Call {
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
         let waiting = self.wait().ok_or_else(|| self.api.classes.refusal(RequestClass::Waiting))?;
         let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
-        let room = timings::on(Part::Wait, waited).await.map_err(|_late| self.no_turn())?;
+        let room = timings::on(Part::Wait, waited).await.map_err(|_late| {
+            share.refuse_values(values);
+            self.no_turn()
+        })?;
         drop(waiting);
         self.take_turn().await?;
         self.take_large_turn(self.body_permit.bytes()).await?;
@@ -431,7 +434,10 @@ impl Call {
     /// caller has half of all places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
         let share = self.share(Scarce::Waits).ok()?;
-        let waiting = self.permit.wait()?;
+        let Some(waiting) = self.permit.wait() else {
+            self.api.shares.places(Scarce::Waits).refused_elsewhere();
+            return None;
+        };
         // It may wait for long, and is no stranger meanwhile.
         if self.api.authenticator.is_open() {
             self.prove(Standing::Served);
@@ -442,6 +448,15 @@ impl Call {
     /// One more place of this kind, or why not.
     fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
         self.api.shares.hold(self.payer(), what)
+    }
+
+    /// Whether this node may have one more watch, whoever opens it.
+    pub fn has_room_for_watch(&self) -> bool {
+        let has_room = self.api.backend.feed().watches() < self.api.settings.watches_max;
+        if !has_room {
+            self.api.shares.places(Scarce::Watches).refused_elsewhere();
+        }
+        has_room
     }
 
     /// One more watch.

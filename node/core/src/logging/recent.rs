@@ -18,8 +18,8 @@ use tracing_subscriber::layer::Context;
 const BYTES_MAX: usize = 512 * 1024;
 /// Longest line; a backtrace is longer, and cut.
 const LINE_BYTES_MAX: usize = 4 * 1024;
-/// Fields that may show a name: the path of a request, a row of the state, and what a contained fault says of one.
-const LEFT_OUT: [&str; 4] = ["path", "fault", "work", "key"];
+/// Fields that may show a name: the path of a request, a row of the state, what a contained fault says of one, and who asks.
+const LEFT_OUT: [&str; 5] = ["path", "fault", "work", "key", "account"];
 /// Where such a field is a file of the operator's.
 const OF_FILES: [&str; 3] = ["quorate_node_core::app", "quorate_node::config", "quorate_node_core::unix_socket"];
 /// What a line begins with that goes on with the words of a bug: those may name what it was about.
@@ -140,6 +140,7 @@ mod tests {
             tracing::info!(node = 3, why = "one\ntwo", "it happened");
             tracing::warn!(path = "/v1/kv/secret", ms = 700, "slow request");
             tracing::error!(fault = %"row secret", work = %"secret", "a command faulted");
+            tracing::warn!(account = "user secret", holds = 7, "an account has its share");
             tracing::error!("a bug was met and contained: at secret\nsecret");
             tracing::info!(target: "quorate_node_core::app::backup_schedule", path = %"/backups/x", "took a backup");
         });
@@ -147,8 +148,9 @@ mod tests {
         is(0, "quorate_node_core::logging::recent::tests: it happened node=3 why=one\\ntwo");
         is(1, "slow request path=(left out) ms=700");
         is(2, "a command faulted fault=(left out) work=(left out)");
-        is(3, "a bug was met and contained");
-        is(4, "took a backup path=/backups/x");
+        is(3, "an account has its share account=(left out) holds=7");
+        is(4, "a bug was met and contained");
+        is(5, "took a backup path=/backups/x");
         assert!(!lines.concat().contains("secret"), "{lines:?}");
     }
 

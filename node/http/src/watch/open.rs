@@ -69,7 +69,7 @@ pub async fn get(context: Context) -> Outcome {
     // A reader that says where it was is told that this is gone; a first request that asks for it is at fault.
     let may_lose = wants_no_status && matches!(start, Start::After(_, LAST_EVENT_ID));
     let backend = &context.api.backend;
-    if backend.feed().watches() >= context.api.settings.watches_max {
+    if !context.has_room_for_watch() {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
     let wanted = requirements(&range);

@@ -7,11 +7,13 @@
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
+use quorate_api::NodeCallerKind;
 
 use crate::connection::origin::Neighbour;
 use crate::gateway::admission::bucket::Bucket;
@@ -59,6 +61,27 @@ impl Account {
         match who {
             Who::Nobody => Self::Strangers,
             Who::Somebody(_) | Who::Anybody => Self::of(who, neighbour),
+        }
+    }
+
+    /// What operators are told of it: how it is known, and its name.
+    pub fn told(&self) -> (NodeCallerKind, Option<String>) {
+        match self {
+            Self::User(name) => (NodeCallerKind::User, Some(name.to_string())),
+            Self::Neighbour(Neighbour::Network(address)) => (NodeCallerKind::Address, Some(address.to_string())),
+            Self::Neighbour(Neighbour::User(uid)) => (NodeCallerKind::LocalUser, Some(uid.to_string())),
+            Self::Strangers => (NodeCallerKind::Strangers, None),
+        }
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(name) => write!(out, "user {name}"),
+            Self::Neighbour(Neighbour::Network(address)) => write!(out, "address {address}"),
+            Self::Neighbour(Neighbour::User(uid)) => write!(out, "user {uid} of this machine"),
+            Self::Strangers => out.write_str("strangers"),
         }
     }
 }

@@ -51,6 +51,14 @@ impl<K: Ord, V> AliveTable<K, V> {
         entries.all.insert(key, Arc::downgrade(value));
     }
 
+    /// Everything that is in use, with its key.
+    pub fn entries(&self) -> Vec<(K, Arc<V>)>
+    where
+        K: Clone,
+    {
+        self.0.lock().all.iter().filter_map(|(key, value)| Some((key.clone(), value.upgrade()?))).collect()
+    }
+
     /// Everything that is in use, by key.
     pub fn all(&self) -> Vec<Arc<V>> {
         self.0.lock().all.values().filter_map(Weak::upgrade).collect()
@@ -80,6 +88,7 @@ mod tests {
         assert_eq!(*table.get(0, || 8), 8, "nobody had it any more");
         let other = Arc::new(9);
         table.note(0, &other);
-        assert_eq!(table.all(), [other], "and nothing else is in use");
+        assert_eq!(table.all(), [Arc::clone(&other)], "and nothing else is in use");
+        assert_eq!(table.entries(), [(0, other)]);
     }
 }

@@ -6,15 +6,18 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
+use quorate_api::{NodeResource, NodeResourceKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::connection::monitor::{ConnectionMonitor, OnItsWay, Taking};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
+use crate::gateway::admission::refusals::{Held as HeldBy, Met, Refusals};
+use crate::gateway::admission::seldom::Seldom;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
@@ -31,9 +34,11 @@ struct Totals {
     /// For each value that is asked for of a command under way.
     values: Arc<Semaphore>,
     shares: AliveTable<Account, Share>,
-    born: Instant,
-    /// When room was asked for last, in milliseconds since `born`.
-    wanted: AtomicU64,
+    /// Room is asked for this often.
+    wanted: Seldom,
+    refused_bytes: Refusals,
+    refused_values: Refusals,
+    refused_stream_ops: Refusals,
 }
 
 /// What one account holds.
@@ -116,10 +121,32 @@ impl Drop for Made {
 impl AnswerMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
-        let ([bytes, stream_ops], wanted) = Default::default();
+        use NodeResourceKind::{Answers, StreamOps, Values};
+        let ([bytes, stream_ops], shares) = Default::default();
         let values = Arc::new(Semaphore::new(limits::ASKED_VALUES_OF_ALL_MAX));
-        let (shares, born) = (AliveTable::default(), Instant::now());
-        Self(Arc::new(Totals { bytes_max, bytes, stream_ops, values, shares, born, wanted }))
+        let wanted = Seldom::new(Duration::from_millis(limits::ANSWER_ROOM_WANTED_MS));
+        let [refused_bytes, refused_values, refused_stream_ops] = [Answers, Values, StreamOps].map(Refusals::new);
+        Self(Arc::new(Totals {
+            bytes_max,
+            bytes,
+            stream_ops,
+            values,
+            shares,
+            wanted,
+            refused_bytes,
+            refused_values,
+            refused_stream_ops,
+        }))
+    }
+
+    /// Who holds how much of the bytes, the values and the operations of streams.
+    pub fn told(&self) -> [NodeResource; 3] {
+        let all = &self.0;
+        [
+            all.refused_bytes.told(all.held_bytes()),
+            all.refused_values.told(all.held_values()),
+            all.refused_stream_ops.told(all.held_stream_ops()),
+        ]
     }
 
     /// Bytes of long answers at the moment.
@@ -145,13 +172,44 @@ impl Totals {
         self.bytes.load(Ordering::Relaxed) >= self.bytes_max
     }
 
+    fn held_by(&self, [bound, of_one, taken]: [usize; 3], of: fn(&Share) -> usize) -> HeldBy {
+        let accounts = self.shares.all().into_iter().map(|share| (share.account.clone(), of(&share))).collect();
+        HeldBy { bound, of_one, taken, accounts }
+    }
+
+    fn held_bytes(&self) -> HeldBy {
+        let amounts = [self.bytes_max, self.bytes_max / limits::ANSWERS_SHARE, self.bytes.load(Ordering::Relaxed)];
+        self.held_by(amounts, |share| share.bytes.load(Ordering::Relaxed))
+    }
+
+    fn held_values(&self) -> HeldBy {
+        const OF_ONE: usize = limits::ASKED_VALUES_OF_ACCOUNT_MAX;
+        let of_all = limits::ASKED_VALUES_OF_ALL_MAX;
+        self.held_by([of_all, OF_ONE, of_all - self.values.available_permits()], |share| {
+            OF_ONE - share.values.available_permits()
+        })
+    }
+
+    fn held_stream_ops(&self) -> HeldBy {
+        let taken = self.stream_ops.load(Ordering::Relaxed);
+        self.held_by([limits::STREAM_OPS_OF_ALL_MAX, limits::STREAM_OPS_OF_ACCOUNT_MAX, taken], |share| {
+            share.stream_ops.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Whether all hold as much as they may. Then somebody is asked for room.
+    fn wants_room(&self) -> bool {
+        let is_full = self.is_full();
+        if is_full {
+            self.make_room();
+        }
+        is_full
+    }
+
     /// Asks the account that holds most for room, now and then: those of its connections with most on its way end unless they take it at
     /// once. Nobody else has to wait until they are found to be slow.
     fn make_room(&self) {
-        // A node does not run for 2^64 milliseconds.
-        let (now, last) = (self.born.elapsed().as_millis() as u64 + 1, self.wanted.load(Ordering::Relaxed));
-        let is_early = last > 0 && now - last.min(now) < limits::ANSWER_ROOM_WANTED_MS;
-        if is_early || self.wanted.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if !self.wanted.is_due() {
             return;
         }
         if let Some(largest) = self.shares.all().into_iter().max_by_key(|share| share.bytes.load(Ordering::Relaxed)) {
@@ -164,19 +222,25 @@ impl Share {
     /// Refuses to make more long answers for this account while it holds, or all hold, as much as they may.
     pub fn check(&self) -> Result<(), Failure> {
         self.check_own(1)?;
-        if self.all.is_full() {
-            self.all.make_room();
+        if self.all.wants_room() {
+            self.all.refused_bytes.add(Met::All, || self.all.held_bytes());
             return Err(Failure::too_many("answers that their readers have not taken hold all the memory they may"));
         }
         Ok(())
     }
 
+    /// Whether this account holds this many times its share.
+    fn holds_shares(&self, parts: usize) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= parts * self.all.bytes_max / limits::ANSWERS_SHARE
+    }
+
     /// Refuses requests of this account while it holds this many times its share. The memory that others hold is no reason.
     pub fn check_own(&self, parts: usize) -> Result<(), Failure> {
-        match self.bytes.load(Ordering::Relaxed) >= parts * self.all.bytes_max / limits::ANSWERS_SHARE {
-            true => Err(Failure::too_many("answers that this account has not taken hold all the memory that one may")),
-            false => Ok(()),
+        if self.holds_shares(parts) {
+            self.all.refused_bytes.add(Met::Share, || self.all.held_bytes());
+            return Err(Failure::too_many("answers that this account has not taken hold all the memory that one may"));
         }
+        Ok(())
     }
 
     /// Half of what it holds.
@@ -221,13 +285,21 @@ impl Share {
         self.room((own, all))
     }
 
+    /// Somebody waited for room for so many values in vain.
+    pub fn refuse_values(&self, values: usize) {
+        let has_share = self.values.available_permits() >= to_permits(values) as usize;
+        let met = if has_share { Met::All } else { Met::Share };
+        self.all.refused_values.add(met, || self.all.held_values());
+    }
+
     fn room(self: &Arc<Self>, (own, all): (OwnedSemaphorePermit, OwnedSemaphorePermit)) -> ValuesRoom {
         ValuesRoom { _share: Arc::clone(self), _of_account: own, _of_all: all }
     }
 
-    /// Whether a stream may make its next answers. One of an account that holds nothing always may, so that each goes on.
+    /// Whether a stream may make its next answers. One of an account that holds nothing always may, so that each goes on. A stream that may
+    /// not waits: it is not refused.
     pub fn has_room(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) == 0 || self.check().is_ok()
+        self.bytes.load(Ordering::Relaxed) == 0 || !(self.holds_shares(1) || self.all.wants_room())
     }
 
     /// Watches whether a connection takes what will be held for it, and finds it where room is needed.
@@ -244,9 +316,7 @@ impl Share {
     fn take(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.all.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if self.all.is_full() {
-            self.all.make_room();
-        }
+        self.all.wants_room();
     }
 
     fn give_back(&self, bytes: usize) {
@@ -335,7 +405,6 @@ impl Drop for StreamOp {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Weak;
-    use std::time::Duration;
 
     use tokio_util::sync::CancellationToken;
 
@@ -377,6 +446,11 @@ mod tests {
         let rest: Vec<_> = (3..6).map(|n| memory.share(account(n)).hold(vec![7; 100_000].into(), &taking())).collect();
         assert!(other.check().is_err(), "all of it is taken");
         assert!(other.has_room(), "a stream of somebody who holds nothing goes on");
+        let [bytes, ..] = memory.told();
+        assert_eq!((bytes.bound, bytes.share, bytes.taken), (400_000, 100_000, memory.held() as u64));
+        assert_eq!((bytes.refused, bytes.share_refused), (1, 2), "a stream that has no room waits");
+        let names: Vec<_> = bytes.callers.iter().map(|caller| caller.name.as_deref().unwrap_or_default()).collect();
+        assert_eq!(names, ["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5"], "who holds nothing is not named");
         drop((held, rest));
         assert!(greedy.check().is_ok() && other.check().is_ok());
     }
@@ -399,9 +473,7 @@ mod tests {
         assert_eq!(asked, [false, false, false, true]);
         let other = memory.share(account(9));
         assert!(other.check().is_err() && other.check_own(1).is_ok(), "a write of somebody else is none of this");
-        let asked_before = memory.0.wanted.load(Ordering::Relaxed);
-        assert!(other.check().is_err());
-        assert_eq!(memory.0.wanted.load(Ordering::Relaxed), asked_before, "not for each refusal");
+        assert!(!memory.0.wanted.is_due(), "not for each refusal");
     }
 
     #[test]
@@ -449,6 +521,11 @@ mod tests {
         let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
         let all_of_one = greedy.values(usize::MAX).await;
         assert!(memory.share(account(1)).try_values(1).is_none() && other.try_values(1).is_some());
+        greedy.refuse_values(1);
+        let [_, values, _] = memory.told();
+        let (of_one, of_all) = (limits::ASKED_VALUES_OF_ACCOUNT_MAX as u64, limits::ASKED_VALUES_OF_ALL_MAX as u64);
+        assert_eq!((values.bound, values.share, values.taken, values.share_refused), (of_all, of_one, of_one, 1));
+        assert_eq!(values.callers.iter().map(|caller| caller.held).collect::<Vec<_>>(), [of_one]);
         drop(greedy);
         let waits = memory.share(account(1));
         let mut waiting = std::pin::pin!(waits.values(1));
@@ -481,6 +558,10 @@ mod tests {
         let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
         let held: Vec<_> = (0..limits::STREAM_OPS_OF_ACCOUNT_MAX).map(|_| greedy.stream_op()).collect();
         assert!(!greedy.has_stream_room() && other.has_stream_room());
+        let [.., ops] = memory.told();
+        let callers: Vec<_> = ops.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
+        assert_eq!(callers, [(Some("10.0.0.1"), held.len() as u64)]);
+        assert_eq!((ops.taken, ops.bound), (held.len() as u64, limits::STREAM_OPS_OF_ALL_MAX as u64));
         let rest = limits::STREAM_OPS_OF_ALL_MAX - held.len();
         let others: Vec<_> = (0..rest).map(|n| memory.share(account(3 + (n % 200) as u8)).stream_op()).collect();
         assert!(!other.has_stream_room(), "all of them are taken");

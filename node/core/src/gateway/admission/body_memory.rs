@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use quorate_api::NodeResourceKind;
+
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::shares::{Full, HeldShare, Holding, Resource};
 use crate::gateway::failure::Failure;
@@ -21,7 +23,8 @@ impl BodyMemory {
     /// All of it free. One account may have a quarter, or one body of the largest size.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         let largest = body_bytes_max.max(limits::BULK_BODY_BYTES_MAX);
-        Self(Resource::new(bytes_max, (bytes_max / limits::BODIES_SHARE).max(largest)))
+        let of_one = (bytes_max / limits::BODIES_SHARE).max(largest);
+        Self(Resource::new(NodeResourceKind::Bodies, bytes_max, of_one))
     }
 
     /// Its bound, and how much is taken.

@@ -5,28 +5,28 @@
 //! waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quorate_api::{NodeResource, NodeResourceKind};
 
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
+use crate::gateway::admission::refusals::{Held, Met, Refusals};
 
 /// A resource that a node has a limited amount of.
 #[derive(Debug)]
-pub struct Resource {
-    all: Arc<Totals>,
-    accounts: AliveTable<Account, Holding>,
-}
+pub struct Resource(Arc<Totals>);
 
 /// The amount that all accounts hold together.
 #[derive(Debug)]
 struct Totals {
     bound: usize,
     of_one: usize,
+    /// The bound that operators are told, where it is kept elsewhere.
+    bound_elsewhere: Option<usize>,
     taken: AtomicUsize,
-    /// How often somebody asked for more than there was.
-    refused: AtomicU64,
-    /// How often for more than the share of one.
-    over_share: AtomicU64,
+    refusals: Refusals,
+    accounts: AliveTable<Account, Holding>,
 }
 
 /// The amount that one account holds.
@@ -55,35 +55,73 @@ pub enum Full {
 
 impl Resource {
     /// A resource of this `bound`, all of it free. One account may have `of_one`.
-    pub fn new(bound: usize, of_one: usize) -> Self {
-        let (taken, refused, over_share) = Default::default();
-        let all = Totals { bound, of_one: of_one.min(bound), taken, refused, over_share };
-        Self { all: Arc::new(all), accounts: AliveTable::default() }
+    pub fn new(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
+        Self::with(what, bound, of_one, None)
+    }
+
+    /// A resource whose `bound` for all is kept elsewhere: here only the share of one account is. [`Self::refused_elsewhere`] counts the
+    /// refusals of the other place.
+    fn bounded_elsewhere(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
+        Self::with(what, usize::MAX, of_one, Some(bound))
+    }
+
+    fn with(what: NodeResourceKind, bound: usize, of_one: usize, bound_elsewhere: Option<usize>) -> Self {
+        let (of_one, refusals) = (of_one.min(bound), Refusals::new(what));
+        let (taken, accounts) = Default::default();
+        Self(Arc::new(Totals { bound, of_one, bound_elsewhere, taken, refusals, accounts }))
     }
 
     /// How much there is.
     pub fn bound(&self) -> usize {
-        self.all.bound
+        self.0.bound
     }
 
     /// How much one account may have.
     pub fn of_one(&self) -> usize {
-        self.all.of_one
+        self.0.of_one
     }
 
     /// The amount that all hold together.
     pub fn taken(&self) -> usize {
-        self.all.taken.load(Ordering::Relaxed)
+        self.0.taken.load(Ordering::Relaxed)
     }
 
     /// How often there was no more: of all, and of a share.
     pub fn refused(&self) -> (u64, u64) {
-        (self.all.refused.load(Ordering::Relaxed), self.all.over_share.load(Ordering::Relaxed))
+        self.0.refusals.counts()
+    }
+
+    /// Counts a refusal by the place that keeps the bound for all.
+    pub fn refused_elsewhere(&self) {
+        self.0.refusals.add(Met::All, || self.0.held());
+    }
+
+    /// What operators are told of it.
+    pub fn told(&self) -> NodeResource {
+        self.0.refusals.told(self.0.held())
     }
 
     /// The part of this account.
     pub fn of(&self, account: Account) -> Arc<Holding> {
-        self.accounts.get(account, || Holding { all: Arc::clone(&self.all), taken: AtomicUsize::new(0) })
+        self.0.accounts.get(account, || Holding { all: Arc::clone(&self.0), taken: AtomicUsize::new(0) })
+    }
+}
+
+impl Totals {
+    fn held(&self) -> Held {
+        let held = |(account, holding): (Account, Arc<Holding>)| (account, holding.taken.load(Ordering::Relaxed));
+        let accounts = self.accounts.entries().into_iter().map(held).collect();
+        let (bound, taken) = (self.bound_elsewhere.unwrap_or(self.bound), self.taken.load(Ordering::Relaxed));
+        Held { bound, of_one: self.of_one, taken, accounts }
+    }
+
+    fn refuse(&self, met: Met) -> Full {
+        self.refusals.add(met, || self.held());
+        let (of_one, bound) = (self.of_one, self.bound);
+        match met {
+            Met::All => Full::All { bound },
+            Met::Share => Full::Share { of_one, bound },
+        }
     }
 }
 
@@ -91,18 +129,16 @@ impl Holding {
     /// Takes `amount` more, to be given back by [`Self::give_back`]. `reserve` raises both bounds for this call; calls without it cannot take
     /// that part.
     pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
-        let Totals { bound, of_one, taken, refused, over_share } = &*self.all;
+        let all = &self.all;
         let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if own > of_one.saturating_add(reserve) {
+        if own > all.of_one.saturating_add(reserve) {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
-            over_share.fetch_add(1, Ordering::Relaxed);
-            return Err(Full::Share { of_one: *of_one, bound: *bound });
+            return Err(all.refuse(Met::Share));
         }
-        let all = taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if all > bound.saturating_add(reserve) {
+        let taken = all.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if taken > all.bound.saturating_add(reserve) {
             self.give_back(amount);
-            refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Full::All { bound: *bound });
+            return Err(all.refuse(Met::All));
         }
         Ok(())
     }
@@ -173,8 +209,10 @@ impl Shares {
     /// This many places for waits, for watches, and for requests that are on their way, all of them free.
     pub fn new(waits: usize, watches: usize, arriving: usize) -> Arc<Self> {
         // The class bounds all waits, and the feed all watches. A single place may be anybody's.
-        let [waits, watches] = [waits, watches].map(|all| Resource::new(usize::MAX, all.div_ceil(2)));
-        Arc::new(Self([waits, watches, Resource::new(arriving, arriving.div_ceil(ARRIVING_SHARE))]))
+        let [waits, watches] = [(NodeResourceKind::Waits, waits), (NodeResourceKind::Watches, watches)]
+            .map(|(what, all)| Resource::bounded_elsewhere(what, all, all.div_ceil(2)));
+        let of_one = arriving.div_ceil(ARRIVING_SHARE);
+        Arc::new(Self([waits, watches, Resource::new(NodeResourceKind::Arriving, arriving, of_one)]))
     }
 
     /// Those of a kind.
@@ -211,6 +249,10 @@ mod tests {
         assert!(shares.hold(user("ann"), Scarce::Waits).is_err());
         assert!(shares.hold(user("bob"), Scarce::Waits).is_ok());
         assert!(shares.hold(user("ann"), Scarce::Watches).is_ok(), "each kind by itself, and of one that");
+        shares.places(Scarce::Waits).refused_elsewhere();
+        let told = shares.places(Scarce::Waits).told();
+        assert_eq!((told.bound, told.share, told.taken), (4, 2, 2), "the bound for all, though its class sees to that");
+        assert_eq!((told.refused, told.share_refused), (1, 1));
         drop(first);
         assert!(shares.hold(user("ann"), Scarce::Waits).is_ok());
     }
@@ -227,14 +269,18 @@ mod tests {
         assert_eq!(hold("eve").expect_err("nobody has any"), Full::All { bound: 8 });
         let places = shares.places(Scarce::Arriving);
         assert_eq!((places.taken(), places.refused()), (8, (1, 1)));
+        let told = places.told();
+        assert_eq!((told.bound, told.share, told.taken, told.refused, told.share_refused), (8, 2, 8, 1, 1));
+        let callers: Vec<_> = told.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
+        assert_eq!(callers, ["ann", "bob", "cid", "dan"].map(|name| (Some(name), 2)), "who was refused holds nothing");
         drop(held);
-        assert_eq!(places.taken(), 0);
+        assert_eq!((places.taken(), places.told().callers.len()), (0, 0));
         assert!(hold("eve").is_ok());
     }
 
     #[test]
     fn what_is_held_grows_and_shrinks_and_a_refusal_changes_nothing() {
-        let room = Resource::new(100, 60);
+        let room = Resource::new(NodeResourceKind::Bodies, 100, 60);
         let (one, other) = (HeldShare::of(room.of(user("ann"))), HeldShare::of(room.of(user("bob"))));
         one.hold(50, 0).expect("there is room");
         assert_eq!(one.hold(61, 0), Err(Full::Share { of_one: 60, bound: 100 }));

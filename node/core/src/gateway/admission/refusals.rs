@@ -1,0 +1,159 @@
+//! What an operator is told of a resource: how much of it is taken, how often it refused, and who holds most of it.
+//!
+//! Owns the counts of refusals, the line in the log about them, and the choice of the accounts that are named. Never refuses anything by
+//! itself, and takes no lock: what is held is looked up by whoever bounds it, and only where it is told.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use quorate_api::{NodeCaller, NodeResource, NodeResourceKind};
+
+use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::seldom::Seldom;
+use crate::limits;
+
+/// What of a resource is held, and by whom.
+#[derive(Debug)]
+pub struct Held {
+    /// How much there is.
+    pub bound: usize,
+    /// How much one account may have.
+    pub of_one: usize,
+    /// How much is taken.
+    pub taken: usize,
+    /// Who has how much, in any order.
+    pub accounts: Vec<(Account, usize)>,
+}
+
+impl Held {
+    /// So many of those that hold most, the largest first.
+    fn top(mut self, count: usize) -> Vec<(Account, usize)> {
+        self.accounts.retain(|(_, held)| *held > 0);
+        self.accounts.sort_unstable_by(|one, other| (Reverse(one.1), &one.0).cmp(&(Reverse(other.1), &other.0)));
+        self.accounts.truncate(count);
+        self.accounts
+    }
+}
+
+/// Which bound was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Met {
+    /// That of all together.
+    All,
+    /// That of one account.
+    Share,
+}
+
+/// The refusals of one resource.
+#[derive(Debug)]
+pub struct Refusals {
+    resource: NodeResourceKind,
+    of_all: AtomicU64,
+    of_share: AtomicU64,
+    line: Seldom,
+}
+
+impl Refusals {
+    /// None yet.
+    pub fn new(resource: NodeResourceKind) -> Self {
+        let ([of_all, of_share], every) = (Default::default(), Duration::from_secs(limits::REFUSALS_LINE_SECONDS));
+        Self { resource, of_all, of_share, line: Seldom::new(every) }
+    }
+
+    /// How often there was no more: of all, and of a share.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.of_all.load(Ordering::Relaxed), self.of_share.load(Ordering::Relaxed))
+    }
+
+    /// Counts one, and logs it if none was logged in the last seconds: `held` is called only then.
+    pub fn add(&self, met: Met, held: impl FnOnce() -> Held) {
+        let count = match met {
+            Met::All => &self.of_all,
+            Met::Share => &self.of_share,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        if self.line.is_due() {
+            self.write_line(met, held());
+        }
+    }
+
+    fn write_line(&self, met: Met, held: Held) {
+        let (resource, bound, share, taken) = (self.resource.name(), held.bound, held.of_one, held.taken);
+        let (account, holds) = held.top(1).pop().map_or_else(
+            // It may have been given back meanwhile.
+            || ("nobody".to_owned(), 0),
+            |(account, holds)| (account.to_string(), holds),
+        );
+        match met {
+            Met::All => tracing::warn!(
+                resource,
+                bound,
+                taken,
+                account,
+                holds,
+                "all of a resource of this node is taken, and more is refused: `quorate node callers` shows who holds it"
+            ),
+            Met::Share => tracing::warn!(
+                resource,
+                share,
+                taken,
+                account,
+                holds,
+                "an account has its share of a resource of this node, and is refused more: see `quorate node callers`"
+            ),
+        }
+    }
+
+    /// What is told of it.
+    pub fn told(&self, held: Held) -> NodeResource {
+        let ((refused, share_refused), resource) = (self.counts(), self.resource);
+        let [bound, share, taken] = [held.bound, held.of_one, held.taken].map(|amount| amount as u64);
+        let callers = held.top(limits::CALLERS_TOLD_MAX).into_iter().map(|(account, held)| {
+            let (kind, name) = account.told();
+            NodeCaller { kind, name, held: held as u64 }
+        });
+        NodeResource { resource, bound, share, taken, refused, share_refused, callers: callers.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use quorate_api::NodeCallerKind;
+
+    use super::*;
+
+    fn held(accounts: impl IntoIterator<Item = (&'static str, usize)>) -> Held {
+        let accounts: Vec<_> =
+            accounts.into_iter().map(|(name, held)| (Account::User(Arc::from(name)), held)).collect();
+        Held { bound: 100, of_one: 25, taken: accounts.iter().map(|(_, held)| held).sum(), accounts }
+    }
+
+    #[test]
+    fn those_that_hold_most_are_named_first_and_no_more_than_twenty() {
+        let refusals = Refusals::new(NodeResourceKind::Bodies);
+        refusals.add(Met::Share, || held([]));
+        let told = refusals.told(held([("ann", 1), ("bob", 0), ("cid", 7), ("abe", 1)]));
+        assert_eq!((told.bound, told.share, told.taken, told.refused, told.share_refused), (100, 25, 9, 0, 1));
+        let callers: Vec<_> = told.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
+        assert_eq!(callers, [(Some("cid"), 7), (Some("abe"), 1), (Some("ann"), 1)]);
+        assert!(told.callers.iter().all(|caller| caller.kind == NodeCallerKind::User));
+        let told = refusals.told(held((1..=30).map(|holds| ("many", holds))));
+        let amounts: Vec<_> = told.callers.iter().map(|caller| caller.held).collect();
+        assert_eq!(amounts, (11..=30).rev().collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn every_refusal_counts_and_few_look_for_who_holds_it() {
+        let (refusals, mut looked) = (Refusals::new(NodeResourceKind::Waits), 0);
+        for met in [Met::All, Met::Share, Met::Share] {
+            refusals.add(met, || {
+                looked += 1;
+                held([("ann", 3)])
+            });
+        }
+        assert_eq!((refusals.counts(), looked), ((1, 2), 1), "one line in ten seconds");
+    }
+}
