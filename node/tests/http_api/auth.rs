@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_api::{Applied, ErrorCode, Retry};
+use quorate_api::{Applied, ErrorCode, NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeResourceKind, Retry};
 use quorate_node::app::AppError;
 use quorate_node::client_port::ServeSettings;
 use quorate_node::gateway::api::ApiSettings;
@@ -359,6 +359,56 @@ async fn strangers_have_one_share_together_of_what_is_on_its_way() {
     until_arriving(3).await;
     known.send(b"1").await;
     assert_eq!(known.response(false).await.status / 100, 2);
+}
+
+#[tokio::test]
+async fn operators_alone_are_told_who_holds_what() {
+    const CALLERS: &str = "/v1/node/callers";
+    const WATCH: &str = "/v1/watch?prefix=orders/";
+    let mut api = api_settings();
+    (api.classes.arriving, api.watches_max) = (8, 2);
+    let guarded = Guarded::start_as(api, serve_settings()).await;
+    for (token, status) in [("", 401), (guarded.app.as_str(), 403), (ROOT, 200)] {
+        assert_eq!(guarded.ask(token, "GET", CALLERS, "").await.status, status);
+    }
+    let told = async |kind: NodeResourceKind| {
+        let text = guarded.ask(ROOT, "GET", CALLERS, "").await.text();
+        let answer: NodeCallersAnswer = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!((answer.node_id, answer.resources.len()), (1, 8), "{text}");
+        answer.resources.into_iter().find(|resource| resource.resource == kind).expect("each kind is there")
+    };
+    let caller = |kind, name: Option<&str>, held| NodeCaller { kind, name: name.map(str::to_owned), held };
+
+    let _watch = open(&guarded, "GET", WATCH, &[]).await;
+    assert_eq!(guarded.ask(&guarded.app, "GET", WATCH, "").await.status, 429, "half of two");
+    let watches = told(NodeResourceKind::Watches).await;
+    assert_eq!((watches.bound, watches.share, watches.taken), (2, 1, 1));
+    assert_eq!((watches.refused, watches.share_refused), (0, 1));
+    assert_eq!(watches.callers, [caller(NodeCallerKind::User, Some("app"), 1)]);
+
+    let mut coming = Vec::new();
+    for _ in 0..2 {
+        let mut raw = guarded.server.connect().await;
+        raw.send_request("POST", "/v3/auth/authenticate", &[JSON, ("Content-Length", "100")], b"{").await;
+        coming.push(raw);
+    }
+    let end = std::time::Instant::now() + PATIENCE;
+    let arriving = loop {
+        let arriving = told(NodeResourceKind::Arriving).await;
+        if arriving.taken == 2 {
+            break arriving;
+        }
+        assert!(std::time::Instant::now() < end, "they do not arrive: {arriving:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!((arriving.bound, arriving.share), (8, 2));
+    assert_eq!(arriving.callers, [caller(NodeCallerKind::Strangers, None, 2)]);
+
+    // The watch, the two that arrive, and the one that asks.
+    let connections = told(NodeResourceKind::Connections).await;
+    assert_eq!(connections.bound, serve_settings().connections_max as u64);
+    assert!(connections.taken >= 4, "{connections:?}");
+    assert_eq!(connections.callers, [caller(NodeCallerKind::Address, Some("127.0.0.1"), connections.taken)]);
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 111] = [
+const ROUTES: [(&str, &str, u32); 112] = [
     ("get", "/errors/{code}", 1),
     ("get", "/", 1),
     ("get", "/console", 1),
@@ -139,6 +139,7 @@ const ROUTES: [(&str, &str, u32); 111] = [
     ("get", "/v1/locks/{name}/check", 6),
     ("post", "/v1/locks/{name}/release", 5),
     ("post", "/v1/ops", 40),
+    ("get", "/v1/node/callers", 1),
     ("get", "/v1/node/config", 1),
     ("get", "/v1/node/log", 1),
     ("get", "/v1/node/log/lines", 1),

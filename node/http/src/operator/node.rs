@@ -1,10 +1,12 @@
-//! `/v1/node`: this node's log and settings. Never passed on to another node.
+//! `/v1/node`: this node's log and settings, and who holds what of it. Never passed on to another node.
 //!
 //! Owns what may be asked of them. What is written into the log and what of it is kept, `logging` owns.
 
 use std::time::Duration;
 
-use quorate_api::{Applied, ErrorCode, NodeConfigAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeLogRequest};
+use quorate_api::{
+    Applied, ErrorCode, NodeCallersAnswer, NodeConfigAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeLogRequest,
+};
 use tracing_subscriber::filter::Targets;
 use utoipa_axum::routes;
 
@@ -34,6 +36,7 @@ pub fn routes() -> Routes {
         .add(ADMIN, routes!(set_log))
         .add(ADMIN, routes!(lines))
         .add(ADMIN, routes!(config))
+        .add(ADMIN, routes!(callers))
 }
 
 /// What this node logs.
@@ -94,6 +97,14 @@ pub async fn config(context: Context) -> Outcome {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         settings: (*settings.given).clone(),
     })
+}
+
+/// Who holds what there is not enough of for all: of each resource of this node how much there is, how much is taken, how often more was
+/// refused, and the twenty accounts that hold most of it.
+#[utoipa::path(get, path = "/v1/node/callers", tag = "node", operation_id = "node_callers",
+    responses((status = 200, description = "The resources.", body = NodeCallersAnswer, example = json!({"node_id": 1, "resources": [{"resource": "bodies", "bound": 268_435_456, "share": 67_108_864, "taken": 1_048_576, "refused": 0, "share_refused": 0, "callers": [{"kind": "user", "name": "shop", "held": 1_048_576}]}]})), Common))]
+pub async fn callers(context: Context) -> Outcome {
+    ok_json(&NodeCallersAnswer { node_id: context.api.settings.node_id, resources: context.api.callers() })
 }
 
 fn control(context: &Context) -> Result<&LogControl, Failure> {
