@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::api::{NodeConfigAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeLogRequest, StatusAnswer};
+use crate::api::{
+    NodeCallersAnswer, NodeConfigAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeLogRequest, StatusAnswer,
+};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -59,6 +61,11 @@ impl NodeClient {
     /// How it is configured, without secrets.
     pub async fn config(&self) -> Result<NodeConfigAnswer, Error> {
         self.read("/v1/node/config".to_owned()).await
+    }
+
+    /// Who holds most of each of its resources: waits, watches, memory, connections and so on.
+    pub async fn callers(&self) -> Result<NodeCallersAnswer, Error> {
+        self.read("/v1/node/callers".to_owned()).await
     }
 
     /// Its metrics, as OpenMetrics text.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use quorate_client::NodeClient;
-use quorate_client::api::NodeLogAnswer;
+use quorate_client::api::{NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeLogAnswer, NodeResourceKind};
 
 use crate::Context;
 use crate::fail::Failed;
+use crate::form::Form;
 use crate::output;
 use crate::parse;
 
@@ -56,6 +57,23 @@ Examples:
         #[command(flatten)]
         which: Which,
     },
+    /// Show who holds most of what nodes have not enough of for all
+    ///
+    /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections.
+    #[command(after_help = "\
+A caller is a user or, where nobody says who they are, an address. `share` is what one caller may hold, and `refused` counts since the node \
+started. --output json has twenty callers of each resource.
+
+Examples:
+  quorate node callers
+  quorate node callers --node 2 --top 20")]
+    Callers {
+        /// How many callers of each resource.
+        #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+        top: u32,
+        #[command(flatten)]
+        which: Which,
+    },
 }
 
 /// Which nodes.
@@ -72,6 +90,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Log { filter, reset, time, which } => log(context, filter, reset, time, &which).await,
         Command::Lines { last, which } => lines(context, last as usize, &which).await,
         Command::Config { which } => config(context, &which).await,
+        Command::Callers { top, which } => callers(context, top as usize, &which).await,
     }
 }
 
@@ -127,6 +146,51 @@ async fn config(context: &Context, which: &Which) -> Result<(), Failed> {
     Ok(())
 }
 
+async fn callers(context: &Context, top: usize, which: &Which) -> Result<(), Failed> {
+    for (_, node) in nodes(context, which).await? {
+        let answer = node.callers().await?;
+        match context.shared.output.data() {
+            Some(Form::Table) => output::items(Form::Table, &answer.resources)?,
+            Some(form) => output::show(form, &answer)?,
+            None => {
+                output::line(format!("node {}", answer.node_id))?;
+                output::table(&rows(&answer, top))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A row for each resource with the caller that holds most of it, and one for each of those after it.
+fn rows(answer: &NodeCallersAnswer, top: usize) -> Vec<Vec<String>> {
+    let heading = ["resource", "taken", "bound", "share", "refused", "caller", "holds"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for resource in &answer.resources {
+        let amount = |amount: u64| match resource.resource {
+            NodeResourceKind::Bodies | NodeResourceKind::Answers => output::bytes(amount),
+            _ => amount.to_string(),
+        };
+        let refused = (resource.refused + resource.share_refused).to_string();
+        let [taken, bound, share] = [resource.taken, resource.bound, resource.share].map(amount);
+        let mut first = vec![resource.resource.name().to_owned(), taken, bound, share, refused];
+        let mut callers = resource.callers.iter().take(top).map(|caller| [known_as(caller), amount(caller.held)]);
+        first.extend(callers.next().unwrap_or_else(|| ["-", "-"].map(str::to_owned)));
+        rows.push(first);
+        rows.extend(callers.map(|caller| vec![String::new(); 5].into_iter().chain(caller).collect::<Vec<_>>()));
+    }
+    rows
+}
+
+fn known_as(caller: &NodeCaller) -> String {
+    let name = caller.name.as_deref().unwrap_or_default();
+    match caller.kind {
+        NodeCallerKind::User => format!("user {name}"),
+        NodeCallerKind::Address => format!("address {name}"),
+        NodeCallerKind::LocalUser => format!("user {name} of the machine"),
+        NodeCallerKind::Strangers => "strangers".to_owned(),
+    }
+}
+
 /// The nodes that are meant, with their ids where they are known. A member that does not answer is there too: it fails when it is asked.
 async fn nodes(context: &Context, which: &Which) -> Result<Vec<(Option<u64>, NodeClient)>, Failed> {
     let members = context.client.overview().await?;
@@ -143,5 +207,39 @@ async fn nodes(context: &Context, which: &Which) -> Result<Vec<(Option<u64>, Nod
             Err(Failed::usage(format!("no member has the id or the address `{meant}`; see quorate status")))
         }
         _ => Ok(nodes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_client::api::NodeResource;
+
+    use super::*;
+
+    #[test]
+    fn each_resource_has_a_row_and_each_caller_after_the_first_one_too() {
+        let caller = |kind, name: Option<&str>, held| NodeCaller { kind, name: name.map(str::to_owned), held };
+        let resource = |resource, callers| NodeResource {
+            resource,
+            bound: 4 * 1024 * 1024,
+            share: 1024 * 1024,
+            taken: 3 * 1024,
+            refused: 2,
+            share_refused: 5,
+            callers,
+        };
+        let callers = vec![
+            caller(NodeCallerKind::User, Some("ann"), 2_048),
+            caller(NodeCallerKind::Strangers, None, 1_000),
+            caller(NodeCallerKind::LocalUser, Some("1000"), 24),
+        ];
+        let resources =
+            vec![resource(NodeResourceKind::Bodies, callers), resource(NodeResourceKind::Waits, Vec::new())];
+        let rows = rows(&NodeCallersAnswer { node_id: 1, resources }, 2);
+        assert_eq!(rows.len(), 4, "{rows:?}");
+        let [taken, bound, share, holds] = [3 * 1024, 4 * 1024 * 1024, 1024 * 1024, 2_048].map(output::bytes);
+        assert_eq!(rows[1], ["bodies", &taken, &bound, &share, "7", "user ann", &holds]);
+        assert_eq!(rows[2], ["", "", "", "", "", "strangers", &output::bytes(1_000)]);
+        assert_eq!(rows[3], ["waits", "3072", "4194304", "1048576", "7", "-", "-"]);
     }
 }

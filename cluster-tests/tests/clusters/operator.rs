@@ -11,7 +11,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cluster_tests::ports::free_addresses;
 use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
-use quorate_client::api::{ErrorCode, Grant, NodeLogAnswer, NodeLogLinesAnswer, Permission, RequestAnswer};
+use quorate_client::api::{
+    ErrorCode, Grant, NodeCaller, NodeCallersAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeResourceKind, Permission,
+    RequestAnswer,
+};
 use quorate_client::{Client, Error, RequestId, Value};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -144,6 +147,7 @@ async fn backups_and_monitoring_have_roles_that_allow_nothing_else() {
         (&keeper, "/v1/cluster/members", 403),
         (&keeper, "/v1/access/users", 403),
         (&keeper, "/v1/node/config", 403),
+        (&keeper, "/v1/node/callers", 403),
         (&watcher, "/v1/cluster/members", 200),
         (&watcher, "/v1/cluster/status", 200),
         (&watcher, "/v1/cluster/digest", 200),
@@ -154,6 +158,7 @@ async fn backups_and_monitoring_have_roles_that_allow_nothing_else() {
         (&watcher, "/v1/locks", 403),
         (&watcher, "/v1/cluster/faults", 403),
         (&watcher, "/v1/node/log", 403),
+        (&watcher, "/v1/node/callers", 403),
         (&watcher, "/v1/access/roles", 403),
     ] {
         let (status, text) = guarded.ask(at, token, Request::get(path)).await;
@@ -229,6 +234,26 @@ async fn a_running_node_logs_more_for_a_while_and_the_others_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_who_holds_what_of_a_node() {
+    let guarded = Guarded::start(|settings, _| settings).await;
+    let user = guarded.user("watcher", Permission::Read, "w/").await;
+    let watcher =
+        Client::builder().endpoints(guarded.cluster.client_address(2).to_string()).token(user).discover_members(false);
+    let _watch = watcher.build().expect("a client").watch("w/").start().await.expect("it may watch");
+    let (done, text) = quorate(&guarded, &["node", "callers", "--node", "2"]).await;
+    let row = text.lines().find(|line| line.starts_with("watches ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(done == Some(0) && text.starts_with("node 2\n") && row.contains("user watcher"), "{text}");
+    let (done, json) = quorate(&guarded, &["node", "callers", "--node", "2", "--output", "json"]).await;
+    let answer: NodeCallersAnswer = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
+    let watches = answer.resources.iter().find(|resource| resource.resource == NodeResourceKind::Watches);
+    let callers = &watches.expect("watches are there").callers;
+    let named = |caller: &&NodeCaller| caller.name.as_deref() == Some("watcher");
+    assert_eq!((done, answer.node_id, callers.iter().find(named).map(|caller| caller.held)), (Some(0), 2, Some(1)));
+    let (done, json) = quorate(&guarded, &["node", "callers", "--output", "json"]).await;
+    assert_eq!((done, json.lines().count()), (Some(0), 3), "an answer of each node: {json}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
     let admin = free_addresses(3);
     let prepare = |cluster: &mut Cluster| {
@@ -248,6 +273,7 @@ async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
         ("/v1/cluster/members", 403, 200),
         ("/v1/access/users", 403, 200),
         ("/v1/node/log", 403, 200),
+        ("/v1/node/callers", 403, 200),
     ] {
         let (status, text) = guarded.ask(clients, ROOT, Request::get(path)).await;
         assert_eq!(status, at_clients, "{path}: {text}");
