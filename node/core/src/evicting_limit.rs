@@ -103,6 +103,11 @@ impl<K: Ord + Copy> EvictingLimit<K> {
         (self.of_one_max, self.all_max)
     }
 
+    /// How many permits are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.lock().rows.len()
+    }
+
     /// The keys that hold permits, and how many each holds.
     pub fn held(&self) -> Vec<(K, usize)> {
         self.taken.lock().crowds.iter().map(|(key, crowd)| (*key, crowd.held())).collect()

@@ -161,10 +161,15 @@ impl Api {
         let turns = Arc::new(Turns::default());
         metrics.add_source(TurnSamples(Arc::clone(&turns)));
         let shares = Shares::new(settings.classes.waiting, settings.watches_max, settings.classes.arriving);
-        metrics.add_source(ResourceSamples { shares: Arc::clone(&shares), bodies: Arc::clone(&bodies) });
+        let (answers, connections) = (AnswerMemory::new(settings.answers_bytes_max), Arc::<Connections>::default());
+        metrics.add_source(ResourceSamples {
+            shares: Arc::clone(&shares),
+            bodies: Arc::clone(&bodies),
+            answers: answers.clone(),
+            connections: Arc::clone(&connections),
+        });
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
-        let answers = AnswerMemory::new(settings.answers_bytes_max);
         let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
         let (in_flight, observers, hints) = (AtomicUsize::new(0), AtomicUsize::new(0), LeaderHeaders::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
@@ -185,7 +190,7 @@ impl Api {
             accounts,
             turns,
             shares,
-            connections: Arc::default(),
+            connections,
             observers,
             hints,
             bodies,

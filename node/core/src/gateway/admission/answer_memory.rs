@@ -16,13 +16,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use crate::connection::monitor::{ConnectionMonitor, OnItsWay, Taking};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
-use crate::gateway::admission::refusals::{Held as HeldBy, Met, Refusals};
+use crate::gateway::admission::refusals::{Amounts, Held as HeldBy, Met, Numbers, Refusals};
 use crate::gateway::admission::seldom::Seldom;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// What all answers of this node hold, and who holds how much.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AnswerMemory(Arc<Totals>);
 
 /// What all accounts hold together.
@@ -139,7 +139,17 @@ impl AnswerMemory {
         }))
     }
 
-    /// Who holds how much of the bytes, the values and the operations of streams.
+    /// What the metrics tell of the bytes, the values and the operations of streams.
+    pub fn numbers(&self) -> [Numbers; 3] {
+        let all = &self.0;
+        [
+            all.refused_bytes.numbers(all.bytes()),
+            all.refused_values.numbers(all.values()),
+            all.refused_stream_ops.numbers(all.stream_ops()),
+        ]
+    }
+
+    /// What operators are told of them.
     pub fn told(&self) -> [NodeResource; 3] {
         let all = &self.0;
         [
@@ -172,29 +182,36 @@ impl Totals {
         self.bytes.load(Ordering::Relaxed) >= self.bytes_max
     }
 
-    fn held_by(&self, [bound, of_one, taken]: [usize; 3], of: fn(&Share) -> usize) -> HeldBy {
+    fn bytes(&self) -> Amounts {
+        let (bound, taken) = (self.bytes_max, self.bytes.load(Ordering::Relaxed));
+        Amounts { bound, of_one: bound / limits::ANSWERS_SHARE, taken }
+    }
+
+    fn values(&self) -> Amounts {
+        let (bound, of_one) = (limits::ASKED_VALUES_OF_ALL_MAX, limits::ASKED_VALUES_OF_ACCOUNT_MAX);
+        Amounts { bound, of_one, taken: bound - self.values.available_permits() }
+    }
+
+    fn stream_ops(&self) -> Amounts {
+        let (bound, of_one) = (limits::STREAM_OPS_OF_ALL_MAX, limits::STREAM_OPS_OF_ACCOUNT_MAX);
+        Amounts { bound, of_one, taken: self.stream_ops.load(Ordering::Relaxed) }
+    }
+
+    fn held_by(&self, amounts: Amounts, of: fn(&Share) -> usize) -> HeldBy {
         let accounts = self.shares.all().into_iter().map(|share| (share.account.clone(), of(&share))).collect();
-        HeldBy { bound, of_one, taken, accounts }
+        HeldBy { amounts, accounts }
     }
 
     fn held_bytes(&self) -> HeldBy {
-        let amounts = [self.bytes_max, self.bytes_max / limits::ANSWERS_SHARE, self.bytes.load(Ordering::Relaxed)];
-        self.held_by(amounts, |share| share.bytes.load(Ordering::Relaxed))
+        self.held_by(self.bytes(), |share| share.bytes.load(Ordering::Relaxed))
     }
 
     fn held_values(&self) -> HeldBy {
-        const OF_ONE: usize = limits::ASKED_VALUES_OF_ACCOUNT_MAX;
-        let of_all = limits::ASKED_VALUES_OF_ALL_MAX;
-        self.held_by([of_all, OF_ONE, of_all - self.values.available_permits()], |share| {
-            OF_ONE - share.values.available_permits()
-        })
+        self.held_by(self.values(), |share| limits::ASKED_VALUES_OF_ACCOUNT_MAX - share.values.available_permits())
     }
 
     fn held_stream_ops(&self) -> HeldBy {
-        let taken = self.stream_ops.load(Ordering::Relaxed);
-        self.held_by([limits::STREAM_OPS_OF_ALL_MAX, limits::STREAM_OPS_OF_ACCOUNT_MAX, taken], |share| {
-            share.stream_ops.load(Ordering::Relaxed)
-        })
+        self.held_by(self.stream_ops(), |share| share.stream_ops.load(Ordering::Relaxed))
     }
 
     /// Whether all hold as much as they may. Then somebody is asked for room.

@@ -9,7 +9,7 @@ use quorate_api::{NodeResource, NodeResourceKind};
 use crate::connection::origin::Neighbour;
 use crate::evicting_limit::{EvictingLimit, Full};
 use crate::gateway::admission::accounts::Account;
-use crate::gateway::admission::refusals::{Held, Met, Refusals};
+use crate::gateway::admission::refusals::{Amounts, Held, Met, Numbers, Refusals};
 
 /// The places of connections, and how often one was refused or had to go.
 #[derive(Debug)]
@@ -46,20 +46,27 @@ impl Connections {
         self.refusals.add(Met::All, || self.held());
     }
 
-    /// Who has them.
+    /// What operators are told of them.
     pub fn told(&self) -> NodeResource {
         self.refusals.told(self.held())
     }
 
+    /// What the metrics tell of them.
+    pub fn numbers(&self) -> Numbers {
+        let taken = self.places.get().map_or(0, EvictingLimit::taken);
+        self.refusals.numbers(self.amounts(taken))
+    }
+
+    fn amounts(&self, taken: usize) -> Amounts {
+        let (of_one, bound) = self.places.get().map_or((0, 0), EvictingLimit::bounds);
+        Amounts { bound, of_one, taken }
+    }
+
     fn held(&self) -> Held {
-        let Some(places) = self.places.get() else {
-            return Held { bound: 0, of_one: 0, taken: 0, accounts: Vec::new() };
-        };
-        let (of_one, bound) = places.bounds();
-        let held = places.held();
-        let taken = held.iter().map(|(_, held)| held).sum();
+        let held = self.places.get().map(EvictingLimit::held).unwrap_or_default();
+        let amounts = self.amounts(held.iter().map(|(_, held)| held).sum());
         let accounts = held.into_iter().map(|(neighbour, held)| (Account::Neighbour(neighbour), held)).collect();
-        Held { bound, of_one, taken, accounts }
+        Held { amounts, accounts }
     }
 }
 
@@ -85,6 +92,8 @@ mod tests {
         connections.pushed_out();
         let told = connections.told();
         assert_eq!((told.bound, told.share, told.taken, told.refused, told.share_refused), (4, 2, 3, 1, 1));
+        let numbers = connections.numbers();
+        assert_eq!((numbers.amounts.bound, numbers.amounts.taken, numbers.refused), (4, 3, 1));
         let callers: Vec<_> = told.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
         assert_eq!(callers, [(Some("10.0.0.2"), 2), (Some("10.0.0.1"), 1)]);
         drop(held);

@@ -13,17 +13,37 @@ use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::seldom::Seldom;
 use crate::limits;
 
-/// What of a resource is held, and by whom.
-#[derive(Debug)]
-pub struct Held {
+/// How much of a resource there is, and how much of it is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Amounts {
     /// How much there is.
     pub bound: usize,
     /// How much one account may have.
     pub of_one: usize,
     /// How much is taken.
     pub taken: usize,
-    /// Who has how much, in any order.
+}
+
+/// What of a resource is held, and by whom.
+#[derive(Debug)]
+pub struct Held {
+    /// By all together.
+    pub amounts: Amounts,
+    /// By each account, in any order.
     pub accounts: Vec<(Account, usize)>,
+}
+
+/// What the metrics tell of a resource.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Its name.
+    pub resource: &'static str,
+    /// How much there is.
+    pub amounts: Amounts,
+    /// How often there was no more for anybody.
+    pub refused: u64,
+    /// How often an account wanted more than its share.
+    pub share_refused: u64,
 }
 
 impl Held {
@@ -62,7 +82,7 @@ impl Refusals {
     }
 
     /// How often there was no more: of all, and of a share.
-    pub fn counts(&self) -> (u64, u64) {
+    fn counts(&self) -> (u64, u64) {
         (self.of_all.load(Ordering::Relaxed), self.of_share.load(Ordering::Relaxed))
     }
 
@@ -79,7 +99,7 @@ impl Refusals {
     }
 
     fn write_line(&self, met: Met, held: Held) {
-        let (resource, bound, share, taken) = (self.resource.name(), held.bound, held.of_one, held.taken);
+        let (resource, Amounts { bound, of_one: share, taken }) = (self.resource.name(), held.amounts);
         let (account, holds) = held.top(1).pop().map_or_else(
             // It may have been given back meanwhile.
             || ("nobody".to_owned(), 0),
@@ -105,10 +125,17 @@ impl Refusals {
         }
     }
 
-    /// What is told of it.
+    /// What the metrics tell of it.
+    pub fn numbers(&self, amounts: Amounts) -> Numbers {
+        let (refused, share_refused) = self.counts();
+        Numbers { resource: self.resource.name(), amounts, refused, share_refused }
+    }
+
+    /// What operators are told of it.
     pub fn told(&self, held: Held) -> NodeResource {
         let ((refused, share_refused), resource) = (self.counts(), self.resource);
-        let [bound, share, taken] = [held.bound, held.of_one, held.taken].map(|amount| amount as u64);
+        let Amounts { bound, of_one, taken } = held.amounts;
+        let [bound, share, taken] = [bound, of_one, taken].map(|amount| amount as u64);
         let callers = held.top(limits::CALLERS_TOLD_MAX).into_iter().map(|(account, held)| {
             let (kind, name) = account.told();
             NodeCaller { kind, name, held: held as u64 }
@@ -128,7 +155,8 @@ mod tests {
     fn held(accounts: impl IntoIterator<Item = (&'static str, usize)>) -> Held {
         let accounts: Vec<_> =
             accounts.into_iter().map(|(name, held)| (Account::User(Arc::from(name)), held)).collect();
-        Held { bound: 100, of_one: 25, taken: accounts.iter().map(|(_, held)| held).sum(), accounts }
+        let taken = accounts.iter().map(|(_, held)| held).sum();
+        Held { amounts: Amounts { bound: 100, of_one: 25, taken }, accounts }
     }
 
     #[test]

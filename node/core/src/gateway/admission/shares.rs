@@ -11,7 +11,7 @@ use quorate_api::{NodeResource, NodeResourceKind};
 
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::alive::AliveTable;
-use crate::gateway::admission::refusals::{Held, Met, Refusals};
+use crate::gateway::admission::refusals::{Amounts, Held, Met, Numbers, Refusals};
 
 /// A resource that a node has a limited amount of.
 #[derive(Debug)]
@@ -71,11 +71,6 @@ impl Resource {
         Self(Arc::new(Totals { bound, of_one, bound_elsewhere, taken, refusals, accounts }))
     }
 
-    /// How much there is.
-    pub fn bound(&self) -> usize {
-        self.0.bound
-    }
-
     /// How much one account may have.
     pub fn of_one(&self) -> usize {
         self.0.of_one
@@ -86,14 +81,14 @@ impl Resource {
         self.0.taken.load(Ordering::Relaxed)
     }
 
-    /// How often there was no more: of all, and of a share.
-    pub fn refused(&self) -> (u64, u64) {
-        self.0.refusals.counts()
-    }
-
     /// Counts a refusal by the place that keeps the bound for all.
     pub fn refused_elsewhere(&self) {
         self.0.refusals.add(Met::All, || self.0.held());
+    }
+
+    /// What the metrics tell of it.
+    pub fn numbers(&self) -> Numbers {
+        self.0.refusals.numbers(self.0.amounts())
     }
 
     /// What operators are told of it.
@@ -108,11 +103,14 @@ impl Resource {
 }
 
 impl Totals {
+    fn amounts(&self) -> Amounts {
+        let (bound, taken) = (self.bound_elsewhere.unwrap_or(self.bound), self.taken.load(Ordering::Relaxed));
+        Amounts { bound, of_one: self.of_one, taken }
+    }
+
     fn held(&self) -> Held {
         let held = |(account, holding): (Account, Arc<Holding>)| (account, holding.taken.load(Ordering::Relaxed));
-        let accounts = self.accounts.entries().into_iter().map(held).collect();
-        let (bound, taken) = (self.bound_elsewhere.unwrap_or(self.bound), self.taken.load(Ordering::Relaxed));
-        Held { bound, of_one: self.of_one, taken, accounts }
+        Held { amounts: self.amounts(), accounts: self.accounts.entries().into_iter().map(held).collect() }
     }
 
     fn refuse(&self, met: Met) -> Full {
@@ -268,7 +266,6 @@ mod tests {
         );
         assert_eq!(hold("eve").expect_err("nobody has any"), Full::All { bound: 8 });
         let places = shares.places(Scarce::Arriving);
-        assert_eq!((places.taken(), places.refused()), (8, (1, 1)));
         let told = places.told();
         assert_eq!((told.bound, told.share, told.taken, told.refused, told.share_refused), (8, 2, 8, 1, 1));
         let callers: Vec<_> = told.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
