@@ -1533,6 +1533,32 @@ type MembersChanged struct {
 	Voters []uint64 `json:"voters"`
 }
 
+// NodeCaller is the schema of that name.
+type NodeCaller struct {
+	Held uint64         `json:"held"`
+	Kind NodeCallerKind `json:"kind"`
+	Name string         `json:"name,omitempty"`
+}
+
+// NodeCallerKind is the schema of that name.
+//
+// One of the constants below, or what a newer node says.
+type NodeCallerKind string
+
+// The values of NodeCallerKind.
+const (
+	NodeCallerKindUser      NodeCallerKind = "user"
+	NodeCallerKindAddress   NodeCallerKind = "address"
+	NodeCallerKindLocalUser NodeCallerKind = "local_user"
+	NodeCallerKindStrangers NodeCallerKind = "strangers"
+)
+
+// NodeCallersAnswer is the schema of that name.
+type NodeCallersAnswer struct {
+	NodeID    uint64         `json:"node_id"`
+	Resources []NodeResource `json:"resources"`
+}
+
 // NodeConfigAnswer is the schema of that name.
 type NodeConfigAnswer struct {
 	NodeID   uint64            `json:"node_id"`
@@ -1558,6 +1584,34 @@ type NodeLogRequest struct {
 	Filter string  `json:"filter,omitempty"`
 	ForMs  *uint64 `json:"for_ms,omitempty"`
 }
+
+// NodeResource is the schema of that name.
+type NodeResource struct {
+	Bound        uint64           `json:"bound"`
+	Callers      []NodeCaller     `json:"callers"`
+	Refused      uint64           `json:"refused"`
+	Resource     NodeResourceKind `json:"resource"`
+	Share        uint64           `json:"share"`
+	ShareRefused uint64           `json:"share_refused"`
+	Taken        uint64           `json:"taken"`
+}
+
+// NodeResourceKind is the schema of that name.
+//
+// One of the constants below, or what a newer node says.
+type NodeResourceKind string
+
+// The values of NodeResourceKind.
+const (
+	NodeResourceKindWaits       NodeResourceKind = "waits"
+	NodeResourceKindWatches     NodeResourceKind = "watches"
+	NodeResourceKindArriving    NodeResourceKind = "arriving"
+	NodeResourceKindBodies      NodeResourceKind = "bodies"
+	NodeResourceKindAnswers     NodeResourceKind = "answers"
+	NodeResourceKindValues      NodeResourceKind = "values"
+	NodeResourceKindStreamOps   NodeResourceKind = "stream_ops"
+	NodeResourceKindConnections NodeResourceKind = "connections"
+)
 
 // Op: a single operation: the body of `POST /v1/ops`.
 type Op struct {

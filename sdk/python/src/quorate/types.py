@@ -339,6 +339,9 @@ class MembersChanged:
     voters: list[int]
 
 
+NodeCallerKind: TypeAlias = Literal["user", "address", "local_user", "strangers"]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeConfigAnswer:
     """What `GET /v1/node/config` answers."""
@@ -363,6 +366,18 @@ class NodeLogLinesAnswer:
 
     lines: list[str]
     node_id: int
+
+
+NodeResourceKind: TypeAlias = Literal[
+    "waits",
+    "watches",
+    "arriving",
+    "bodies",
+    "answers",
+    "values",
+    "stream_ops",
+    "connections",
+]
 
 
 OpKind: TypeAlias = Literal[
@@ -1095,6 +1110,28 @@ class MembersAnswer:
     prospect: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeCaller:
+    """Part of others: `NodeCaller`."""
+
+    held: int
+    kind: NodeCallerKind
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeResource:
+    """Part of others: `NodeResource`."""
+
+    bound: int
+    callers: list[NodeCaller]
+    refused: int
+    resource: NodeResourceKind
+    share: int
+    share_refused: int
+    taken: int
+
+
 OpAnswer: TypeAlias = WriteAnswer | AnyEntry
 
 
@@ -1406,6 +1443,14 @@ class LockAnswer:
     slots: int
     waiter_count: int
     mode: LockMode | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeCallersAnswer:
+    """What `GET /v1/node/callers` answers."""
+
+    node_id: int
+    resources: list[NodeResource]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

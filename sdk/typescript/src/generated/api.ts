@@ -897,6 +897,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/node/callers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["node_callers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/node/config": {
         parameters: {
             query?: never;
@@ -2039,6 +2055,19 @@ export interface components {
             voters: number[];
         };
         Moment: string | number;
+        NodeCaller: {
+            /** Format: uint64 */
+            held: number;
+            kind: components["schemas"]["NodeCallerKind"];
+            name?: string;
+        };
+        /** @enum {string} */
+        NodeCallerKind: "user" | "address" | "local_user" | "strangers";
+        NodeCallersAnswer: {
+            /** Format: uint64 */
+            node_id: number;
+            resources: components["schemas"]["NodeResource"][];
+        };
         NodeConfigAnswer: {
             /** Format: uint64 */
             node_id: number;
@@ -2063,6 +2092,22 @@ export interface components {
             /** Format: uint64 */
             for_ms?: number;
         };
+        NodeResource: {
+            /** Format: uint64 */
+            bound: number;
+            callers: components["schemas"]["NodeCaller"][];
+            /** Format: uint64 */
+            refused: number;
+            resource: components["schemas"]["NodeResourceKind"];
+            /** Format: uint64 */
+            share: number;
+            /** Format: uint64 */
+            share_refused: number;
+            /** Format: uint64 */
+            taken: number;
+        };
+        /** @enum {string} */
+        NodeResourceKind: "waits" | "watches" | "arriving" | "bodies" | "answers" | "values" | "stream_ops" | "connections";
         Op: {
             cas?: string;
             dry_run?: boolean;
@@ -4573,6 +4618,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReleaseAnswer"];
+                };
+            };
+        };
+    };
+    node_callers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeCallersAnswer"];
                 };
             };
         };
