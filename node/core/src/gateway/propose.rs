@@ -5,6 +5,7 @@
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode};
+use quorate_store::background;
 use quorate_store::command_codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
@@ -115,7 +116,10 @@ async fn until_judged_in_time(
 /// A dry run is a linearizable read of what the write would do.
 pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
     caller.admit_read(Consistency::Linearizable, deadline, &requirement::on_action(&action)).await?;
-    caller.api.backend.dry_run(&rehearsal(caller.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
+    let command = rehearsal(caller.who.name(), action)?;
+    // A short command may take as many steps as one may that is decided, and Raft shares these threads.
+    let tried = background::in_place(usize::MAX, || caller.api.backend.dry_run(&command));
+    tried.map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
