@@ -180,9 +180,6 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
         ("/v1/ops", r#"{"op":"insert","key":"big","value":1}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"touch","key":"big","ttl_ms":60000,"prev":true}]}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"insert","key":"big","value":1}]}"#),
-        ("/v1/txn", r#"{"then":[{"op":"get","key":"big"}]}"#),
-        ("/v1/txn", r#"{"then":[{"op":"get","key":"big"},{"op":"upsert","key":"small","value":1}]}"#),
-        ("/v1/txn", r#"{"then":[{"op":"touch","key":"big","ttl_ms":60000,"prev":true}],"dry_run":true}"#),
     ] {
         let server = with_a_big_entry().await;
         let unread = ask_unread(&server, GREEDY, path, body, REQUESTS).await;
