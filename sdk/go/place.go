@@ -133,10 +133,10 @@ func (s *Session) takePlace(ctx context.Context, q queue, wanted placeWanted) (*
 	if err == nil {
 		return &held{session: s, queue: q, place: place, token: token}, nil
 	}
-	// A place of another handle is kept. One got by mistake is given up, on the path that got it.
-	if at := q.foundAt(err, place); !leavesNothing(err) && (at == place || !s.has(at)) {
+	// A place of another handle is kept. One got by mistake is given up under its own name, or the answer would be about another one again.
+	if found, at := q.found(err, place); !leavesNothing(err) && (at == place || !s.has(at)) {
 		leaving.place = at
-		leaving.takeBack(func() (*call, error) { return q.release(0, s.id) })
+		leaving.takeBack(func() (*call, error) { return found.release(0, s.id) })
 	}
 	// Only now: another handle would not wait for what is given up, and have its own place taken back.
 	s.untake(place)
@@ -197,15 +197,16 @@ func holderWords(owner, session string, count uint64) string {
 	return words
 }
 
-// foundAt is the place that an answer was about: another one, where a proxy changed the path. Calls for that one wait until it is taken back.
-func (q queue) foundAt(err error, place string) string {
+// found is what an answer was about, and its place: another one, where a proxy changed the path. Calls for that one wait until it is taken back.
+func (q queue) found(err error, place string) (queue, string) {
 	var other *strayed
 	if errors.As(err, &other) {
-		if found, err := (queue{other.named, q.isElection}).path(""); err == nil {
-			return found
+		found := queue{other.named, q.isElection}
+		if at, err := found.path(""); err == nil {
+			return found, at
 		}
 	}
-	return place
+	return q, place
 }
 
 // leavesNothing: an error says that there is no place of this question, or one that is another handle's. With any other the place of an
