@@ -33,25 +33,30 @@ pub fn begin(window: u32) -> Vec<u8> {
     [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &setting)].concat()
 }
 
-/// A request without a body. Names by their number in the static table of HPACK, values as they are; paths are shorter than 127 bytes.
-pub fn get(stream: u32, path: &str) -> Vec<u8> {
+/// `:method: GET` and `:method: POST` in the static table of HPACK.
+const GET: u8 = 0x82;
+const POST: u8 = 0x83;
+
+/// The head of a request. Names by their number in the static table of HPACK, values as they are; paths are shorter than 127 bytes.
+fn head(method: u8, path: &str) -> Vec<u8> {
     let length = u8::try_from(path.len()).ok().filter(|length| *length < 127).expect("a short path");
-    // `:method: GET`, `:scheme: http`, `:authority: localhost`, `:path`.
-    let mut block = vec![0x82, 0x86, 0x01, 9];
+    // The method, `:scheme: http`, `:authority: localhost`, `:path`.
+    let mut block = vec![method, 0x86, 0x01, 9];
     block.extend(b"localhost");
     block.extend([0x04, length]);
     block.extend(path.as_bytes());
-    frame(HEADERS, END, stream, &block)
+    block
+}
+
+/// A request without a body.
+pub fn get(stream: u32, path: &str) -> Vec<u8> {
+    frame(HEADERS, END, stream, &head(GET, path))
 }
 
 /// The head of a call over gRPC, whose message may follow or not.
 pub fn call(stream: u32, path: &str) -> Vec<u8> {
-    let length = u8::try_from(path.len()).ok().filter(|length| *length < 127).expect("a short path");
-    // `:method: POST`, `:scheme: http`, `:authority: localhost`, `:path`; then `content-type`.
-    let mut block = vec![0x83, 0x86, 0x01, 9];
-    block.extend(b"localhost");
-    block.extend([0x04, length]);
-    block.extend(path.as_bytes());
+    let mut block = head(POST, path);
+    // `content-type`.
     block.extend([0x0f, 0x10, 16]);
     block.extend(b"application/grpc");
     frame(HEADERS, END_HEADERS, stream, &block)

@@ -7,7 +7,9 @@ pub mod attacks;
 pub mod frames;
 pub mod honest;
 pub mod measure;
+mod user;
 
 pub use attacks::{ATTACKS, Attack, NICENESS, Target, source};
 pub use honest::{FROM, Honest};
 pub use measure::{Broken, Measure, Measured};
+pub use user::create_user;

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_tests::abuse::{ATTACKS, Attack, Broken, FROM, Honest, Measure, Measured, NICENESS, Target};
+use cluster_tests::abuse::{ATTACKS, Attack, Broken, FROM, Honest, Measure, Measured, NICENESS, Target, create_user};
 use cluster_tests::{Cluster, Request, Settings};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Attacks clusters of three nodes, a fresh one by each kind in turn, among honest clients.
 #[derive(Debug, Clone, Parser)]
@@ -101,7 +101,7 @@ async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration
     let ids = cluster.ids();
     fill(&cluster).await;
     let (honest, hostile) = match attack.is_guarded {
-        true => (Some(user(&cluster, HONEST).await), Some(user(&cluster, HOSTILE).await)),
+        true => (Some(create_user(&cluster, HONEST).await), Some(create_user(&cluster, HOSTILE).await)),
         false => (None, None),
     };
     let target = Target {
@@ -124,21 +124,6 @@ async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
     measure.judge(&measured)
-}
-
-/// A user that may write and lock everything; what it shows.
-async fn user(cluster: &Cluster, name: &str) -> String {
-    let to = cluster.client_address(1);
-    let put = async |target: String, body: Value| {
-        let request = cluster.by_root(Request::new("PUT", target).json(body.to_string()));
-        request.send(to).await.expect("an answer").expect_success();
-    };
-    let grants = json!([{"permission": "write", "prefix": ""}, {"permission": "lock", "prefix": ""}]);
-    put(format!("/v1/access/roles/{name}"), json!({ "grants": grants })).await;
-    put(format!("/v1/access/users/{name}"), json!({ "roles": [name] })).await;
-    let create = cluster.by_root(Request::post("/v1/access/tokens", json!({ "user": name }).to_string()));
-    let created: Value = create.send(to).await.expect("an answer").expect_success().json();
-    created["token"].as_str().expect("a token").to_owned()
 }
 
 /// Entries that attacks ask for: large ones, and many.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, source};
+use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, create_user, source};
 use cluster_tests::ports::free_addresses;
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 
@@ -443,21 +443,6 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
     cluster.assert_agreement().await;
 }
 
-/// A user that may write and lock everything; what it shows.
-async fn token_of(cluster: &Cluster, name: &str) -> String {
-    let to = cluster.client_address(1);
-    let put = async |target: String, body: Value| {
-        let request = cluster.by_root(Request::new("PUT", target).json(body.to_string()));
-        request.send(to).await.expect("an answer").expect_success();
-    };
-    let grants = json!([{"permission": "write", "prefix": ""}, {"permission": "lock", "prefix": ""}]);
-    put(format!("/v1/access/roles/{name}"), json!({ "grants": grants })).await;
-    put(format!("/v1/access/users/{name}"), json!({ "roles": [name] })).await;
-    let create = cluster.by_root(Request::post("/v1/access/tokens", json!({ "user": name }).to_string()));
-    let created: Value = create.send(to).await.expect("an answer").expect_success().json();
-    created["token"].as_str().expect("a token").to_owned()
-}
-
 /// Heads without a message and messages without their last byte: strangers take nothing by them, and a user no more than its share.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_come_keeps_nobody_out_who_is_known() {
@@ -467,7 +452,7 @@ async fn what_does_not_come_keeps_nobody_out_who_is_known() {
     const EACH: Duration = Duration::from_secs(8);
     let mut cluster = Cluster::start_with(Settings::with_ids([1]).guarded(ROOT).alone()).await;
     let to = cluster.client_address(1);
-    let (honest, hostile) = (token_of(&cluster, "honest").await, token_of(&cluster, "hostile").await);
+    let (honest, hostile) = (create_user(&cluster, "honest").await, create_user(&cluster, "hostile").await);
     let target = Target { clients: vec![to], peers: vec![cluster.peer_address(1)], token: Some(hostile) };
     let nodes = [cluster.process_id(1)];
     let large = Request::put("honest/large", json!("v".repeat(1_000_000)).to_string());
