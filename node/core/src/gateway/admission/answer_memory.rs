@@ -139,7 +139,7 @@ impl AnswerMemory {
         }))
     }
 
-    /// What the metrics tell of the bytes, the values and the operations of streams.
+    /// The bytes, the values and the operations of streams, for the metrics.
     pub fn numbers(&self) -> [Numbers; 3] {
         let all = &self.0;
         [
@@ -149,7 +149,7 @@ impl AnswerMemory {
         ]
     }
 
-    /// What operators are told of them.
+    /// The same with the accounts that hold most, for operators.
     pub fn told(&self) -> [NodeResource; 3] {
         let all = &self.0;
         [
@@ -178,10 +178,6 @@ impl AnswerMemory {
 }
 
 impl Totals {
-    fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= self.bytes_max
-    }
-
     fn bytes(&self) -> Amounts {
         let (bound, taken) = (self.bytes_max, self.bytes.load(Ordering::Relaxed));
         Amounts { bound, of_one: bound / limits::ANSWERS_SHARE, taken }
@@ -216,7 +212,7 @@ impl Totals {
 
     /// Whether all hold as much as they may. Then somebody is asked for room.
     fn wants_room(&self) -> bool {
-        let is_full = self.is_full();
+        let is_full = self.bytes.load(Ordering::Relaxed) >= self.bytes_max;
         if is_full {
             self.make_room();
         }
@@ -302,7 +298,7 @@ impl Share {
         self.room((own, all))
     }
 
-    /// Somebody waited for room for so many values in vain.
+    /// Counts a call that waited in vain for room for this many values.
     pub fn refuse_values(&self, values: usize) {
         let has_share = self.values.available_permits() >= to_permits(values) as usize;
         let met = if has_share { Met::All } else { Met::Share };
