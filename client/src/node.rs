@@ -63,7 +63,7 @@ impl NodeClient {
         self.read("/v1/node/config".to_owned()).await
     }
 
-    /// Who holds most of each of its resources: waits, watches, memory, connections and so on.
+    /// Reads which accounts hold most of each of its resources: waits, watches, memory, connections and so on.
     pub async fn callers(&self) -> Result<NodeCallersAnswer, Error> {
         self.read("/v1/node/callers".to_owned()).await
     }

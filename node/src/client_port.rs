@@ -117,7 +117,7 @@ pub async fn serve(
     let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
     let settings = Arc::new(settings);
     let places = places(settings.connections_max, api.accounts.connections_max());
-    // That of administration has few, and whoever fills it keeps nobody from data.
+    // That of administration has few, and filling it keeps nobody from data.
     let is_of_clients = settings.door == Door::Clients;
     if is_of_clients {
         api.connections.are_in(places.clone());

@@ -1,4 +1,4 @@
-//! One node, asked about itself: its log, its configuration, and who holds what there is not enough of for all.
+//! One node, asked about itself: its log, its configuration, and who holds its limited resources.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub struct NodeConfigAnswer {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Something of which a node has so much, and that its callers hold.
+/// A limited resource of a node that its callers hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
@@ -65,7 +65,7 @@ pub enum NodeResourceKind {
     Waits,
     /// Watches, and observers of elections. In streams.
     Watches,
-    /// Requests of which the body is still on its way. In requests.
+    /// Requests whose body is still on its way. In requests.
     Arriving,
     /// Bodies of requests in memory. In bytes.
     Bodies,
@@ -80,7 +80,7 @@ pub enum NodeResourceKind {
 }
 
 impl NodeResourceKind {
-    /// As in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waits => "waits",
@@ -102,15 +102,15 @@ impl NodeResourceKind {
 pub enum NodeCallerKind {
     /// A user, wherever it asks from. Its name is that of the user.
     User,
-    /// Whoever asks from one address, where nobody says who they are. Its name is the address; of IPv6 the network of 64 bits.
+    /// All callers from one address, where authentication is off. Its name is the address; of IPv6 the network of 64 bits.
     Address,
-    /// Whoever asks over the Unix socket as one user of the machine, where nobody says who they are. Its name is the number of that user.
+    /// All callers over the Unix socket as one user of the machine, where authentication is off. Its name is the number of that user.
     LocalUser,
     /// All together who did not say who they are, where that is asked. They have no name.
     Strangers,
 }
 
-/// What one account holds of a resource.
+/// An account, and how much it holds of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeCaller {
@@ -127,7 +127,7 @@ pub struct NodeCaller {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeResource {
-    /// Which one.
+    /// The resource.
     pub resource: NodeResourceKind,
     /// How much all together may hold.
     pub bound: u64,
@@ -144,7 +144,7 @@ pub struct NodeResource {
     pub callers: Vec<NodeCaller>,
 }
 
-/// Who holds what of a node: the answer of `GET /v1/node/callers`.
+/// The limited resources of a node, and who holds them: the answer of `GET /v1/node/callers`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct NodeCallersAnswer {

@@ -57,7 +57,7 @@ Examples:
         #[command(flatten)]
         which: Which,
     },
-    /// Show who holds most of what nodes have not enough of for all
+    /// Show who holds most of the limited resources of nodes
     ///
     /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections.
     #[command(after_help = "\

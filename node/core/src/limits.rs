@@ -384,7 +384,7 @@ pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
 /// A resource that refuses has a line in the log this often at most.
 pub const REFUSALS_LINE_SECONDS: u64 = 10;
 
-/// Of each resource so many accounts are named to operators.
+/// Accounts that are named to operators for each resource.
 pub const CALLERS_TOLD_MAX: usize = 20;
 
 /// What a client is told in `Retry-After` where nothing better is known: elections take well under a second.

@@ -249,7 +249,7 @@ impl Api {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Who holds how much of what there is not enough of for all.
+    /// The limited resources of this node, with the accounts that hold most of each.
     pub fn callers(&self) -> Vec<NodeResource> {
         let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).told());
         let rest = [self.connections.told()];

@@ -450,7 +450,7 @@ impl Call {
         self.api.shares.hold(self.payer(), what)
     }
 
-    /// Whether this node may have one more watch, whoever opens it.
+    /// Whether this node may have one more watch of any caller.
     pub fn has_room_for_watch(&self) -> bool {
         let has_room = self.api.backend.feed().watches() < self.api.settings.watches_max;
         if !has_room {

@@ -99,8 +99,8 @@ pub async fn config(context: Context) -> Outcome {
     })
 }
 
-/// Who holds what there is not enough of for all: of each resource of this node how much there is, how much is taken, how often more was
-/// refused, and the twenty accounts that hold most of it.
+/// Lists the limited resources of this node: how much there is of each, how much is taken, how often more was refused, and the twenty
+/// accounts that hold most of it.
 #[utoipa::path(get, path = "/v1/node/callers", tag = "node", operation_id = "node_callers",
     responses((status = 200, description = "The resources.", body = NodeCallersAnswer, example = json!({"node_id": 1, "resources": [{"resource": "bodies", "bound": 268_435_456, "share": 67_108_864, "taken": 1_048_576, "refused": 0, "share_refused": 0, "callers": [{"kind": "user", "name": "shop", "held": 1_048_576}]}]})), Common))]
 pub async fn callers(context: Context) -> Outcome {

@@ -64,7 +64,7 @@ impl Account {
         }
     }
 
-    /// What operators are told of it: how it is known, and its name.
+    /// How it is known, and its name, for operators.
     pub fn told(&self) -> (NodeCallerKind, Option<String>) {
         match self {
             Self::User(name) => (NodeCallerKind::User, Some(name.to_string())),

@@ -1,6 +1,6 @@
 //! The connections of the port of clients, for those who want to know who has them.
 //!
-//! Owns what is told of them. Their bounds, and the choice of who goes for whom, are those of the port.
+//! Owns their numbers. The port owns their bounds, and the choice of those that end for others.
 
 use std::sync::OnceLock;
 
@@ -46,12 +46,12 @@ impl Connections {
         self.refusals.add(Met::All, || self.held());
     }
 
-    /// What operators are told of them.
+    /// Their numbers, with the accounts that hold most, for operators.
     pub fn told(&self) -> NodeResource {
         self.refusals.told(self.held())
     }
 
-    /// What the metrics tell of them.
+    /// Their numbers, for the metrics.
     pub fn numbers(&self) -> Numbers {
         let taken = self.places.get().map_or(0, EvictingLimit::taken);
         self.refusals.numbers(self.amounts(taken))

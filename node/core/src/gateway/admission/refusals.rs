@@ -1,7 +1,7 @@
-//! What an operator is told of a resource: how much of it is taken, how often it refused, and who holds most of it.
+//! The refusals of a resource, and the account of it for operators: how much is taken, how often it refused, and who holds most.
 //!
 //! Owns the counts of refusals, the line in the log about them, and the choice of the accounts that are named. Never refuses anything by
-//! itself, and takes no lock: what is held is looked up by whoever bounds it, and only where it is told.
+//! itself, and takes no lock: the owner of a resource looks up who holds it, only when it is told.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ pub struct Amounts {
 /// What of a resource is held, and by whom.
 #[derive(Debug)]
 pub struct Held {
-    /// By all together.
+    /// The amounts of all together.
     pub amounts: Amounts,
-    /// By each account, in any order.
+    /// Each account and its amount, in any order.
     pub accounts: Vec<(Account, usize)>,
 }
 
-/// What the metrics tell of a resource.
+/// The numbers of a resource, for the metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     /// Its name.
@@ -47,7 +47,7 @@ pub struct Numbers {
 }
 
 impl Held {
-    /// So many of those that hold most, the largest first.
+    /// The first `count` of those that hold most, the largest first.
     fn top(mut self, count: usize) -> Vec<(Account, usize)> {
         self.accounts.retain(|(_, held)| *held > 0);
         self.accounts.sort_unstable_by(|one, other| (Reverse(one.1), &one.0).cmp(&(Reverse(other.1), &other.0)));
@@ -56,7 +56,7 @@ impl Held {
     }
 }
 
-/// Which bound was met.
+/// The bound that was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Met {
     /// That of all together.
@@ -125,13 +125,13 @@ impl Refusals {
         }
     }
 
-    /// What the metrics tell of it.
+    /// Its numbers, for the metrics.
     pub fn numbers(&self, amounts: Amounts) -> Numbers {
         let (refused, share_refused) = self.counts();
         Numbers { resource: self.resource.name(), amounts, refused, share_refused }
     }
 
-    /// What operators are told of it.
+    /// The same with the accounts that hold most, for operators.
     pub fn told(&self, held: Held) -> NodeResource {
         let ((refused, share_refused), resource) = (self.counts(), self.resource);
         let Amounts { bound, of_one, taken } = held.amounts;

@@ -11,13 +11,13 @@ use crate::gateway::admission::refusals::Numbers;
 use crate::gateway::admission::shares::{Scarce, Shares};
 use crate::metrics::{MetricsSource, Sample};
 
-/// The resources of which each account has a share.
+/// The resources that accounts have shares of.
 pub struct ResourceSamples {
     /// The places.
     pub shares: Arc<Shares>,
     /// The bytes of bodies.
     pub bodies: Arc<BodyMemory>,
-    /// What answers hold.
+    /// The memory for answers.
     pub answers: AnswerMemory,
     /// The connections.
     pub connections: Arc<Connections>,

@@ -1,4 +1,4 @@
-//! What is done at most once in a while, whoever asks for it and how often.
+//! A throttle: work that is done at most once in a while, however often it is asked for.
 //!
 //! Owns the time of the last time. Takes no lock.
 
@@ -20,7 +20,7 @@ impl Seldom {
         Self { every, born: Instant::now(), last: AtomicU64::new(0) }
     }
 
-    /// Whether it is to be done now: of all who ask within that time one is told so.
+    /// Whether it is to be done now: one of all calls within that time gets true.
     pub fn is_due(&self) -> bool {
         self.is_due_at(self.born.elapsed())
     }

@@ -86,12 +86,12 @@ impl Resource {
         self.0.refusals.add(Met::All, || self.0.held());
     }
 
-    /// What the metrics tell of it.
+    /// Its numbers, for the metrics.
     pub fn numbers(&self) -> Numbers {
         self.0.refusals.numbers(self.0.amounts())
     }
 
-    /// What operators are told of it.
+    /// The same with the accounts that hold most, for operators.
     pub fn told(&self) -> NodeResource {
         self.0.refusals.told(self.0.held())
     }
