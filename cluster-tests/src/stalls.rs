@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem::size_of;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use quorate_node::watchdog::{SAID, STEP_MAX};
+use quorate_store::uptime::Uptime;
 
 /// How long a watching thread sleeps.
 const NAP: Duration = Duration::from_millis(1);
@@ -22,8 +22,8 @@ const BEFORE: Duration = Duration::from_millis(200);
 /// How many are remembered of each processor.
 const REMEMBERED: usize = 10_000;
 
-/// When a nap ended, and how late.
-type Late = (SystemTime, Duration);
+/// After how much of the machine's time a nap ended, and how late.
+type Late = (Duration, Duration);
 
 /// The latest of each processor; empty where nobody may watch.
 static WATCHED: OnceLock<Vec<Mutex<VecDeque<Late>>>> = OnceLock::new();
@@ -75,7 +75,7 @@ fn nap(late: &Mutex<VecDeque<Late>>) {
         if late.len() == REMEMBERED {
             late.pop_front();
         }
-        late.push_back((SystemTime::now(), by));
+        late.push_back((Uptime::now().of_machine(), by));
     }
 }
 
@@ -91,7 +91,7 @@ pub fn excuse(line: &str) -> bool {
 }
 
 /// For how long one of the processors stood still until then, at most.
-fn stood_still(all: &[Mutex<VecDeque<Late>>], end: SystemTime) -> Duration {
+fn stood_still(all: &[Mutex<VecDeque<Late>>], end: Duration) -> Duration {
     let of_one = |late: &Mutex<VecDeque<Late>>| {
         let late = late.lock().unwrap_or_else(PoisonError::into_inner);
         let near = late.iter().filter(|(at, _)| *at <= end + NAP && *at + BEFORE >= end);
@@ -100,14 +100,14 @@ fn stood_still(all: &[Mutex<VecDeque<Late>>], end: SystemTime) -> Duration {
     all.iter().map(of_one).max().unwrap_or_default()
 }
 
-/// When a step that was too long ended, and what it took.
-fn step_of(line: &str) -> Option<(SystemTime, Duration)> {
+/// When a step that was too long ended, by the time that the machine has run, and what it took. The wall clock of a node may be wrong.
+fn step_of(line: &str) -> Option<(Duration, Duration)> {
     if !line.contains(SAID) {
         return None;
     }
-    let end: Timestamp = line.split(' ').next()?.parse().ok()?;
-    let (_, took) = line.rsplit_once("took=")?;
-    Some((end.into(), duration(took.trim_end())?))
+    let (before, took) = line.rsplit_once(" took=")?;
+    let (_, end) = before.rsplit_once(" uptime=")?;
+    Some((duration(end)?, duration(took.trim_end())?))
 }
 
 /// A duration as `Debug` writes those of a step.
@@ -123,12 +123,12 @@ fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    const LINE: &str = "2026-11-29T13:51:05.949652Z ERROR quorate_store::watchdog: a step kept a thread what=\"/v1/txn\" took=24.74299ms";
+    const LINE: &str = "2026-11-29T13:51:05.949652Z ERROR quorate_store::watchdog: a step kept a thread what=\"/v1/txn\" uptime=7261.5s took=24.74299ms";
 
     #[test]
     fn a_line_about_a_long_step_tells_when_it_ended_and_what_it_took() {
         let (end, took) = step_of(LINE).expect("it is one");
-        assert_eq!(Timestamp::try_from(end).expect("a time").to_string(), "2026-11-29T13:51:05.949652Z");
+        assert_eq!(end, Duration::from_millis(7_261_500));
         assert_eq!(took, Duration::from_nanos(24_742_990));
         assert_eq!(duration("1.5s"), Some(Duration::from_millis(1_500)));
         assert!(

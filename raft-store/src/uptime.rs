@@ -24,6 +24,12 @@ impl Uptime {
         Self(Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0)))
     }
 
+    /// How long the machine has run.
+    #[must_use]
+    pub fn of_machine(self) -> Duration {
+        self.0
+    }
+
     /// How long after an earlier moment it is; nothing where that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

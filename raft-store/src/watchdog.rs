@@ -19,6 +19,8 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio_util::task::TaskTracker;
 
+use crate::uptime::Uptime;
+
 /// Longest time of the processor that one step may take in a release build. Builds with debug assertions are slower, see [`SLOWER`].
 pub const STEP_MAX: Duration = Duration::from_millis(10);
 
@@ -160,10 +162,12 @@ fn tell(what: &'static str, took: Duration) {
         steps.longest = steps.longest.max(took);
         is_fault
     };
+    // The time of the line is that of a wall clock, which tests set wrong.
+    let uptime = Uptime::now().of_machine();
     if is_fault {
-        tracing::error!(what, ?took, "{SAID}");
+        tracing::error!(what, ?uptime, ?took, "{SAID}");
     } else {
-        tracing::warn!(what, ?took, "one step was long; the next is told as an error");
+        tracing::warn!(what, ?uptime, ?took, "one step was long; the next is told as an error");
     }
 }
 
