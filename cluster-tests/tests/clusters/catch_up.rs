@@ -8,8 +8,10 @@ use cluster_tests::{Cluster, Settings, eventually, sooner_than};
 
 use crate::forms::Forms;
 
-/// How long a single write may take while a node catches up.
+/// How long a single write may take while a node catches up, on a machine that has nothing else to do.
 const STALL_MAX: Duration = Duration::from_secs(1);
+/// How many times as long as the longest write before, where other tests keep the machine busy.
+const STALL_TIMES: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_missed_a_little_catches_up_from_the_log() {
@@ -50,6 +52,7 @@ async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_g
         load.acknowledged()
     );
 
+    let before = load.longest();
     load.reset_longest();
     cluster.start_node(away);
     catch_up(&mut cluster, away).await;
@@ -58,8 +61,9 @@ async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_g
     let history = load.finish().await.history;
     let status = cluster.status(away).await.unwrap();
     assert!(status.purged_index > had, "its log must begin after {had}, where the snapshot ended: {status:?}");
-    println!("the longest write while node {away} came back took {longest:?}");
-    assert!(longest < STALL_MAX, "a write stalled for {longest:?} while node {away} came back");
+    println!("the longest write while node {away} came back took {longest:?}, and {before:?} before");
+    let bound = STALL_MAX.max(before * STALL_TIMES);
+    assert!(longest < bound, "a write stalled for {longest:?} while node {away} came back, and for {before:?} before");
     assert_durable(&cluster, away, &history).await;
     // What it got with the snapshot is also what was decided before: as the leader it has nothing else to go by.
     cluster.hand_leadership_to(away).await;
