@@ -3,6 +3,8 @@
 use std::process::Command;
 
 use cluster_tests::seed::seeded;
+#[cfg(debug_assertions)]
+use quorate_store::mutants;
 use rand::RngExt;
 use serde_json::Value;
 
@@ -17,7 +19,12 @@ const FOUND: [u64; 6] = [700_000_158, 1_008_506_102, 166_142_794, 166_143_892, 4
 const REPEATED: usize = 3;
 
 fn simulate(arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments).output().expect("it can be started");
+    come(Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments))
+}
+
+/// Whether a command succeeded, and all that it said.
+fn come(command: &mut Command) -> (bool, String) {
+    let output = command.output().expect("it can be started");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.success(), said)
 }
@@ -52,7 +59,7 @@ fn what_once_was_broken_holds() {
 }
 
 /// Stories, and how many seeds play each.
-const STORIES: [&str; 14] = [
+const STORIES: [&str; 15] = [
     "repaired-for-long",
     "quorum-ends-repair",
     "leader-ends-repair",
@@ -66,6 +73,7 @@ const STORIES: [&str; 14] = [
     "handed-to-nobody",
     "unreadable-for-a-follower",
     "groupings",
+    "clocks-in-turn",
     "archive-apart",
 ];
 const PLAYS: u64 = 4;
@@ -140,6 +148,37 @@ fn a_seed_runs_the_same_each_time() {
             assert_eq!(first, simulate(&["--only", &seed, "--quiet"]), "seed {seed}");
         }
     }
+}
+
+/// The same with a bug on purpose. The list is where the program looks for the name.
+#[cfg(debug_assertions)]
+fn simulate_with(mutant: &str, arguments: &[&str]) -> (bool, String) {
+    let is_known = mutants::ALL.iter().chain(mutants::OF_NODES).any(|(known, _)| *known == mutant);
+    assert!(is_known, "no mutant {mutant:?}");
+    come(Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments).env(mutants::VARIABLE, mutant))
+}
+
+/// Bugs on purpose, what is simulated, a seed that shows the bug, and words of what it is found by. To find a seed for another row:
+/// `QUORATE_MUTANT=NAME simulate --seed 1 --minutes 10 --until-broken`, with `--scenario NAME` for a story.
+#[cfg(debug_assertions)]
+const FINDS: [(&str, &[&str], u64, &str); 1] =
+    [("old answers move the clock", &["--scenario", "clocks-in-turn"], FIRST, "the cluster's wall clock is wrong")];
+
+#[cfg(debug_assertions)]
+#[test]
+fn bugs_on_purpose_are_found_by_their_seeds_and_nothing_is_without_them() {
+    for (mutant, what, seed, words) in FINDS {
+        let seed = seed.to_string();
+        let mut arguments = what.to_vec();
+        arguments.extend(["--only", seed.as_str()]);
+        let (sound, said) = simulate_with(mutant, &arguments);
+        assert!(!sound && said.contains(words), "{mutant}:\n{said}");
+        let (sound, said) = simulate(&arguments);
+        assert!(sound, "without {mutant}:\n{said}");
+    }
+    let hunted: Vec<&str> = FINDS.iter().map(|(mutant, ..)| *mutant).collect();
+    let missing = mutants::OF_NODES.iter().find(|(mutant, _)| !hunted.contains(mutant));
+    assert_eq!(missing, None, "no state machine shows it by itself");
 }
 
 #[test]

@@ -71,6 +71,11 @@ impl HostClock {
     }
 }
 
+/// What a right wall clock shows at so many milliseconds of virtual time; milliseconds, too.
+pub fn right_wall(now: u64) -> u64 {
+    (WALL_BEGAN / 1_000_000) as u64 + now
+}
+
 /// What a thread has of the simulation, for another one that goes on in its place.
 #[derive(Clone, Copy)]
 pub struct Carried {

@@ -25,7 +25,7 @@ mod wound;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,9 @@ struct Args {
     /// For how long, instead of so many seeds
     #[arg(long)]
     minutes: Option<u64>,
+    /// Begin no other seed once one has broken a promise
+    #[arg(long, conflicts_with = "only")]
+    until_broken: bool,
     /// How many at a time [default: one for each processor]
     #[arg(long)]
     jobs: Option<usize>,
@@ -194,17 +197,22 @@ fn many(args: &Args) -> ExitCode {
     let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = Progress::new(args);
-    let (next, sum) = (AtomicU64::new(0), Mutex::new(Sum::default()));
+    let (next, is_broken, sum) = (AtomicU64::new(0), AtomicBool::new(false), Mutex::new(Sum::default()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 loop {
+                    if args.until_broken && is_broken.load(Ordering::Relaxed) {
+                        return;
+                    }
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if until.map_or(number >= args.seeds, |until| Instant::now() >= until) {
                         return;
                     }
                     let outcome = without_the_machine(in_process(first.wrapping_add(number), args), args);
                     progress.bar.suspend(|| outcome.tell());
+                    // A step that is too long is another matter: the machine may be what is slow.
+                    is_broken.fetch_or(!outcome.broken.is_empty(), Ordering::Relaxed);
                     let mut sum = sum.lock().expect("nobody panics with it in hand");
                     sum.add(&outcome);
                     progress.tell(&sum);

@@ -1,10 +1,11 @@
 //! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong,
-//! what nodes apply in different groupings, and what an archive gives back.
+//! what nodes apply in different groupings, clocks that are wrong in turn, and what an archive gives back.
 //!
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
 
 pub mod archive;
+mod clocks;
 mod consensus;
 mod groupings;
 
@@ -54,6 +55,8 @@ pub enum Scenario {
     UnreadableForAFollower,
     /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
     Groupings,
+    /// A wall clock is set right as the leader's jumps: a majority is right at every moment, and so is the cluster's clock.
+    ClocksInTurn,
     /// Nodes archive to a store that refuses, delays, repeats, does not answer, loses and damages: every point that is promised is restored.
     Archive,
     /// Nodes archive while the clock of their leader is a day off: no piece is merged before its time, and every point is restored.
@@ -105,6 +108,7 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(),
+        Scenario::ClocksInTurn => stage.clocks_in_turn(),
         Scenario::Archive => stage.archive(seed),
         Scenario::ArchiveApart => stage.archive_apart(),
     };
