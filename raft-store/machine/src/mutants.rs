@@ -48,6 +48,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("audit begins with the call", "a group of audit begins at the revision before its call"),
     ("one randomness for a call", "the randomness of the first entry of a call is that of all"),
     ("the clock stands in a call", "the clock moves at the first entry of a call only"),
+    ("the wall clock stands in a call", "the wall clock moves at the first entry of a call only"),
     ("dropped buckets stay pending", "what a call wrote into a bucket stays when a later entry drops it"),
 ];
 
