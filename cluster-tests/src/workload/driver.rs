@@ -20,6 +20,7 @@ use super::crossing::ApiClients;
 use super::large::LargeClients;
 use super::nemesis::Nemesis;
 use super::progress::Progress;
+use super::times::TimeClients;
 use super::watcher::{self, Last};
 use super::{Next, Script, Workload};
 use crate::cluster::{Cluster, PATIENCE};
@@ -58,6 +59,8 @@ pub struct Plan {
     pub api_clients: usize,
     /// How many write much, beside them.
     pub large_clients: usize,
+    /// How many have the cluster tell the time, beside them. No two wall clocks may be wrong at a time.
+    pub time_clients: usize,
     /// What is watched, by prefix.
     pub watches: Vec<&'static str>,
     /// How long nothing is wrong at first, at least.
@@ -118,6 +121,8 @@ impl Plan {
         let visiting = api_clients.start(self.api_clients, &nodes, &mut dice, VISITORS_REST);
         let large_clients = LargeClients::default();
         let writing = large_clients.start(self.large_clients, &nodes, &mut dice);
+        let time_clients = TimeClients::default();
+        let asking = time_clients.start(self.time_clients, &nodes, &mut dice);
         let progress = &shift.progress;
         self.rest(progress, self.before).await;
         self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
@@ -126,12 +131,17 @@ impl Plan {
         shift.end();
         api_clients.end();
         large_clients.end();
+        time_clients.end();
         clients.join_all().await;
         visiting.join_all().await;
         writing.join_all().await;
+        asking.join_all().await;
         let mut wrong = api_clients.wrong();
         if self.large_clients > 0 {
             wrong.extend(large_clients.wrong());
+        }
+        if self.time_clients > 0 {
+            wrong.extend(time_clients.wrong());
         }
         assert!(wrong.is_empty(), "{}; the history is {}", wrong.join("\n"), path.display());
 

@@ -27,6 +27,7 @@ pub mod registers;
 pub mod scenarios;
 pub mod set;
 pub mod tasks;
+pub mod times;
 pub mod watcher;
 pub mod wire;
 

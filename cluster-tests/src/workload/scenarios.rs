@@ -33,6 +33,8 @@ pub struct Scenario {
     has_backdrops: bool,
     /// How many clients write much, beside those whose operations are judged.
     large_clients: usize,
+    /// How many have the cluster tell the time.
+    time_clients: usize,
     /// Flags of all nodes.
     flags: &'static [(&'static str, u64)],
     /// Whether the cluster has run for long. Its leader has to stay: none of the faults may be one of leaders.
@@ -143,6 +145,7 @@ impl Scenario {
             // A disk that fails is answered `internal`, as it should; and among all that can be asked for is another leader.
             api_clients: if self.is_old || self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
             large_clients: self.large_clients,
+            time_clients: self.time_clients,
             watches: self.watches.to_vec(),
             before,
             during,

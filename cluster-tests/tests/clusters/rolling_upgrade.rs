@@ -127,6 +127,7 @@ async fn a_rolling_upgrade_under_load_goes_forth_and_back_and_loses_nothing() {
         // An old program does not have all of today's routes.
         api_clients: if roll.old.is_some() { 0 } else { 2 },
         large_clients: 0,
+        time_clients: 0,
         watches: vec![""],
         before,
         during: Duration::from_secs(1),

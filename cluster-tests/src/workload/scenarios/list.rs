@@ -36,6 +36,7 @@ const QUIET: Scenario = Scenario {
     faults: &[],
     has_backdrops: false,
     large_clients: 0,
+    time_clients: 0,
     flags: &[],
     is_old: false,
 };
@@ -277,12 +278,14 @@ pub const SCENARIOS: [Scenario; 17] = [
         ..QUIET
     },
     Scenario {
-        // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised.
+        // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised. Who asks what time it is
+        // has names below `times/`, so nobody watches everything.
         name: "wrong-clock",
         staff: || vec![staff(Registers { name: "registers" }, 2, Persistent), staff(Tasks, 6, Persistent)],
-        watches: &[""],
+        watches: &["registers/"],
         requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
         faults: WRONG_CLOCK,
+        time_clients: 1,
         ..QUIET
     },
     Scenario {
