@@ -623,6 +623,12 @@ async fn keys_and_names_are_completed_by_asking_the_cluster() {
     let keys = completed(&fake.address, &["get", ""]).await;
     assert!(keys.lines().any(|line| line.starts_with('k')), "{keys}");
     assert_eq!(fake.seen()[0].target, "/v1/kv?prefix=&limit=200&keys_only=true&consistency=local");
+    let mut no_text = entry("", &json!(1), "7");
+    no_text.as_object_mut().expect("an object").remove("key");
+    no_text["key_base64"] = "YS//".into();
+    let page = json!({"entries": [no_text], "count": 1, "revision": 5, "index": 6});
+    fake.script([Act::Answer(200, page.to_string())]);
+    assert_eq!(completed(&fake.address, &["get", "a"]).await.lines().next(), Some(r"a/\xff"), "as it is taken");
     let page = json!({"locks": [{"lock": "nightly", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 5, "index": 6});
     fake.script([Act::Answer(200, page.to_string())]);
     assert_eq!(completed(&fake.address, &["lock", "show", "ni"]).await.lines().next(), Some("nightly"));
