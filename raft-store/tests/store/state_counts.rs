@@ -1,6 +1,8 @@
 //! Counts of ranges: exactly what a walk finds, at every revision, however they were found.
 
+use crate::state_many::rows;
 use crate::state_support::{Rng, apply, batch, blank, open, page, put, query, remove, runtime, with_ttl};
+use crate::state_traces::{EACH_BATCH, Store};
 use quorate_store::state::{ListQuery, StateReader};
 use quorate_store::types::Revision;
 
@@ -70,4 +72,31 @@ fn pages_of_one_revision_are_counted_while_others_write() {
             apply(&mut state, vec![batch(4 + page, 1, &changes)]).await;
         }
     });
+}
+
+/// What a listing with a limit costs follows from the limit and not from its range, once that was counted: entries that came and went since
+/// are added, and a next page begins where the count of the one before it is known.
+#[test]
+fn a_page_with_its_count_looks_at_few_rows_of_a_large_range() {
+    const ENTRIES: u64 = 4_000;
+    const LIMIT: u64 = 100;
+    let mut store = Store::new();
+    for first in (0..ENTRIES).step_by(EACH_BATCH as usize) {
+        let filled: Vec<_> = (first..first + EACH_BATCH).map(|nth| put(name(nth), "1")).collect();
+        store.apply(1, &filled);
+    }
+    let looked = |store: &Store, from: u64, expected: u64| {
+        let rest = ListQuery { start: name(from).into(), limit: LIMIT as usize, ..query("", None) };
+        rows(|| {
+            assert_eq!(page(store.reader.list(&rest).unwrap()).entries.len() as u64, LIMIT);
+            assert_eq!(store.reader.count(&rest).unwrap().1, expected);
+        })
+    };
+    let walked = looked(&store, 0, ENTRIES);
+    assert!(walked >= ENTRIES, "{walked} rows for the first count: nothing is proved by what is counted");
+    store.apply(2, &[put(name(9_000), "1"), put(name(9_001), "1"), remove(name(2_000))]);
+    for page in 0..3 {
+        let again = looked(&store, page * LIMIT, ENTRIES + 1 - page * LIMIT);
+        assert!(again < walked / 4, "{again} rows for page {page} of {LIMIT}, {walked} for the whole range");
+    }
 }

@@ -19,7 +19,7 @@ const LONG_MS: u64 = 50_000;
 const STAYS: u64 = 1;
 
 /// Rows that were looked at in this thread meanwhile, and traces of those that are gone. One may count twice.
-fn rows(work: impl FnOnce()) -> u64 {
+pub(crate) fn rows(work: impl FnOnce()) -> u64 {
     let looked = [
         PerfMetric::InternalKeySkippedCount,
         PerfMetric::InternalDeleteSkippedCount,
