@@ -222,7 +222,7 @@ fn hunt(mutant: &str, what: &[&str], minutes: &str) -> Option<(String, String)> 
 
 #[cfg(debug_assertions)]
 #[test]
-#[ignore = "takes an hour, two at most; docs/results.md has its table"]
+#[ignore = "takes an hour, two at most, and prints a table"]
 fn each_bug_by_which_groups_differ_is_found_within_ten_minutes() {
     let mut at_large = Vec::new();
     println!("| mutant | simulated | seed | seconds | by |\n|---|---|---|---|---|");
