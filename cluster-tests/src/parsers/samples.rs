@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 
 use bytes::BytesMut;
 use openraft::EntryPayload;
+use quorate_crossing::store::Store;
 use quorate_store::command_codec;
-use quorate_store::machine::{Applied, Applier, MemoryView, Vars};
+use quorate_store::machine::Vars;
 use quorate_store::raft::wire::{self, LogIdRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry};
 use quorate_store::types::{Batch, Command, Reply};
@@ -38,15 +39,13 @@ pub fn life() -> Life {
 
 fn live() -> Life {
     let commands = http::commands_of(&requests::all());
-    let (mut view, mut vars, mut replies) = (MemoryView::default(), Vars::default(), Vec::new());
-    for (index, command) in (1..).zip(&commands) {
-        let mut applier = Applier::new(&view, vars);
-        let done = applier.apply_batch(index, &batch(std::slice::from_ref(command)));
-        replies.extend(done.expect("what a node would propose can be applied"));
-        let Applied { writes, vars: after, .. } = applier.finish();
-        view.write(writes);
-        vars = after;
+    let (mut store, mut replies) = (Store::default(), Vec::new());
+    for command in &commands {
+        let done = store.apply(&[batch(std::slice::from_ref(command))]);
+        let (done, _changed) = done.expect("what a node would propose can be applied");
+        replies.extend(done.into_iter().flatten());
     }
+    let Store { view, vars, .. } = store;
     Life { commands, replies, rows: view.0.into_iter().collect(), vars }
 }
 

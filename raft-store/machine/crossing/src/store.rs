@@ -57,6 +57,11 @@ impl Store {
         (replies, contained)
     }
 
+    /// Goes on as what a test's own applier made of the next entry, which was measured meanwhile. The twins follow, unmeasured.
+    pub fn keep_next(&mut self, batch: &Batch, replies: &[Reply], applied: Applied) {
+        self.keep(std::slice::from_ref(batch), &[replies.to_vec()], applied);
+    }
+
     /// Applies a membership entry; both lists are in order.
     pub fn apply_membership(&mut self, before: &[NodeDisk], after: &[NodeDisk]) -> Result<(), Fault> {
         let mut applier = Applier::new(&self.view, self.vars.clone()).within(self.bounds);

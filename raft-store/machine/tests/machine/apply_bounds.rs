@@ -86,18 +86,18 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
 
 /// Measures a store that may take at most this memory.
 fn measured_within(memory_max: usize, store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
-    store.index += 1;
     let view = Counting::of(&store.view);
     let ((replies, taken, applied), memory) = most_during(|| {
         let mut applier = Applier::new(&view, store.vars.clone());
-        let replies = applier.apply_batch(store.index, batch).unwrap();
+        let replies = applier.apply_batch(store.index + 1, batch).unwrap();
         (replies, applier.taken_bytes(), applier.finish())
     });
     view.assert_counted(taken, batch.commands.len());
     let read = view.read.get();
     assert!(read < READ_MAX, "{read} bytes were read to apply {} commands", batch.commands.len());
     assert!(memory < memory_max, "{memory} bytes were held to apply {} commands", batch.commands.len());
-    (replies, keep(store, applied))
+    let bytes = keep(store, batch, &replies, applied);
+    (replies, bytes)
 }
 
 /// A key of the greatest length.

@@ -94,14 +94,13 @@ fn claim(criteria: Criteria, patch: Option<Patch>) -> Action {
 
 /// Applies one command, and fails where it takes more than one may.
 fn applied(store: &mut Store, action: Action) -> Outcome {
-    store.index += 1;
     let batch = batch(2, &[Command::unnamed(action)]);
     let mut applier = Applier::new(&store.view, store.vars.clone());
-    let mut replies = applier.apply_batch(store.index, &batch).unwrap();
+    let mut replies = applier.apply_batch(store.index + 1, &batch).unwrap();
     let taken = applier.taken_bytes();
     let applied = applier.finish();
     assert!(taken < TAKEN_MAX, "{taken} bytes were taken by {:?}", replies[0].outcome);
-    keep(store, applied);
+    keep(store, &batch, &replies, applied);
     replies.remove(0).outcome
 }
 

@@ -6,16 +6,15 @@ use quorate_machine::types::*;
 
 use super::Store;
 
-/// Keeps what a batch came to, and gives the bytes of keys and values that it writes.
-pub fn keep(store: &mut Store, applied: Applied) -> usize {
+/// Keeps what the next batch came to, and gives the bytes of keys and values that it writes. The store's twins apply it in other groups.
+pub fn keep(store: &mut Store, batch: &Batch, replies: &[Reply], applied: Applied) -> usize {
     let bytes = applied.writes.iter().map(|write| match write {
         Write::Put { key, value } => key.len() + value.len(),
         Write::Delete { key } => key.len(),
         Write::DeleteRange { start, end } => start.len() + end.len(),
     });
     let bytes = bytes.sum();
-    store.view.write(applied.writes);
-    store.vars = applied.vars;
+    store.keep_next(batch, replies, applied);
     bytes
 }
 
