@@ -12,7 +12,7 @@ use crate::clock;
 use crate::world::World;
 
 /// How often a follower's clock jumps, and the leader's as that is set right.
-const TURNS: usize = 3;
+const TURNS: usize = 2;
 /// How far a clock jumps, nanoseconds.
 const JUMP: Range<i64> = 60_000_000_000..3_600_000_000_000;
 /// How long the follower's is wrong, milliseconds: the leader asks for it once a second, and here at another moment in each turn.
