@@ -662,6 +662,35 @@ func TestAnUpdateThatAlwaysLosesSaysSo(t *testing.T) {
 	}
 }
 
+func TestAnUpdateKeepsTheSessionAndTheTimeToLiveOfTheEntry(t *testing.T) {
+	const entry = `{"key":"k","value":1,"content_type":"json","cas":"1","create_revision":"1","mod_revision":"1","version":1%s}`
+	for _, one := range []struct{ kept, session string }{
+		{`,"ttl_ms":4000,"session":"17"`, "17"},
+		// It gets none from its collection.
+		{"", ""},
+	} {
+		f := newFake(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+			if n == 1 {
+				say(w, 200, fmt.Sprintf(entry, one.kept))
+				return
+			}
+			say(w, 200, writtenText)
+		})
+		keep := func(current *int) (*int, error) { return current, nil }
+		if _, err := Update(soon(t, 5*time.Second), clientOf(t, Options{}, f), "k", keep, nil); err != nil {
+			t.Fatal(err)
+		}
+		var op map[string]any
+		if err := json.Unmarshal([]byte(f.requests()[1].body), &op); err != nil {
+			t.Fatal(err)
+		}
+		// No time is given back.
+		if session, _ := op["session"].(string); op["ttl"] != "keep" || op["ttl_ms"] != nil || session != one.session {
+			t.Errorf("%v", op)
+		}
+	}
+}
+
 // stalled is a listener that takes connections and never answers.
 func stalled(t *testing.T) string {
 	t.Helper()

@@ -194,6 +194,23 @@ def test_an_update_tries_again_on_what_a_refusal_shows() -> None:
     assert [(body["cas"], body["value"], body["ttl"]) for body in bodies] == [("7", {"n": 2}, "keep"), ("9", {"n": 6}, "keep")]
 
 
+def test_an_update_keeps_the_session_and_the_time_to_live_of_the_entry() -> None:
+    lives = Reply(200, {**ENTRY, "ttl_ms": 4_000, "session": "17"})
+    with Scripted([lives, WRITTEN, Reply(200, ENTRY), WRITTEN, lives, WRITTEN]) as server:
+        with client_of(server) as client:
+            client.update("k", lambda value: {"n": 2})
+            client.update("k", lambda value: {"n": 2})
+            client.update("k", lambda value: {"n": 2}, ttl=2, session="18")
+        bodies = [request.json for request in server.asked if request.method == "POST"]
+    # No time is given back, none comes from its collection, and one that is told is meant.
+    shared = {"op": "replace", "key": "k", "value": {"n": 2}, "cas": "7"}
+    assert bodies == [
+        {**shared, "ttl": "keep", "session": "17"},
+        {**shared, "ttl": "keep"},
+        {**shared, "ttl_ms": 2_000, "session": "18"},
+    ]
+
+
 def test_an_update_that_loses_every_time_or_finds_a_lock_says_so() -> None:
     with Scripted([Reply(200, ENTRY), problem(412, "cas_mismatch", current=ENTRY)]) as server:
         with client_of(server) as client:
