@@ -226,7 +226,7 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   lock: (context, options) => acquire(context, { waitMs: 10_000, ...options }),
   lock_try: (context, options) => acquire(context, { ...options, waitMs: 0 }),
   unlock_named: async (context) => {
-    await (held(context) as Lock).release();
+    await (held(context) as Lock).release({ signal: context.signal });
     return { released: true };
   },
   guarded_put: (context, { key, value, ...options }) =>
@@ -238,7 +238,7 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
     return { term: leadership.guard.token };
   },
   resign: async (context) => {
-    await (held(context) as Leadership).resign();
+    await (held(context) as Leadership).resign({ signal: context.signal });
     return { resigned: true };
   },
   leader: async ({ client }, { election }) => ({

@@ -43,8 +43,8 @@ export interface SuiteFile {
 }
 
 const VERBS = ["call", "start", "next", "stop", "fault", "cancel", "join"] as const;
-/** What this runner and its client can do of what a file may need. The release of a lock takes no signal. */
-const CAPABILITIES = new Set(["cancel", "suspend", "foreign", "stderr", "clock"]);
+/** What this runner and its client can do of what a file may need. */
+const CAPABILITIES = new Set(["cancel", "cancel_release", "suspend", "foreign", "stderr", "clock"]);
 const STEP_KEYS = new Set<string>([
   ...VERBS,
   ...[

@@ -85,10 +85,10 @@ export class Leadership {
 
   /**
    * Gives it up; the next candidate leads at once. Rejects with `not_lock_holder` if it was lost before. Where the outcome is unknown it can
-   * be called again, which asks again.
+   * be called again, which asks again. Where the signal breaks it off it goes on in the background.
    */
-  async resign(): Promise<void> {
-    await this.#held.giveUp();
+  async resign(options?: CallOptions): Promise<void> {
+    await this.#held.giveUp(options);
   }
 
   /** Gives it up, if we still lead; in the background where that could not be confirmed. Rejects only where a node refused it. */

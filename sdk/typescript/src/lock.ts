@@ -83,10 +83,11 @@ export class Lock {
 
   /**
    * Gives it up; the next in the queue has it at once. Rejects with `not_lock_holder` if it was lost before. Where the outcome is unknown it
-   * can be called again, which asks again: that it is not ours any more is as good as given up then.
+   * can be called again, which asks again: that it is not ours any more is as good as given up then. Where the signal breaks it off it goes on
+   * in the background, until it is decided or the session is over.
    */
-  async release(): Promise<void> {
-    await this.#held.giveUp();
+  async release(options?: CallOptions): Promise<void> {
+    await this.#held.giveUp(options);
   }
 
   /**

@@ -16,11 +16,11 @@ import {
   UnavailableError,
 } from "./errors.js";
 import { toWire } from "./names.js";
-import { patienceOf } from "./options.js";
+import { checkOptions, patienceOf } from "./options.js";
 import { WAIT_PAUSE_MS } from "./retry.js";
 import type { Session } from "./session.js";
 import { anySignal, now, sleep } from "./timing.js";
-import type { Guard, Token } from "./types.js";
+import type { CallOptions, Guard, RequestOptions, Token } from "./types.js";
 
 /** Longest wait that nodes take. */
 const WAIT_MAX_MS = 24 * 3_600_000;
@@ -57,11 +57,7 @@ function path(queue: Queue, verb = ""): string {
 }
 
 /** Gives up what this token holds. */
-export function releaseCall(
-  queue: Queue,
-  token: Token,
-  options?: { requestId?: string | undefined; timeoutMs?: number | undefined },
-): Call {
+export function releaseCall(queue: Queue, token: Token, options?: RequestOptions): Call {
   return writeCall(
     "POST",
     path(queue, ROUTES[queue.kind].leave),
@@ -134,15 +130,20 @@ export class Held {
       : { election: this.queue.name, token };
   }
 
-  /** Gives it up. Rejects with `not_lock_holder` if it was lost before, unless it was an earlier try that gave it up. */
-  async giveUp(): Promise<void> {
+  /**
+   * Gives it up. Rejects with `not_lock_holder` if it was lost before, unless it was an earlier try that gave it up. Goes on in the background
+   * where the signal breaks it off: nobody says that it is tried again.
+   */
+  async giveUp(options?: CallOptions): Promise<void> {
+    checkOptions(options);
+    const asked = { ...options, requestId: this.#leaveId.current };
+    const call = releaseCall(this.queue, this.uncheckedToken, asked);
     if (this.#state === "held") {
       this.#state = "leaving";
     }
     const mayBeOurs = this.#isOpen;
     try {
-      const requestId = this.#leaveId.current;
-      await this.#caller.fetch(releaseCall(this.queue, this.uncheckedToken, { requestId }));
+      await this.#caller.fetch(call);
       this.#end();
     } catch (error) {
       if (isQuorateError(error, "not_lock_holder", "session_expired")) {
@@ -152,7 +153,11 @@ export class Held {
         }
       } else {
         // It may still be held: who may not give it up now may be let in later.
-        this.#isOpen ||= isQuorateError(error) && error.applied === "unknown";
+        const isBrokenOff = options?.signal?.aborted ?? false;
+        this.#isOpen ||= isBrokenOff || (isQuorateError(error) && error.applied === "unknown");
+        if (isBrokenOff) {
+          this.#goOnLeaving();
+        }
       }
       throw error;
     }
@@ -169,7 +174,10 @@ export class Held {
     try {
       await this.#leave();
     } catch (error) {
-      this.#goOnLeaving(error);
+      this.#goOnLeaving();
+      const { kind, name } = this.queue;
+      const what = `the ${kind} \`${name}\` is given up in the background, since that could not be confirmed`;
+      this.#caller.settings.troubles.tell(new Error(what, { cause: error }));
       if (!isUnreached(error)) {
         throw error;
       }
@@ -187,13 +195,10 @@ export class Held {
     }
   }
 
-  #goOnLeaving(cause: unknown): void {
+  #goOnLeaving(): void {
     // Who asks for it anew waits until it is given up.
     this.#free();
     void this.session.giveUp(path(this.queue), () => this.#leave());
-    const { kind, name } = this.queue;
-    const what = `the ${kind} \`${name}\` is given up in the background, since that could not be confirmed`;
-    this.#caller.settings.troubles.tell(new Error(what, { cause }));
   }
 
   #end(): void {

@@ -124,6 +124,33 @@ test("a place that was left while no node could be reached is given up once one 
   await client.close();
 });
 
+test("a release that is broken off goes on in the background", async () => {
+  let hangs = true;
+  const { client, troubles, to } = sessionCluster(({ path }) =>
+    hangs && path.endsWith("/release") ? undefined : "usual",
+  );
+  const session = await client.session();
+  const lock = await session.lock("a");
+  const stop = new AbortController();
+  const pending = assert.rejects(lock.release({ signal: stop.signal, timeoutMs: 30_000 }), /enough/);
+  await until("it is on its way", () => to("/release").length === 1);
+  hangs = false;
+  stop.abort(new Error("enough"));
+  await pending;
+  assert.throws(() => lock.token, { code: "not_lock_holder" });
+  // Whoever asks for it has it once it was given up, by a repetition of what may still come.
+  const again = await session.lock("a");
+  const ids = to("/release").map(({ headers }) => headers.get("idempotency-key"));
+  assert.deepEqual([ids.length, new Set(ids).size], [2, 1]);
+
+  // Nothing was sent for the caller, who wants it gone all the same.
+  await assert.rejects(again.release({ signal: stop.signal }), /enough/);
+  await until("it is given up", () => to("/release").length === 3);
+  await (await session.lock("a")).release();
+  assert.deepEqual([to("/release").length, troubles], [4, []]);
+  await client.close();
+});
+
 test("a session that is ended ends what is given up in the background", async () => {
   let isCut = false;
   const { client, to } = sessionCluster(({ path }) =>
