@@ -5,7 +5,7 @@
 
 use std::future::IntoFuture;
 use std::marker::PhantomData;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use http::header::IF_NONE_MATCH;
@@ -93,19 +93,43 @@ impl Client {
         let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
-        let reply = match self.send(&call).await {
-            // A `not_found` names no key to compare: a proxy may have asked for another.
-            Err(error) if is_missing(&error) && is_often_changed(&key) => {
-                let entry = self.get(&key).await?;
-                return Ok(entry.map_or(Change::Gone, |entry| Change::Entry(Box::new(entry))));
+        let started = Instant::now();
+        let unnamed = match self.send(&call).await {
+            Err(error) if is_missing(&error) => Change::Gone,
+            Err(error) => return Err(error),
+            Ok(reply) if reply.status == StatusCode::NOT_MODIFIED => Change::None,
+            Ok(reply) => {
+                let entry = decode(&call, &reply.address, reply.status, &reply.body)?;
+                return Ok(Change::Entry(Box::new(entry)));
             }
-            Err(error) if is_missing(&error) => return Ok(Change::Gone),
-            other => other?,
         };
-        if reply.status == StatusCode::NOT_MODIFIED {
-            return Ok(Change::None);
+        if is_often_changed(&key) {
+            // Neither answer names a key to compare: a proxy may have asked for another.
+            return self.look_for_change(&key, known, started, wait).await;
         }
-        decode(&call, &reply.address, reply.status, &reply.body).map(|entry| Change::Entry(Box::new(entry)))
+        Ok(unnamed)
+    }
+
+    /// What the entry is against what is known of it. Looks again while that is the same and there is time.
+    async fn look_for_change(
+        &self,
+        key: &Name,
+        known: Option<Cas>,
+        started: Instant,
+        wait: Duration,
+    ) -> Result<Change, Error> {
+        loop {
+            match self.get(key).await? {
+                Some(entry) if entry.cas.is_none() || entry.cas != known => return Ok(Change::Entry(Box::new(entry))),
+                None if known.is_some() => return Ok(Change::Gone),
+                _same => {}
+            }
+            let left = wait.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Ok(Change::None);
+            }
+            tokio::time::sleep(left.min(LOOK_EVERY)).await;
+        }
     }
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
@@ -288,6 +312,8 @@ impl Client {
 
 /// What no entry ever has.
 const NO_ENTRY: Cas = Cas::new(0);
+/// Pause between two looks at an entry whose path leads elsewhere.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Clone, Copy)]
 enum Freshness {

@@ -15,6 +15,13 @@ import (
 	"quorate.dev/go/api"
 )
 
+const (
+	// noEntry is what no entry ever has.
+	noEntry Cas = "0"
+	// lookEvery is the pause between two looks at an entry whose path leads elsewhere.
+	lookEvery = 250 * time.Millisecond
+)
+
 // Entry is a key, its value, and what is known of it.
 type Entry = api.EntryView
 
@@ -186,17 +193,15 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 		return nil, err
 	}
 	if known == "" {
-		// What no entry ever has.
-		known = "0"
+		known = noEntry
 	}
 	wanted := c.readCall(target(path, "wait_ms", strconv.FormatUint(milliseconds(wait), 10))).set("If-None-Match", quoted(known))
 	wanted.hold = wait
+	until := time.Now().Add(wait)
 	got, err := c.send(ctx, wanted)
-	if isMissing(err) && isOftenChanged(key) {
-		// A `not_found` names no key to compare: a proxy may have asked for another.
-		if entry, failed := c.Get(ctx, key, nil); entry != nil || (failed != nil && !isMissing(failed)) {
-			return entry, failed
-		}
+	if isUnnamed := isMissing(err) || (err == nil && got.status == http.StatusNotModified); isUnnamed && isOftenChanged(key) {
+		// Neither answer names a key to compare: a proxy may have asked for another.
+		return c.lookForChange(ctx, key, known, until)
 	}
 	if err != nil || got.status == http.StatusNotModified {
 		return nil, err
@@ -206,6 +211,24 @@ func (c *Client) WaitForChange(ctx context.Context, key string, known Cas, wait 
 		return nil, err
 	}
 	return entry, nil
+}
+
+// lookForChange tells what the entry is against what is known of it. Looks again while that is the same and there is time.
+func (c *Client) lookForChange(ctx context.Context, key string, known Cas, until time.Time) (*Entry, error) {
+	for {
+		entry, err := c.Get(ctx, key, nil)
+		isSame := (isMissing(err) && known == noEntry) || (err == nil && entry.Cas == known)
+		if !isSame {
+			return entry, err
+		}
+		left := time.Until(until)
+		if left <= 0 {
+			return nil, nil
+		}
+		if err := sleep(ctx, min(left, lookEvery)); err != nil {
+			return nil, localError(api.ErrorCodeTimeout, err, "the wait for a change of `%s` was given up: %v", key, err)
+		}
+	}
 }
 
 // keyPath is the path of an entry. Its key may be any bytes.

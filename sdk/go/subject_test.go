@@ -170,6 +170,48 @@ func TestAKeyThatProxiesChangeIsNotTakenForGone(t *testing.T) {
 	}
 }
 
+// TestAWaitForAKeyThatProxiesChangeEndsWithItsChange: what is answered for the path is about another entry, which is missing or as it was known.
+func TestAWaitForAKeyThatProxiesChangeEndsWithItsChange(t *testing.T) {
+	const key = "a//b"
+	for _, isOtherMissing := range []bool{false, true} {
+		looks := make(chan string, 2)
+		f := newFake(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/ops" {
+				if isOtherMissing {
+					refuse(w, 404, api.ErrorCodeNotFound, api.RetryNever, "")
+				} else {
+					w.WriteHeader(304)
+				}
+				return
+			}
+			cas := <-looks
+			if cas == "" {
+				refuse(w, 404, api.ErrorCodeNotFound, api.RetryNever, "")
+				return
+			}
+			say(w, 200, fmt.Sprintf(`{"key":%q,"value":1,"cas":%q,"create_revision":"1","mod_revision":"7","version":1,"revision":"7","index":3}`, key, cas))
+		})
+		c, ctx := clientOf(t, Options{}, f), soon(t, 5*time.Second)
+		looks <- "5"
+		looks <- "9"
+		if entry, err := c.WaitForChange(ctx, key, "5", 4*time.Second); err != nil || entry == nil || entry.Cas != "9" {
+			t.Errorf("%+v, %v", entry, err)
+		}
+		looks <- "5"
+		if entry, err := c.WaitForChange(ctx, key, "5", 0); err != nil || entry != nil {
+			t.Errorf("%+v, %v", entry, err)
+		}
+		looks <- ""
+		if entry, err := c.WaitForChange(ctx, key, "5", 0); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%+v, %v", entry, err)
+		}
+		looks <- ""
+		if entry, err := c.WaitForChange(ctx, key, "", 0); err != nil || entry != nil {
+			t.Errorf("%+v, %v", entry, err)
+		}
+	}
+}
+
 func TestKeysThatProxiesChangeAreNoPartOfAPath(t *testing.T) {
 	f := newFake(t, func(_ int, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/kv" {

@@ -328,3 +328,27 @@ async fn a_key_that_proxies_change_is_in_no_path() {
         assert!(matches!(change, Ok(Change::Gone)), "{change:?}");
     }
 }
+
+/// What is answered for the path is about another entry, which is missing, or as it was known.
+#[tokio::test]
+async fn a_wait_for_a_key_that_proxies_change_ends_with_its_change() {
+    let there = |cas| Act::Answer(200, entry("a//b", &json!(1), cas).to_string());
+    let missing = || Act::problem(ErrorCode::NotFound, Applied::No);
+    for is_missing in [false, true] {
+        let (fake, client) = Fake::with_client().await;
+        let elsewhere = || if is_missing { missing() } else { Act::Answer(304, String::new()) };
+        let wait = async |known, millis| {
+            client.wait_for_change("a//b", known, Duration::from_millis(millis)).await.expect("an answer")
+        };
+        let known = Some(Cas::new(5));
+        fake.script([elsewhere(), there("5"), there("9")]);
+        let Change::Entry(found) = wait(known, 30_000).await else { panic!("it changed") };
+        assert_eq!((found.cas, fake.seen().len()), (Some(Cas::new(9)), 3));
+        fake.script([elsewhere(), there("5")]);
+        assert_eq!(wait(known, 0).await, Change::None);
+        fake.script([elsewhere(), missing()]);
+        assert_eq!(wait(known, 0).await, Change::Gone);
+        fake.script([elsewhere(), missing()]);
+        assert_eq!(wait(None, 0).await, Change::None);
+    }
+}

@@ -27,6 +27,7 @@ from tests.unit.scripted import Asked, Coordination, Reply, Scripted, problem
 
 ENTRY = {"key": "k", "value": 1, "content_type": "json", "cas": "7", "create_revision": "7", "mod_revision": "7", "version": 1}
 WRITTEN = {"key": "k", "revision": "7", "index": 1, "cas": "7", "version": 1}
+NOT_THERE = problem(404, "not_found")
 NOT_HELD = problem(409, "not_lock_holder", index=3)
 
 
@@ -239,6 +240,20 @@ async def test_a_key_that_proxies_rewrite_is_in_no_path(key: str) -> None:
             # The next one after it.
             assert await client.get(key, revision=7) is None
             assert not await client.exists(key)
+
+
+@pytest.mark.parametrize("elsewhere", [Reply(304), NOT_THERE])
+async def test_a_wait_for_a_key_that_proxies_rewrite_ends_with_its_change(elsewhere: Reply) -> None:
+    before, after = (Reply(200, {**ENTRY, "key": "a//b", "cas": cas}) for cas in ("7", "9"))
+    with Scripted([elsewhere, before, after]) as server:
+        async with client_of(server) as client:
+            change = await client.wait_for_change("a//b", "7", 5)
+    assert change.entry is not None
+    assert (change.entry.cas, len(server.asked)) == ("9", 3)
+    for look, known, kind in ((before, "7", "none"), (NOT_THERE, "7", "gone"), (NOT_THERE, None, "none")):
+        with Scripted([elsewhere, look]) as server:
+            async with client_of(server) as client:
+                assert (await client.wait_for_change("a//b", known, 0)).kind == kind
 
 
 # --- another cluster -------------------------------------------------------------------------------------------------------------

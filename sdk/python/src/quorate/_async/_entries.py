@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 from quorate import types as wire
 from quorate._async._base import AsyncBase
 from quorate._async._core import AsyncCore
-from quorate._async._io import sleep
+from quorate._async._io import now, sleep
 from quorate._entry import Entry, entry_of
 from quorate._names import Key, name_bytes, name_fields, name_text, shown, with_names
 from quorate._requests import Call, Seconds, compact, get, is_rewritten, key_path, path, post, query, seconds, span, time_to_live
@@ -32,6 +32,8 @@ from quorate.ops import KEEP_ELSE, Guarding, HasId, Op, op_fields, session_id
 T = TypeVar("T")
 # What no entry ever has.
 NO_ENTRY = "0"
+# Seconds between two looks at an entry whose path leads elsewhere.
+LOOK_EVERY = 0.25
 # Tries of one update. Rivals that are nearer to the leader win more often: of eight clients on one machine, three of them by way of
 # followers, the unluckiest update took 242.
 TRIES_MAX = 1_024
@@ -123,15 +125,30 @@ class AsyncEntries(AsyncBase):
         """
         call = get(query(key_path(key), wait_ms=span(wait, "wait")), hold=seconds(wait, "wait"), about=about_key(key))
         call.headers.append(("If-None-Match", f'"{known or NO_ENTRY}"'))
+        until = now() + call.hold
+        is_gone = False
         try:
+            # Where it is as it was known there is nothing to read.
             data = await self._core.fetch_json(call)
         except NotFoundError:
-            # What is not there has no name that could be compared.
-            data = await read(self._core, key) if is_rewritten(key) else None
-            if data is None:
-                return Change("gone")
-        # Where it is as it was known there is nothing to read.
-        return Change("none") if data is None else Change("entry", entry_of(data, model))
+            data, is_gone = None, True
+        if data is not None:
+            return Change("entry", entry_of(data, model))
+        if is_rewritten(key):
+            # Neither answer names a key that could be compared: a proxy may have asked for another.
+            return await self._look_for_change(key, known or NO_ENTRY, until, model)
+        return Change("gone" if is_gone else "none")
+
+    async def _look_for_change(self, key: Key, known: str, until: float, model: Any) -> Change[Any]:
+        """What the entry is against what is known of it; looks again while that is the same and there is time."""
+        while True:
+            data = await read(self._core, key)
+            if (NO_ENTRY if data is None else data.get("cas")) != known:
+                return Change("gone") if data is None else Change("entry", entry_of(data, model))
+            left = until - now()
+            if left <= 0:
+                return Change("none")
+            await sleep(min(left, LOOK_EVERY))
 
     async def put(
         self,
