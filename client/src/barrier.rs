@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 
 use crate::api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest};
-use crate::client::Client;
+use crate::client::{Client, decode};
 use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
@@ -14,6 +14,7 @@ use crate::request::{Call, Intent, RequestId, segment_path};
 use crate::request_id::LastingId;
 use crate::retry::WAIT_PAUSE;
 use crate::session::Session;
+use crate::subject;
 
 /// A node holds a question back for at most this long: if it has died silently, another is asked soon.
 const POLL_MAX: Duration = Duration::from_secs(5);
@@ -66,6 +67,11 @@ fn path(name: &str, verb: &str) -> Result<String, Error> {
     segment_path("/v1/barriers/", name, verb, "the name of a barrier")
 }
 
+/// The barrier that an answer is about, by its path, where that is another one.
+fn found_at(call: &Call, body: &[u8]) -> Option<String> {
+    path(&subject::strayed(call.target.as_str(), body)?.named, "").ok()
+}
+
 /// What is asked of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
@@ -85,11 +91,15 @@ impl Barrier<'_> {
     /// those who opened it have not all left.
     pub async fn enter(&self) -> Result<BarrierAnswer, Error> {
         let give_up = self.call(Verb::Leave, Duration::ZERO, RequestId::random())?;
-        let mut leaving = Leaving::begin(self.session, path(&self.name, "")?, give_up).await;
+        let place = path(&self.name, "")?;
+        let mut leaving = Leaving::begin(self.session, place.clone(), give_up).await;
         let rounds = self.rounds(Verb::Enter, Some(&mut leaving));
         let entered = self.session.or_lost(rounds).await;
         match &entered {
-            Ok(answer) if answer.state == BarrierState::Open => leaving.settle(),
+            Ok(answer) if answer.state == BarrierState::Open => {
+                self.session.enter(place);
+                leaving.settle();
+            }
             // Whoever is told that the time is over is in it no more.
             Ok(_) | Err(Error::Unavailable(_) | Error::Unknown(_)) => {
                 self.session.or_lost(leaving.leave()).await.map_err(|error| self.not_left(error))?;
@@ -111,7 +121,9 @@ impl Barrier<'_> {
     /// Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer
     /// says what it is doing.
     pub async fn leave(&self) -> Result<BarrierAnswer, Error> {
-        self.session.or_lost(self.rounds(Verb::Leave, None)).await
+        let answer = self.session.or_lost(self.rounds(Verb::Leave, None)).await?;
+        self.session.exit(&path(&self.name, "")?);
+        Ok(answer)
     }
 
     /// Asks until all are there, or gone, or the time is over.
@@ -126,7 +138,15 @@ impl Barrier<'_> {
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
             }
-            let answered = self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id)?).await;
+            let call = self.call(verb, wait, id)?;
+            let reply = self.session.client().send(&call).await;
+            let found = reply.as_ref().ok().and_then(|reply| found_at(&call, &reply.body));
+            if let (Some(leaving), Some(other)) = (&mut leaving, found) {
+                // What the session is in is kept. What was entered by mistake is left, on the path that got it.
+                if self.session.has(&other) { leaving.settle() } else { leaving.is_at(other) }
+            }
+            let answered =
+                reply.and_then(|reply| decode::<BarrierAnswer>(&call, &reply.address, reply.status, &reply.body));
             let answer = match answered {
                 Ok(answer) => answer,
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {

@@ -310,7 +310,17 @@ impl Session {
         is_free.then(|| Taken { shared: Arc::clone(&self.shared), place })
     }
 
-    /// Whether a handle has this place, named by its path.
+    /// Notes that the session itself is in this place, named by its path, without a handle.
+    pub(crate) fn enter(&self, place: String) {
+        self.shared.taken.lock().insert(place);
+    }
+
+    /// It is not in this place any more.
+    pub(crate) fn exit(&self, place: &str) {
+        self.shared.taken.lock().remove(place);
+    }
+
+    /// Whether a handle has this place, named by its path, or the session is in it.
     pub(crate) fn has(&self, place: &str) -> bool {
         self.shared.taken.lock().contains(place)
     }

@@ -56,13 +56,32 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 	}
 	b.leaving = &leaving{session: s, place: path}
 	answer, err := b.wait(ctx, false)
-	if (err == nil && answer.State == api.BarrierStateOpen) || (err != nil && leavesNothing(err)) {
-		return answer, err
-	}
-	if err != nil || !b.hasLeft(ctx) {
-		b.leaving.takeBack(func() (*call, error) { return b.call(true, 0, NewRequestID()) })
+	switch {
+	case err == nil && answer.State == api.BarrierStateOpen:
+		s.noteInside(path, true)
+		return answer, nil
+	case err != nil && leavesNothing(err):
+		return nil, err
+	case err != nil || !b.hasLeft(ctx):
+		b.takeBack(err)
 	}
 	return answer, b.ended(ctx, err)
+}
+
+// takeBack leaves in the background after this error. What was entered by mistake is left under its own name, or the answer would be about another
+// one again; unless this session is there or waits for it by that name.
+func (b *barrier) takeBack(err error) {
+	found := *b
+	var other *strayed
+	if errors.As(err, &other) {
+		found.name = other.named
+		at, err := barrierPath(found.name, "")
+		if err != nil || b.session.has(at) {
+			return
+		}
+		b.leaving.place = at
+	}
+	b.leaving.takeBack(func() (*call, error) { return found.call(true, 0, NewRequestID()) })
 }
 
 // ended is the error of a wait whose context ended, else the given one. It is left in the background: nothing stays open for the caller.
@@ -93,7 +112,11 @@ func (s *Session) LeaveBarrier(ctx context.Context, name string, options *Barrie
 		return nil, err
 	}
 	b := &barrier{session: s, name: name, until: time.Now().Add(wait)}
-	return b.wait(ctx, true)
+	answer, err := b.wait(ctx, true)
+	if path, wrong := barrierPath(name, ""); err == nil && wrong == nil {
+		s.noteInside(path, false)
+	}
+	return answer, err
 }
 
 // Barrier says what a barrier is doing. One that nobody is in is empty.

@@ -42,6 +42,8 @@ type Session struct {
 	timer *time.Timer
 	// taken are places in queues that a handle has or waits for: the cluster knows one for each session, so two handles would share it.
 	taken map[string]bool
+	// inside are the barriers that it entered and has not left.
+	inside map[string]bool
 	// leaving are places that are being given up in the background, and how often.
 	leaving map[string]int
 }
@@ -83,7 +85,7 @@ func (c *Client) CreateSession(ctx context.Context, options *SessionOptions, req
 func (c *Client) keep(id string, own lease) *Session {
 	s := &Session{
 		c: c, id: id, lease: own, done: make(chan struct{}), changed: make(chan struct{}),
-		taken: map[string]bool{}, leaving: map[string]int{},
+		taken: map[string]bool{}, inside: map[string]bool{}, leaving: map[string]int{},
 	}
 	s.update(func(*lease, time.Time) {})
 	c.renewals.add(c, s)
@@ -257,11 +259,22 @@ func (s *Session) take(place string) bool {
 	return true
 }
 
-// has says whether a handle of this session has this place, or waits for it.
+// has says whether a handle of this session has this place, waits for it, or is in it.
 func (s *Session) has(place string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken[place]
+	return s.taken[place] || s.inside[place]
+}
+
+// noteInside notes whether it is in this barrier.
+func (s *Session) noteInside(place string, isIn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isIn {
+		s.inside[place] = true
+	} else {
+		delete(s.inside, place)
+	}
 }
 
 func (s *Session) untake(place string) {

@@ -149,6 +149,56 @@ func TestALockOfAnotherNameIsGivenUpUnlessItIsOurs(t *testing.T) {
 	}
 }
 
+// TestABarrierOfAnotherNameIsLeftOnceUnlessWeAreInIt: what was entered by mistake is left, and what the session is in is not.
+func TestABarrierOfAnotherNameIsLeftOnceUnlessWeAreInIt(t *testing.T) {
+	for _, isOurs := range []bool{false, true} {
+		left := make(chan struct{}, 10)
+		base := sessions(600_000, renewedAll)
+		f := newFake(t, func(n int, w http.ResponseWriter, r *http.Request) {
+			switch cleaned := path.Clean(r.URL.Path); {
+			case strings.HasSuffix(cleaned, "/b/enter"):
+				say(w, 200, `{"barrier":"b","entered":1,"parties":1,"state":"open","opened_revision":"1","revision":"1","index":1}`)
+			case strings.HasSuffix(cleaned, "/b/leave"):
+				left <- struct{}{}
+				say(w, 200, `{"barrier":"b","entered":0,"state":"empty","revision":"2","index":2}`)
+			default:
+				base(n, w, r)
+			}
+		})
+		ctx := soon(t, 5*time.Second)
+		s, err := clientOf(t, Options{}, f).NewSession(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isOurs {
+			if _, err := s.EnterBarrier(ctx, "b", 1, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The second time it would wait for what never ends.
+		for range 2 {
+			if _, err := s.EnterBarrier(ctx, "a/../b", 1, nil); !errors.Is(err, ErrProtocol) {
+				t.Errorf("%v", err)
+			}
+		}
+		if !isOurs {
+			// Waits until it was left.
+			if _, err := s.EnterBarrier(ctx, "b", 1, nil); err != nil || len(left) != 2 {
+				t.Errorf("%d, %v", len(left), err)
+			}
+			continue
+		}
+		select {
+		case <-left:
+			t.Error("a barrier was left that the session is in")
+		case <-time.After(200 * time.Millisecond):
+		}
+		if _, err := s.LeaveBarrier(ctx, "b", nil); err != nil || len(left) != 1 {
+			t.Errorf("%d, %v", len(left), err)
+		}
+	}
+}
+
 // TestAKeyThatProxiesChangeIsNotTakenForGone: the missing key may be another one.
 func TestAKeyThatProxiesChangeIsNotTakenForGone(t *testing.T) {
 	const key = "a//b"

@@ -258,6 +258,29 @@ async fn a_session_takes_its_place_in_a_queue_once_and_no_handle_gives_up_that_o
     session.lock("l").acquire().await.expect("its place was given up").release().await.expect("released");
 }
 
+/// A proxy that cleans paths enters `b` where `a/../b` was meant.
+#[tokio::test]
+async fn a_barrier_of_another_name_is_left_unless_the_session_is_in_it() {
+    for is_ours in [false, true] {
+        let (fake, client) = Fake::with_client().await;
+        let session = session(&client).await;
+        let ours = session.barrier("b", 2);
+        if is_ours {
+            ours.enter().await.expect("open");
+        }
+        let other = json!({"barrier": "b", "state": "open", "parties": 2, "entered": 2, "revision": "1", "index": 1});
+        fake.always("/a%2F..%2Fb/enter", Act::Answer(200, other.to_string()));
+        let error = session.barrier("a/../b", 2).enter().await.expect_err("it is another one");
+        assert!(error.to_string().contains("about `b`, not `a/../b`"), "{error}");
+        // Else it would be left while the session is in it.
+        ours.enter().await.expect("open");
+        assert_eq!(fake.seen_at("/a%2F..%2Fb/leave").len(), usize::from(!is_ours), "{:?}", fake.seen());
+        ours.leave().await.expect("left");
+        session.end().await.expect("ended");
+        assert_eq!(fake.seen_at("/leave").len(), 1 + usize::from(!is_ours), "{:?}", fake.seen());
+    }
+}
+
 /// A proxy that cleans paths asks for `b` where `a/../b` was meant.
 #[tokio::test]
 async fn a_lock_of_another_name_is_given_up_unless_another_handle_has_it() {

@@ -2,7 +2,7 @@
 
 import { type Call, LastingId, namePath, writeCall } from "./call.js";
 import type { Caller } from "./caller.js";
-import { OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { OutcomeUnknownError, ProtocolError, UnavailableError } from "./errors.js";
 import { decided, leavesNothing } from "./queue-place.js";
 import { WAIT_PAUSE_MS } from "./retry.js";
 import type { Session } from "./session.js";
@@ -49,14 +49,19 @@ export class Barrier {
     await this.#session.left(this.#path(), this.name, this.#options);
     try {
       const entered = await this.#rounds("/enter");
-      if (entered.state !== "open") {
+      if (entered.state === "open") {
+        this.#session.enter(this.#path());
+      } else {
         // It goes on for longer in the background where no node can be reached.
         await atMost(this.#giveUp(), this.#caller.settings.timeoutMs);
       }
       return entered;
     } catch (error) {
-      if (!leavesNothing(error) && this.#session.loss === undefined) {
-        void this.#giveUp();
+      const found = error instanceof ProtocolError ? error.about : undefined;
+      // What was entered by mistake is left under its own name, unless the session is there by that name.
+      const isKept = found !== undefined && this.#session.hasTaken(this.#path("", found));
+      if (!leavesNothing(error) && this.#session.loss === undefined && !isKept) {
+        void this.#giveUp(found);
       }
       throw error;
     }
@@ -67,11 +72,13 @@ export class Barrier {
    * it is doing.
    */
   async leave(): Promise<BarrierInfo> {
-    return this.#rounds("/leave");
+    const left = await this.#rounds("/leave");
+    this.#session.exit(this.#path());
+    return left;
   }
 
-  #path(verb = ""): string {
-    return namePath("/v1/barriers/", this.name, verb);
+  #path(verb = "", name = this.name): string {
+    return namePath("/v1/barriers/", name, verb);
   }
 
   async #rounds(verb: "/enter" | "/leave"): Promise<BarrierInfo> {
@@ -126,25 +133,25 @@ export class Barrier {
     }
   }
 
-  #giveUp(): Promise<void> {
+  #giveUp(name = this.name): Promise<void> {
     const asked = this.#asked;
     this.#asked = undefined;
     const leaveId = new LastingId();
-    return this.#session.giveUp(this.#path(), () => this.#takeBack(asked, leaveId));
+    return this.#session.giveUp(this.#path("", name), () => this.#takeBack(name, asked, leaveId));
   }
 
-  async #takeBack(asked: LastingId | undefined, leaveId: LastingId): Promise<void> {
+  async #takeBack(name: string, asked: LastingId | undefined, leaveId: LastingId): Promise<void> {
     if (asked !== undefined) {
       await decided(this.#caller.send(this.#call("/enter", 0, asked.current)));
     }
-    await decided(this.#caller.send(this.#call("/leave", 0, leaveId.current)));
+    await decided(this.#caller.send(this.#call("/leave", 0, leaveId.current, name)));
   }
 
-  #call(verb: string, waitMs: number, requestId: string): Call {
+  #call(verb: string, waitMs: number, requestId: string, name = this.name): Call {
     const parties = verb === "/enter" ? this.parties : undefined;
     const body = { session: this.#session.id, parties, waitMs };
-    const extras = { holdMs: waitMs, attemptMs: ATTEMPT_MS, about: { barrier: this.name } };
-    return writeCall("POST", this.#path(verb), body, { requestId }, extras);
+    const extras = { holdMs: waitMs, attemptMs: ATTEMPT_MS, about: { barrier: name } };
+    return writeCall("POST", this.#path(verb, name), body, { requestId }, extras);
   }
 }
 

@@ -261,7 +261,17 @@ export class Session {
     return free;
   }
 
-  /** @internal Whether a handle has this place, or waits for it. */
+  /** @internal Notes that the session itself is in this place, without a handle. */
+  enter(place: string): void {
+    this.#taken.add(place);
+  }
+
+  /** @internal It is not in this place any more. */
+  exit(place: string): void {
+    this.#taken.delete(place);
+  }
+
+  /** @internal Whether a handle has this place, or waits for it, or the session is in it. */
   hasTaken(place: string): boolean {
     return this.#taken.has(place);
   }

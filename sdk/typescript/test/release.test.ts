@@ -201,6 +201,28 @@ test("a lock of another name is none of ours, and is not kept", async () => {
   await client.close();
 });
 
+test("a barrier of another name is left, unless the session is in it", async () => {
+  for (const isOurs of [true, false]) {
+    const { client, to } = sessionCluster(({ path }) =>
+      path.startsWith("/v1/barriers/")
+        ? answer({ barrier: "b", parties: 1, entered: 1, state: "open", opened_revision: "5" })
+        : "usual",
+    );
+    const session = await client.session();
+    const ours = session.barrier("b", 1);
+    if (isOurs) {
+      await ours.enter();
+    }
+    const error = await failure(session.barrier("x/../b", 1).enter());
+    assert.ok(error instanceof ProtocolError && error.about === "b", String(error));
+    // Else it would be left while the session is in it.
+    await ours.enter();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(to("/v1/barriers/b/leave").length, isOurs ? 0 : 1);
+    await client.close();
+  }
+});
+
 test("an answer about another name is none, whatever it is about", async () => {
   const { client } = sessionCluster((sent) => {
     const wrong = {

@@ -205,6 +205,23 @@ async def test_a_lock_of_another_name_is_not_taken_from_another_handle() -> None
                 assert cluster.released == [{"token": "5"}]
 
 
+async def test_a_barrier_of_another_name_is_left_unless_the_session_is_in_it() -> None:
+    answer = {"barrier": "b", "entered": 1, "parties": 1, "state": "open", "opened_revision": "5", "revision": "5", "index": 5}
+    for is_ours in (True, False):
+        with Scripted(Coordination(lambda asked: Reply(200, answer) if asked.target.startswith("/v1/barriers/") else None)) as server:
+            async with client_of(server) as client, client.session() as session:
+                ours = session.barrier("b", 1)
+                if is_ours:
+                    await ours.enter()
+                with pytest.raises(ProtocolError, match=r"about `b`, not `a/\.\./b`"):
+                    await session.barrier("a/../b", 1).enter()
+                # Else it would be left while the session is in it.
+                await ours.enter()
+                await sleep(0.1)
+                left = [asked for asked in server.asked if asked.target.endswith("/leave")]
+                assert len(left) == (0 if is_ours else 1)
+
+
 @pytest.mark.parametrize("event", ["vacant", "leader"])
 async def test_an_event_of_another_election_is_an_error(event: str) -> None:
     told = {"election": "b", "revision": "7", "term": "5", "session": "9", "owner": "", "since": "2026-01-01T00:00:00Z"}

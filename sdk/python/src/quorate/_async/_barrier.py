@@ -15,6 +15,7 @@ from quorate._async._places import AsyncPlaces
 from quorate._async._queue import leaves_nothing
 from quorate._requests import Call, Seconds, checked_request_id, end_of, get, path, post, query, seconds
 from quorate._retry import WAIT_PAUSE
+from quorate._values import StrayedError
 from quorate.errors import GaveUpError, UnavailableError
 
 # A node holds a question back for at most this long: if it has died silently, another is asked soon.
@@ -28,6 +29,12 @@ Verb = Literal["enter", "leave"]
 def barrier_path(name: str, verb: str = "") -> str:
     """The path of what is done to a barrier."""
     return path("/v1/barriers/", name, "the name of a barrier", verb)
+
+
+def found_at(place: str, error: BaseException) -> str:
+    """The path of the barrier that an answer was about: another one than this, where a proxy changed the path."""
+    cause = error.__cause__
+    return barrier_path(cause.said) if isinstance(cause, StrayedError) and cause.said else place
 
 
 class AsyncBarrier:
@@ -50,24 +57,26 @@ class AsyncBarrier:
         place = barrier_path(self.name)
         end_of(wait, 0.0, "wait")
         await self._places.left(place)
-        stays = False
         try:
             answer = await self._places.or_lost(self._rounds("enter", wait))
-            if answer.state != "open":
+            if answer.state == "open":
+                self._places.take(place)
+            else:
                 # Before the caller is told, so that whoever enters next does not find us there.
                 await self._places.or_lost(self._rounds("leave", 0.0))
-            stays = True
             return answer
         except BaseException as error:
-            stays = leaves_nothing(error)
+            at = found_at(place, error)
+            # What the session is in is kept. What was entered by mistake is left, on the path that got it.
+            if not leaves_nothing(error) and (at == place or not self._places.has(at)):
+                self._places.give_up(at, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
             raise
-        finally:
-            if not stays:
-                self._places.give_up(place, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
 
     async def leave(self, wait: Seconds | None = None) -> wire.BarrierAnswer:
         """Leaves, and waits until the others have left too: then it can be entered anew."""
-        return await self._places.or_lost(self._rounds("leave", wait))
+        answer = await self._places.or_lost(self._rounds("leave", wait))
+        self._places.leave(barrier_path(self.name))
+        return answer
 
     async def _rounds(self, verb: Verb, wait: Seconds | None) -> wire.BarrierAnswer:
         """Asks until all are there, or gone, or the time is over."""

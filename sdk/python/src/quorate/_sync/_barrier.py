@@ -16,6 +16,7 @@ from quorate._sync._core import Core
 from quorate._sync._io import now, sleep
 from quorate._sync._places import Places
 from quorate._sync._queue import leaves_nothing
+from quorate._values import StrayedError
 from quorate.errors import GaveUpError, UnavailableError
 
 # A node holds a question back for at most this long: if it has died silently, another is asked soon.
@@ -29,6 +30,12 @@ Verb = Literal["enter", "leave"]
 def barrier_path(name: str, verb: str = "") -> str:
     """The path of what is done to a barrier."""
     return path("/v1/barriers/", name, "the name of a barrier", verb)
+
+
+def found_at(place: str, error: BaseException) -> str:
+    """The path of the barrier that an answer was about: another one than this, where a proxy changed the path."""
+    cause = error.__cause__
+    return barrier_path(cause.said) if isinstance(cause, StrayedError) and cause.said else place
 
 
 class Barrier:
@@ -51,24 +58,26 @@ class Barrier:
         place = barrier_path(self.name)
         end_of(wait, 0.0, "wait")
         self._places.left(place)
-        stays = False
         try:
             answer = self._places.or_lost(self._rounds("enter", wait))
-            if answer.state != "open":
+            if answer.state == "open":
+                self._places.take(place)
+            else:
                 # Before the caller is told, so that whoever enters next does not find us there.
                 self._places.or_lost(self._rounds("leave", 0.0))
-            stays = True
             return answer
         except BaseException as error:
-            stays = leaves_nothing(error)
+            at = found_at(place, error)
+            # What the session is in is kept. What was entered by mistake is left, on the path that got it.
+            if not leaves_nothing(error) and (at == place or not self._places.has(at)):
+                self._places.give_up(at, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
             raise
-        finally:
-            if not stays:
-                self._places.give_up(place, self._asked, lambda: self._call("leave", 0.0, checked_request_id(None)))
 
     def leave(self, wait: Seconds | None = None) -> wire.BarrierAnswer:
         """Leaves, and waits until the others have left too: then it can be entered anew."""
-        return self._places.or_lost(self._rounds("leave", wait))
+        answer = self._places.or_lost(self._rounds("leave", wait))
+        self._places.leave(barrier_path(self.name))
+        return answer
 
     def _rounds(self, verb: Verb, wait: Seconds | None) -> wire.BarrierAnswer:
         """Asks until all are there, or gone, or the time is over."""

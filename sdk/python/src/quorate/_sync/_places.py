@@ -32,7 +32,7 @@ class Places:
         self.renewed = renewed
         self._renewals = renewals
         self._lock = threading.Lock()
-        # Places in queues that a handle has or waits for: the cluster knows one for each session.
+        # Places in queues that a handle has or waits for, of which the cluster knows one for each session, and barriers that it is in.
         self._taken: set[str] = set()
         # Places that are being given up in the background, and how often.
         self._leaving: dict[str, int] = {}
@@ -109,7 +109,7 @@ class Places:
             return is_free
 
     def has(self, place: str) -> bool:
-        """Whether a handle has this place, or waits for it."""
+        """Whether a handle has this place, or waits for it; of a barrier, whether the session is in it."""
         with self._lock:
             return place in self._taken
 
