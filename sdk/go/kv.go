@@ -18,8 +18,8 @@ import (
 const (
 	// noEntry is what no entry ever has.
 	noEntry Cas = "0"
-	// lookEvery is the pause between two looks at an entry whose path leads elsewhere.
-	lookEvery = 250 * time.Millisecond
+	// changePause is the pause between two looks at an entry whose path leads elsewhere.
+	changePause = 250 * time.Millisecond
 )
 
 // Entry is a key, its value, and what is known of it.
@@ -225,7 +225,7 @@ func (c *Client) lookForChange(ctx context.Context, key string, known Cas, until
 		if left <= 0 {
 			return nil, nil
 		}
-		if err := sleep(ctx, min(left, lookEvery)); err != nil {
+		if err := sleep(ctx, min(left, changePause)); err != nil {
 			return nil, localError(api.ErrorCodeTimeout, err, "the wait for a change of `%s` was given up: %v", key, err)
 		}
 	}
