@@ -94,6 +94,8 @@ export class Barrier {
 
   /** Asks until all are there, or gone, or the time is over. */
   async #untilDone(verb: "/enter" | "/leave", signal: AbortSignal): Promise<BarrierInfo> {
+    // What came before was decided, or is taken back in the background: nodes refuse its id for another question.
+    this.#asked = undefined;
     const started = now();
     const left = () => Math.max(0, (this.#options.waitMs ?? Number.POSITIVE_INFINITY) - (now() - started));
     let opened: string | undefined;

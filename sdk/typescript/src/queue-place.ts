@@ -153,7 +153,7 @@ export class Held {
         }
       } else {
         // It may still be held: who may not give it up now may be let in later.
-        const isBrokenOff = options?.signal?.aborted ?? false;
+        const isBrokenOff = options?.signal?.aborted === true;
         this.#isOpen ||= isBrokenOff || (isQuorateError(error) && error.applied === "unknown");
         if (isBrokenOff) {
           this.#goOnLeaving();

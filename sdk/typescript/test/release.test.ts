@@ -218,9 +218,25 @@ test("a barrier of another name is left, unless the session is in it", async () 
     // Else it would be left while the session is in it.
     await ours.enter();
     await new Promise((resolve) => setTimeout(resolve, 100));
-    assert.equal(to("/v1/barriers/b/leave").length, isOurs ? 0 : 1);
+    const left = to("/leave").map(({ path }) => path);
+    assert.deepEqual(left, isOurs ? [] : ["/v1/barriers/b/leave"]);
     await client.close();
   }
+});
+
+test("what a barrier was asked before does not lend its id to what it is asked next", async () => {
+  const { client, to } = sessionCluster(({ path }) =>
+    path.startsWith("/v1/barriers/") ? problem("locked", 423, { index: 9 }) : "usual",
+  );
+  const session = await client.session();
+  const barrier = session.barrier("b", 1);
+  for (let n = 0; n < 2; n += 1) {
+    assert.equal((await failure(barrier.enter())).code, "locked");
+    assert.equal((await failure(barrier.leave())).code, "locked");
+  }
+  const ids = [...to("/enter"), ...to("/leave")].map(({ headers }) => headers.get("idempotency-key"));
+  assert.deepEqual([ids.length, new Set(ids).size], [4, 4]);
+  await client.close();
 });
 
 test("an answer about another name is none, whatever it is about", async () => {
