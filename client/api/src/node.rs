@@ -131,7 +131,7 @@ pub struct NodeResource {
     pub resource: NodeResourceKind,
     /// How much all together may hold.
     pub bound: u64,
-    /// How much of that one account may hold.
+    /// How much of that one account may hold. Of places and bodies one account may hold more while less than half is taken.
     pub share: u64,
     /// How much all hold together.
     pub taken: u64,

@@ -423,7 +423,7 @@ async fn send_from(
 }
 
 #[tokio::test]
-async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter() {
+async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter_once_half_is_taken() {
     const ARRIVING: &str = "quorate_http_resource_taken{resource=\"arriving\"}";
     let server = server_with(|api| (api.classes.point, api.classes.arriving) = (1, 8)).await;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
@@ -431,14 +431,19 @@ async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_qua
         let headers = [JSON, ("Content-Length", "2")];
         send_from(&server, from, "PUT", "/v1/kv/half", &headers, b"1").await
     };
-    let mut coming = vec![half(one).await, half(one).await];
-    until("they are not on their way", async || metric(&server, ARRIVING).await == 2.0).await;
+    // Half, as long as nobody else has any.
+    let mut coming = vec![half(one).await, half(one).await, half(one).await, half(one).await];
+    until("they are not on their way", async || metric(&server, ARRIVING).await == 4.0).await;
     assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 0.0);
+    let share =
+        "half of the 8 bodies that it waits for at once, and for as many of your requests as of one account then, 2";
     let refused = half(one).await.response(false).await;
-    too_many(&refused.problem(), "the bodies of 2 of your requests are on their way to this node");
+    too_many(&refused.problem(), share);
     assert_eq!(refused.header("connection"), Some("close"));
-    coming.push(half(other).await);
-    until("one more is not on its way", async || metric(&server, ARRIVING).await == 3.0).await;
+    // A quarter, whatever the first one has.
+    coming.extend([half(other).await, half(other).await]);
+    until("two more are not on their way", async || metric(&server, ARRIVING).await == 6.0).await;
+    too_many(&half(other).await.response(false).await.problem(), share);
     // A body that comes at once needs no such place, also from an address that has its share.
     for from in [one, other] {
         let mut whole = send_from(&server, from, "PUT", "/v1/kv/whole", &[JSON], b"1").await;
@@ -453,15 +458,15 @@ async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_qua
     drop(gone);
     until("the place of who left is not free", async || metric(&server, ARRIVING).await == 0.0).await;
     let refusals = "quorate_http_resource_share_refused_total{resource=\"arriving\"}";
-    assert_eq!(metric(&server, refusals).await, 1.0);
+    assert_eq!(metric(&server, refusals).await, 2.0);
 }
 
 #[tokio::test]
 async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none() {
     const EACH: usize = 2 * 1024 * 1024;
-    const MOST: usize = 8;
-    // A quarter, which is as much as the largest body takes.
-    let server = server_with(|api| api.bodies_bytes_max = 4 * MOST * EACH).await;
+    const MOST: usize = 16;
+    // A quarter of it is as much as the largest body takes. One caller alone has half.
+    let server = server_with(|api| api.bodies_bytes_max = 2 * MOST * EACH).await;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
     let (length, almost) = (EACH.to_string(), vec![b' '; EACH - 1]);
     let half = async || {
@@ -475,10 +480,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
     let taken = "quorate_http_resource_taken{resource=\"bodies\"}";
     until("they do not count", async || metric(&server, taken).await == (MOST * (EACH - 1)) as f64).await;
     let refused = half().await.response(false).await;
-    too_many(
-        &refused.problem(),
-        "the bodies of your requests on this node take all the memory that those of one account may",
-    );
+    too_many(&refused.problem(), "half of the memory for bodies on this node is taken");
     let mut small = send_from(&server, one, "PUT", "/v1/kv/small", &[JSON], b"1").await;
     assert_eq!(small.response(false).await.status / 100, 2);
     let mut large = send_from(&server, other, "PUT", "/v1/kv/large", &[OCTETS], &vec![7; 1_000_000]).await;

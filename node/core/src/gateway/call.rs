@@ -201,8 +201,8 @@ impl Call {
                 format!("the bodies of {bound} requests are on their way to this node, as many as it waits for at once")
             }
             Err(Full::Share { of_one, bound }) => format!(
-                "the bodies of {of_one} of your requests are on their way to this node, as many as it waits for at once \
-                 for one account, of {bound} for all"
+                "this node waits for half of the {bound} bodies that it waits for at once, and for as many of your requests \
+                 as of one account then, {of_one}"
             ),
         };
         Err(Failure::too_many(why).after(Duration::from_secs(limits::RETRY_AFTER_SECONDS)).closing())

@@ -20,7 +20,7 @@ use crate::limits;
 pub struct BodyMemory(Resource);
 
 impl BodyMemory {
-    /// All of it free. One account may have a quarter, or one body of the largest size.
+    /// All of it free. One account may have a quarter, or one body of the largest size; more while less than half of all is taken.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         let largest = body_bytes_max.max(limits::BULK_BODY_BYTES_MAX);
         let of_one = (bytes_max / limits::BODIES_SHARE).max(largest);
@@ -49,8 +49,8 @@ fn refusal(full: Full) -> Failure {
             format!("the bodies of the requests on this node take all the memory they may, {bound} bytes")
         }
         Full::Share { of_one, bound } => format!(
-            "the bodies of your requests on this node take all the memory that those of one account may, \
-             {of_one} bytes of the {bound} for all"
+            "half of the memory for bodies on this node is taken, and the bodies of your requests have the share that one \
+             account may have then, {of_one} bytes of the {bound} for all"
         ),
     };
     Failure::too_many(why).after(Duration::from_secs(limits::RETRY_AFTER_SECONDS))
@@ -136,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn one_account_has_a_quarter_of_the_room() {
+    fn one_account_has_half_of_the_room_alone_and_a_quarter_beside_others() {
         let memory = BodyMemory::new(256 * MIB, 2 * MIB);
-        let greedy: Vec<_> = (0..4).map(|_| BodyPermit::new(false)).collect();
+        let greedy: Vec<_> = (0..8).map(|_| BodyPermit::new(false)).collect();
         for body in &greedy {
-            grow(body, 16 * MIB, &memory, "greedy").expect("a quarter");
+            grow(body, 16 * MIB, &memory, "greedy").expect("half");
         }
         let refused = grow(&greedy[0], 1, &memory, "greedy").expect_err("no more than that");
         assert_eq!(refused.code(), ErrorCode::TooManyRequests);
@@ -151,8 +151,9 @@ mod tests {
         assert!(grow(&renewals, 1, &memory, "greedy").is_err());
         drop(renewals);
         let honest = BodyPermit::new(false);
-        grow(&honest, MIB, &memory, "honest").expect("the rest is for others");
-        assert_eq!(memory.taken(), 65 * MIB);
+        grow(&honest, 64 * MIB, &memory, "honest").expect("a quarter is for each of the others");
+        assert!(grow(&honest, 1, &memory, "honest").is_err());
+        assert_eq!(memory.taken(), 192 * MIB);
         drop((greedy, honest));
         assert_eq!(memory.taken(), 0);
     }

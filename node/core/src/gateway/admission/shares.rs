@@ -1,8 +1,9 @@
 //! The limited resources of a node, and who holds how much of them.
 //!
 //! Owns that nothing is taken but through an [`Account`] (a user; an address where authentication is off; else all strangers together),
-//! and that one account holds no more than its share, also where nothing else is configured. Knows only those who hold something. Never
-//! waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
+//! and that one account gets no more than its share once half of all is taken, also where nothing else is configured. A caller alone has
+//! half, and others always find room. Knows only those who hold something. Never waits: a request for too much is refused at once, with
+//! the bound that it met, of its share or of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +22,10 @@ pub struct Resource(Arc<Totals>);
 #[derive(Debug)]
 struct Totals {
     bound: usize,
+    /// As much as one account may always have, unless all is taken.
     of_one: usize,
+    /// While no more than this is taken in all, an account may have more than that.
+    shared_from: usize,
     /// The bound that operators are told, where it is kept elsewhere.
     bound_elsewhere: Option<usize>,
     taken: AtomicUsize,
@@ -44,7 +48,7 @@ pub enum Full {
         /// The amount for all.
         bound: usize,
     },
-    /// The account has its share.
+    /// The account has its share, and half of all is taken.
     Share {
         /// The amount for one account.
         of_one: usize,
@@ -54,7 +58,7 @@ pub enum Full {
 }
 
 impl Resource {
-    /// A resource of this `bound`, all of it free. One account may have `of_one`.
+    /// A resource of this `bound`, all of it free. One account may have `of_one`, and more while less than half of all is taken.
     pub fn new(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
         Self::with(what, bound, of_one, None)
     }
@@ -67,11 +71,12 @@ impl Resource {
 
     fn with(what: NodeResourceKind, bound: usize, of_one: usize, bound_elsewhere: Option<usize>) -> Self {
         let (of_one, refusals) = (of_one.min(bound), Refusals::new(what));
+        let shared_from = bound_elsewhere.unwrap_or(bound) / 2;
         let (taken, accounts) = Default::default();
-        Self(Arc::new(Totals { bound, of_one, bound_elsewhere, taken, refusals, accounts }))
+        Self(Arc::new(Totals { bound, of_one, shared_from, bound_elsewhere, taken, refusals, accounts }))
     }
 
-    /// How much one account may have.
+    /// How much one account may have once half of all is taken.
     pub fn of_one(&self) -> usize {
         self.0.of_one
     }
@@ -124,19 +129,19 @@ impl Totals {
 }
 
 impl Holding {
-    /// Takes `amount` more, to be given back by [`Self::give_back`]. `reserve` raises both bounds for this call; calls without it cannot take
+    /// Takes `amount` more, to be given back by [`Self::give_back`]. `reserve` raises all bounds for this call; calls without it cannot take
     /// that part.
     pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
         let all = &self.all;
         let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if own > all.of_one.saturating_add(reserve) {
+        let is_beyond_share = own > all.of_one.saturating_add(reserve);
+        let (met, most) = if is_beyond_share { (Met::Share, all.shared_from) } else { (Met::All, all.bound) };
+        let most = most.saturating_add(reserve);
+        // A refused amount never counts among that of all: those who ask in vain take nothing from others, not even for a moment.
+        let more = |taken: usize| Some(taken.saturating_add(amount)).filter(|after| *after <= most);
+        if all.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
-            return Err(all.refuse(Met::Share));
-        }
-        let taken = all.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
-        if taken > all.bound.saturating_add(reserve) {
-            self.give_back(amount);
-            return Err(all.refuse(Met::All));
+            return Err(all.refuse(met));
         }
         Ok(())
     }
@@ -259,11 +264,10 @@ mod tests {
     fn of_what_is_on_its_way_one_caller_has_a_quarter_and_all_together_have_a_bound() {
         let shares = Shares::new(1, 1, 8);
         let hold = |name: &str| shares.hold(user(name), Scarce::Arriving);
-        let mut held: Vec<_> = (0..2).map(|_| hold("ann").expect("a quarter")).collect();
+        let mut held: Vec<_> =
+            ["ann", "bob"].map(|name| [(); 2].map(|()| hold(name).expect("a quarter"))).into_iter().flatten().collect();
         assert_eq!(hold("ann").expect_err("its share"), Full::Share { of_one: 2, bound: 8 });
-        held.extend(
-            ["bob", "cid", "dan"].map(|name| [(); 2].map(|()| hold(name).expect("theirs"))).into_iter().flatten(),
-        );
+        held.extend(["cid", "dan"].map(|name| [(); 2].map(|()| hold(name).expect("theirs"))).into_iter().flatten());
         assert_eq!(hold("eve").expect_err("nobody has any"), Full::All { bound: 8 });
         let places = shares.places(Scarce::Arriving);
         let told = places.told();
@@ -273,6 +277,48 @@ mod tests {
         drop(held);
         assert_eq!((places.taken(), places.told().callers.len()), (0, 0));
         assert!(hold("eve").is_ok());
+    }
+
+    #[test]
+    fn a_caller_alone_has_half_and_no_more_than_its_share_once_others_have_some() {
+        let room = Resource::new(NodeResourceKind::Bodies, 100, 25);
+        let share = Full::Share { of_one: 25, bound: 100 };
+        let hold = |name: &str| HeldShare::of(room.of(user(name)));
+        let (ann, bob, cid) = (hold("ann"), hold("bob"), hold("cid"));
+        ann.hold(50, 0).expect("nobody else has any");
+        assert_eq!(ann.hold(51, 0), Err(share));
+        bob.hold(25, 0).expect("a quarter, whatever the first one has");
+        assert_eq!((bob.hold(26, 0), room.taken()), (Err(share), 75));
+        cid.hold(25, 0).expect("so has the next one");
+        assert_eq!((hold("dan").hold(1, 0), room.taken()), (Err(Full::All { bound: 100 }), 100));
+        // What was given back while half is taken, it does not get again.
+        ann.hold(40, 0).expect("less is always there");
+        assert_eq!((ann.hold(41, 0), room.taken()), (Err(share), 90));
+        drop((bob, cid));
+        ann.hold(50, 0).expect("it is alone again");
+        assert_eq!(room.taken(), 50);
+    }
+
+    #[test]
+    fn what_many_take_at_once_is_never_more_than_there_is_nor_is_any_lost() {
+        const BOUND: usize = 64;
+        let room = Resource::new(NodeResourceKind::Bodies, BOUND, BOUND / 4);
+        std::thread::scope(|scope| {
+            for n in 0..4usize {
+                let (room, holding) = (&room, room.of(user(["ann", "bob"][n % 2])));
+                scope.spawn(move || {
+                    for round in 0..20_000 {
+                        let amount = 1 + (round + n) % 24;
+                        if holding.take(amount, 0).is_ok() {
+                            let taken = room.taken();
+                            assert!((amount..=BOUND).contains(&taken), "{taken}");
+                            holding.give_back(amount);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(room.taken(), 0);
     }
 
     #[test]
