@@ -245,6 +245,28 @@ async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
 }
 
 #[tokio::test]
+async fn who_waits_in_vain_for_room_for_values_is_told_of_that_and_others_go_on() {
+    const MOST: usize = 128;
+    let server = server_with(|api| api.classes.point = 1_000).await;
+    server.backend.hold("slow");
+    let mut at_work = Vec::new();
+    for _ in 0..MOST {
+        at_work.push(begin(&server, "PUT", "/v1/kv/slow?prev", &[JSON], b"1").await);
+    }
+    until("the writes did not come", async || server.backend.commands().len() == MOST).await;
+    let late = server.ask("PUT", "/v1/kv/k?prev", &[JSON, ("Request-Timeout", "200")], b"1").await.problem();
+    assert_eq!((late.code, late.applied), (ErrorCode::Timeout, Applied::No));
+    assert!(late.detail.contains("room for 1 values of its answer"), "{}", late.detail);
+    assert!(late.detail.contains("128 of one account, and 512 of all. Send fewer of them"), "{}", late.detail);
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2, "it asks for no value");
+    server.backend.release("slow");
+    for mut write in at_work {
+        assert_eq!(write.response(false).await.status / 100, 2);
+    }
+    assert_eq!(server.put_json("/v1/kv/k?prev", "2").await.status / 100, 2);
+}
+
+#[tokio::test]
 async fn a_listing_whose_deadline_passes_while_it_waits_is_never_begun() {
     const AT_WORK: usize = 8;
     let server = Server::start().await;

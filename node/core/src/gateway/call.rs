@@ -236,10 +236,7 @@ impl Call {
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
         let waiting = self.wait().ok_or_else(|| self.api.classes.refusal(RequestClass::Waiting))?;
         let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
-        let room = timings::on(Part::Wait, waited).await.map_err(|_late| {
-            share.refuse_values(values);
-            self.no_turn()
-        })?;
+        let room = timings::on(Part::Wait, waited).await.map_err(|_late| share.refuse_values(values))?;
         drop(waiting);
         self.take_turn().await?;
         self.take_large_turn(self.body_permit.bytes()).await?;
@@ -357,7 +354,7 @@ impl Call {
         };
         match turn {
             Some(turn) => self.permit.hold(turn),
-            None if Instant::now() >= self.deadline => return Err(self.no_turn()),
+            None if Instant::now() >= self.deadline => return Err(Self::no_turn()),
             None => {}
         }
         Ok(())
@@ -373,14 +370,14 @@ impl Call {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
                 let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;
-                Some(waited.ok().and_then(Result::ok).ok_or_else(|| self.no_turn())?)
+                Some(waited.ok().and_then(Result::ok).ok_or_else(Self::no_turn)?)
             }
         };
         turn.into_iter().for_each(|turn| self.permit.hold_large(turn));
         Ok(())
     }
 
-    fn no_turn(&self) -> Failure {
+    fn no_turn() -> Failure {
         let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
         failure
             .saying("the deadline passed while more requests of this address were at work on this node than its share")

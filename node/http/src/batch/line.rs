@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use quorate_store::types::Step;
 use serde_json::value::RawValue;
 
-use crate::app::{AppError, LeaderHint};
+use crate::app::LeaderHint;
 use crate::connection::origin::Origin;
 use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
@@ -26,7 +26,7 @@ use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
 use crate::gateway::enter;
-use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
 use crate::input::json::JsonFault;
 use crate::input::{headers, json};
@@ -169,7 +169,7 @@ impl LinePermit {
 
     async fn wait_for_value(&self, deadline: Instant) -> Result<StreamValue, Failure> {
         let waited = timings::on(Part::Wait, tokio::time::timeout_at(deadline.into(), self.stream_op.value())).await;
-        waited.map_err(|_late| Failure::from_app(AppError::TimeoutNotProposed, Effect::Write))
+        waited.map_err(|_late| StreamOp::no_value())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_api::{NodeResource, NodeResourceKind};
+use quorate_api::{Applied, ErrorCode, NodeResource, NodeResourceKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::connection::monitor::{ConnectionMonitor, OnItsWay, Taking};
@@ -298,11 +298,20 @@ impl Share {
         self.room((own, all))
     }
 
-    /// Counts a call that waited in vain for room for this many values.
-    pub fn refuse_values(&self, values: usize) {
+    /// Counts a call that waited in vain for room for this many values, and says what it waited for.
+    pub fn refuse_values(&self, values: usize) -> Failure {
         let has_share = self.values.available_permits() >= to_permits(values) as usize;
         let met = if has_share { Met::All } else { Met::Share };
         self.all.refused_values.add(met, || self.all.held_values());
+        let (of_one, of_all) = (limits::ASKED_VALUES_OF_ACCOUNT_MAX, limits::ASKED_VALUES_OF_ALL_MAX);
+        let (holder, advice) = match met {
+            Met::Share => ("of this account", "Send fewer of them at once"),
+            Met::All => ("of all accounts", "Try again later"),
+        };
+        no_room(format!(
+            "the deadline passed while this waited for room for {values} values of its answer, which commands {holder} have: \
+             those in progress may ask for {of_one} of one account, and {of_all} of all. {advice}, or ask for no values (`prev`)"
+        ))
     }
 
     fn room(self: &Arc<Self>, (own, all): (OwnedSemaphorePermit, OwnedSemaphorePermit)) -> ValuesRoom {
@@ -360,6 +369,11 @@ impl Share {
 
 const OPEN: &str = "these semaphores are never closed";
 
+/// The failure of a command that waited for room until its deadline, before it was decided.
+fn no_room(detail: String) -> Failure {
+    Failure::new(ErrorCode::Timeout, Applied::No, detail)
+}
+
 /// At most all permits of an account: a call for more would wait for ever.
 fn to_permits(values: usize) -> u32 {
     values.min(limits::ASKED_VALUES_OF_ACCOUNT_MAX) as u32
@@ -404,6 +418,15 @@ impl StreamOp {
     pub async fn value(&self) -> StreamValue {
         let of_account = Arc::clone(&self.0.stream_values).acquire_owned().await.expect(OPEN);
         StreamValue { _of_account: of_account }
+    }
+
+    /// Says what one waited for that waited for a value in vain.
+    pub fn no_value() -> Failure {
+        let most = limits::STREAM_VALUES_OF_ACCOUNT_MAX;
+        no_room(format!(
+            "the deadline passed while this line waited for room for the value that it shows: the streams of one account may \
+             have {most} lines with values whose answers are not sent yet. Read the answers sooner, or ask for no values (`prev`)"
+        ))
     }
 }
 
@@ -534,7 +557,9 @@ mod tests {
         let (greedy, other) = (memory.share(account(1)), memory.share(account(2)));
         let all_of_one = greedy.values(usize::MAX).await;
         assert!(memory.share(account(1)).try_values(1).is_none() && other.try_values(1).is_some());
-        greedy.refuse_values(1);
+        let refused = greedy.refuse_values(1);
+        assert_eq!((refused.code(), refused.applied()), (ErrorCode::Timeout, Applied::No));
+        assert!(refused.detail().contains("which commands of this account have"), "{refused:?}");
         let [_, values, _] = memory.told();
         let (of_one, of_all) = (limits::ASKED_VALUES_OF_ACCOUNT_MAX as u64, limits::ASKED_VALUES_OF_ALL_MAX as u64);
         assert_eq!((values.bound, values.share, values.taken, values.share_refused), (of_all, of_one, of_one, 1));
@@ -549,6 +574,7 @@ mod tests {
         let held: Vec<_> =
             (0..accounts).filter_map(|n| memory.share(account(10 + n as u8)).try_values(usize::MAX)).collect();
         assert!(held.len() == accounts && other.try_values(1).is_none(), "all of it is taken");
+        assert!(other.refuse_values(1).detail().contains("which commands of all accounts have"));
     }
 
     #[tokio::test]
