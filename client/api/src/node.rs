@@ -77,6 +77,13 @@ pub enum NodeResourceKind {
     StreamOps,
     /// Connections of the client port, those in the handshake included. In connections.
     Connections,
+    /// Places of requests for sessions, locks and the like. In requests. Of this and the next two, nothing is counted on a caller while less
+    /// than an eighth is taken.
+    Coordination,
+    /// Places of work on named keys and tasks. In operations; those of streams are [`Self::StreamOps`] of their callers.
+    Point,
+    /// Places of work that looks for what it is about. In units of cost.
+    Scan,
 }
 
 impl NodeResourceKind {
@@ -91,6 +98,9 @@ impl NodeResourceKind {
             Self::Values => "values",
             Self::StreamOps => "stream_ops",
             Self::Connections => "connections",
+            Self::Coordination => "coordination",
+            Self::Point => "point",
+            Self::Scan => "scan",
         }
     }
 }

@@ -59,10 +59,11 @@ Examples:
     },
     /// Show who holds most of the limited resources of nodes
     ///
-    /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections.
+    /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections, and
+    /// places of the classes.
     #[command(after_help = "\
-A caller is a user or, where nobody says who they are, an address. `share` is what one caller may hold, and `refused` counts since the node \
-started. --output json has twenty callers of each resource.
+A caller is a user or, where nobody says who they are, an address. `share` is what one caller may hold, of bodies and \
+places once half is taken, and `refused` counts since the node started. --output json has twenty callers of each resource.
 
 Examples:
   quorate node callers

@@ -208,7 +208,7 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         body_rate_min: 16 * 1024,
         answers_bytes_max: 64 * 1024 * 1024,
         watches_max: 10_000,
-        classes: ClassLimits { coordination: 100, point: 100, scan: 100, waiting: 100, arriving: 400 },
+        classes: ClassLimits { coordination: 200, point: 200, scan: 200, waiting: 100, arriving: 400 },
         accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,

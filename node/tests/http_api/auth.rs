@@ -375,7 +375,7 @@ async fn operators_alone_are_told_who_holds_what() {
     let told = async |kind: NodeResourceKind| {
         let text = guarded.ask(ROOT, "GET", CALLERS, "").await.text();
         let answer: NodeCallersAnswer = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!((answer.node_id, answer.resources.len()), (1, 8), "{text}");
+        assert_eq!((answer.node_id, answer.resources.len()), (1, 11), "{text}");
         answer.resources.into_iter().find(|resource| resource.resource == kind).expect("each kind is there")
     };
     let caller = |kind, name: Option<&str>, held| NodeCaller { kind, name: name.map(str::to_owned), held };

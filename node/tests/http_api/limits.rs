@@ -17,6 +17,9 @@ use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
+/// Somebody else than who asks from 127.0.0.1: an account of its own.
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
 async fn server_with(change: impl FnOnce(&mut quorate_node::gateway::api::ApiSettings)) -> Server {
     let mut api = api_settings();
     change(&mut api);
@@ -88,7 +91,7 @@ async fn scans_cost_what_they_may_look_at() {
     // Room for a find and a little.
     let server = server_with(|api| api.classes.scan = 18).await;
     server.backend.hold_scans(true);
-    let mut all = begin(&server, "GET", "/v1/kv?prefix=a&count_only=true", &[], b"").await;
+    let mut all = begin_from(&server, OTHER, "/v1/kv?prefix=a&count_only=true").await;
     until("the count did not come", async || server.backend.scans() == 1).await;
     let page = server.get("/v1/kv?prefix=a&limit=1000").await;
     too_many(&page.problem(), "class `scan` of this node is full: it takes scans of 18 units of cost");
@@ -116,7 +119,7 @@ async fn ranges_of_etcd_are_scans_and_single_keys_are_not() {
     let server = server_with(|api| api.classes.scan = 18).await;
     server.backend.hold_scans(true);
     let count = r#"{"key":"YQ==","range_end":"Yg==","count_only":true}"#;
-    let mut counting = begin(&server, "POST", RANGE, &[JSON], count.as_bytes()).await;
+    let mut counting = send_from(&server, OTHER, "POST", RANGE, &[JSON], count.as_bytes()).await;
     until("the count did not come", async || server.backend.scans() == 1).await;
     assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"scan\"}").await, 16.0);
     assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 0.0);
@@ -562,6 +565,39 @@ async fn a_message_that_does_not_come_is_not_waited_for_and_takes_no_place() {
 }
 
 #[tokio::test]
+async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others_have_theirs() {
+    const REFUSED: &str = "quorate_http_resource_share_refused_total{resource=\"point\"}";
+    let server = server_with(|api| api.classes.point = 16).await;
+    server.backend.hold("slow");
+    let put = async |from: Ipv4Addr| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    let [one, other] = [OTHER, Ipv4Addr::new(127, 0, 0, 3)];
+    let mut at_work = Vec::new();
+    // Half as long as nobody else asks; then others get theirs, and the first one no more.
+    for (from, count) in [(one, 8), (other, 2)] {
+        for _ in 0..count {
+            at_work.push(put(from).await);
+        }
+        until("the writes did not come", async || server.backend.commands().len() == at_work.len()).await;
+        let refused = put(from).await.response(false).await.problem();
+        too_many(&refused, "half of the class `point` of this node is taken");
+    }
+    assert_eq!((metric(&server, REFUSED).await, server.backend.commands().len()), (2.0, 10));
+    assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 10.0);
+    // What an account has of one class is nothing in another.
+    let mut listing = begin_from(&server, one, "/v1/kv?prefix=a&limit=1").await;
+    assert_eq!(listing.response(false).await.status, 200);
+    server.backend.release("slow");
+    for mut write in at_work {
+        assert_eq!(write.response(false).await.status / 100, 2);
+    }
+    server.backend.hold("slow");
+    let mut again = put(one).await;
+    until("its share is not free again", async || server.backend.commands().len() == 11).await;
+    server.backend.release("slow");
+    assert_eq!(again.response(false).await.status / 100, 2);
+}
+
+#[tokio::test]
 async fn one_caller_has_half_of_the_watches_and_others_have_theirs() {
     let server = server_with(|api| api.watches_max = 4).await;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
@@ -611,8 +647,8 @@ async fn one_caller_has_half_of_the_places_of_those_who_wait() {
 
 #[tokio::test]
 async fn a_page_of_an_audit_trail_costs_as_much_as_a_find() {
-    // A find takes all of it, a page of a listing a part.
-    let server = server_with(|api| api.classes.scan = 17).await;
+    // A find and a little come to half of it, which one caller may have.
+    let server = server_with(|api| api.classes.scan = 34).await;
     server.backend.hold_scans(true);
     let mut listing = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
     until("the listing did not come", async || server.backend.scans() == 1).await;
@@ -620,9 +656,9 @@ async fn a_page_of_an_audit_trail_costs_as_much_as_a_find() {
     assert_eq!(server.get(trail).await.status, 200, "16 and 1 fit");
     let mut second = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
     until("the listing did not come", async || server.backend.scans() == 2).await;
-    too_many(&server.get(trail).await.problem(), "class `scan` of this node is full");
+    too_many(&server.get(trail).await.problem(), "half of the class `scan` of this node is taken");
     let find = server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"a","limit":1}"#).await;
-    too_many(&find.problem(), "class `scan` of this node is full");
+    too_many(&find.problem(), "half of the class `scan` of this node is taken");
     server.backend.hold_scans(false);
     assert_eq!((listing.response(false).await.status, second.response(false).await.status), (200, 200));
     assert_eq!(server.get(trail).await.status, 200);

@@ -1603,14 +1603,17 @@ type NodeResourceKind string
 
 // The values of NodeResourceKind.
 const (
-	NodeResourceKindWaits       NodeResourceKind = "waits"
-	NodeResourceKindWatches     NodeResourceKind = "watches"
-	NodeResourceKindArriving    NodeResourceKind = "arriving"
-	NodeResourceKindBodies      NodeResourceKind = "bodies"
-	NodeResourceKindAnswers     NodeResourceKind = "answers"
-	NodeResourceKindValues      NodeResourceKind = "values"
-	NodeResourceKindStreamOps   NodeResourceKind = "stream_ops"
-	NodeResourceKindConnections NodeResourceKind = "connections"
+	NodeResourceKindWaits        NodeResourceKind = "waits"
+	NodeResourceKindWatches      NodeResourceKind = "watches"
+	NodeResourceKindArriving     NodeResourceKind = "arriving"
+	NodeResourceKindBodies       NodeResourceKind = "bodies"
+	NodeResourceKindAnswers      NodeResourceKind = "answers"
+	NodeResourceKindValues       NodeResourceKind = "values"
+	NodeResourceKindStreamOps    NodeResourceKind = "stream_ops"
+	NodeResourceKindConnections  NodeResourceKind = "connections"
+	NodeResourceKindCoordination NodeResourceKind = "coordination"
+	NodeResourceKindPoint        NodeResourceKind = "point"
+	NodeResourceKindScan         NodeResourceKind = "scan"
 )
 
 // Op: a single operation: the body of `POST /v1/ops`.

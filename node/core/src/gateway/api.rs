@@ -167,6 +167,7 @@ impl Api {
             bodies: Arc::clone(&bodies),
             answers: answers.clone(),
             connections: Arc::clone(&connections),
+            classes: Arc::clone(&classes),
         });
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
@@ -252,7 +253,7 @@ impl Api {
     /// The limited resources of this node, with the accounts that hold most of each.
     pub fn callers(&self) -> Vec<NodeResource> {
         let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).told());
-        let rest = [self.connections.told()];
+        let rest = [self.connections.told()].into_iter().chain(self.classes.told());
         places.into_iter().chain([self.bodies.room().told()]).chain(self.answers.told()).chain(rest).collect()
     }
 

@@ -324,7 +324,7 @@ impl Call {
         if self.permit.is_held() || self.permit.class() == RequestClass::Node {
             return Ok(());
         }
-        self.permit.enter()?;
+        self.permit.enter(|| self.sender())?;
         self.take_turn().await
     }
 
@@ -334,7 +334,7 @@ impl Call {
         if self.permit.class() == RequestClass::Scan {
             return Ok(());
         }
-        self.permit.move_to(RequestClass::Scan)?;
+        self.permit.move_to(RequestClass::Scan, || self.sender())?;
         self.take_turn().await?;
         self.check_answers()
     }
@@ -388,7 +388,7 @@ impl Call {
         if let Some(account) = self.account() {
             account.costs(ops)?;
         }
-        self.permit.costs(cost)
+        self.permit.costs(cost, || self.sender())
     }
 
     /// What a page of up to this many entries costs.

@@ -377,6 +377,9 @@ NodeResourceKind: TypeAlias = Literal[
     "values",
     "stream_ops",
     "connections",
+    "coordination",
+    "point",
+    "scan",
 ]
 
 

@@ -2107,7 +2107,7 @@ export interface components {
             taken: number;
         };
         /** @enum {string} */
-        NodeResourceKind: "waits" | "watches" | "arriving" | "bodies" | "answers" | "values" | "stream_ops" | "connections";
+        NodeResourceKind: "waits" | "watches" | "arriving" | "bodies" | "answers" | "values" | "stream_ops" | "connections" | "coordination" | "point" | "scan";
         Op: {
             cas?: string;
             dry_run?: boolean;

@@ -1,15 +1,20 @@
 //! Admission of requests: classes, each with its own bound on what its requests cost together.
 //!
-//! Owns the bounds, what is in use of them, and the word on when there will be room again. A class that is full refuses its own
-//! requests and nobody else's, so that no flood of reads or writes keeps a session from being renewed. On the way of a request
-//! there are two atomic operations, no lock and no allocation. Never knows what a request does.
+//! Owns the bounds, what is in use of them, the share of one account, and the word on when there will be room again. A class that is full
+//! refuses its own requests and nobody else's, so that no flood of reads or writes keeps a session from being renewed. Once half of a class
+//! is taken, one account gets no more than a quarter of it. On the way of a request there are two atomic operations, no lock and no
+//! allocation, as long as little is in use: nothing is counted on accounts until then. Never knows what a request does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quorate_api::{NodeResource, NodeResourceKind};
 
+use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::refusals::Numbers;
+use crate::gateway::admission::shares::{HeldShare, Resource};
 use crate::gateway::admission::turns::Turn;
 use crate::gateway::failure::Failure;
 use crate::limits;
@@ -51,6 +56,13 @@ impl RequestClass {
 /// whoever writes one key would be refused for as long as others come with more of them.
 const POINT_LEFT_TO_SMALL: usize = 8;
 
+/// One account may have one part in this many of a class once half of it is taken.
+const SHARE: usize = 4;
+
+/// While no more than one part in this many of a class is in use, nothing is counted on accounts. What was not counted never comes to more
+/// than that, so an account has its share if it may have what is left of that beside.
+const UNCOUNTED: usize = 8;
+
 /// The bounds of the classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLimits {
@@ -85,18 +97,64 @@ struct ClassLoad {
     bound: usize,
     /// What there may be with a request that costs more than 1: the rest of the class is left to those that do not.
     bound_of_large: usize,
+    /// While no more than this is in use, nothing is counted on accounts.
+    uncounted_max: usize,
     in_use: AtomicUsize,
     refused: AtomicU64,
     /// How long requests took of late, microseconds: a moving mean. Two that end at once may lose one of them, which is no harm.
     took: AtomicU64,
+    /// What was counted on accounts; `None` where they have no shares.
+    counted: Option<Resource>,
+}
+
+/// What a request found as it took room.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// The amount in use with its own.
+    in_use: usize,
+    /// Whether no others were there. It may cost what it likes then, or it would never be done.
+    is_alone: bool,
 }
 
 impl ClassLoad {
     fn new(bound: usize, left_to_small: usize) -> Self {
         let (in_use, refused, took) = Default::default();
-        Self { bound, bound_of_large: bound - left_to_small, in_use, refused, took }
+        let (bound_of_large, uncounted_max, counted) = (bound - left_to_small, usize::MAX, None);
+        Self { bound, bound_of_large, uncounted_max, in_use, refused, took, counted }
+    }
+
+    /// The same with shares of accounts.
+    fn shared(self, what: NodeResourceKind) -> Self {
+        let uncounted_max = self.bound / UNCOUNTED;
+        let of_one = (self.bound / SHARE - uncounted_max).max(1);
+        let counted = Some(Resource::bounded_elsewhere(what, self.bound, of_one));
+        Self { uncounted_max, counted, ..self }
+    }
+
+    /// How much one account may have once half is in use.
+    fn of_one(&self) -> usize {
+        (self.bound / SHARE).max(1)
+    }
+
+    /// Has `held` hold this `cost` on an account, where so much is in use that it counts. Refused where half is in use, or more, and the
+    /// account has its share. A refusal leaves `held` as it was.
+    fn count(
+        &self,
+        found: Found,
+        cost: usize,
+        held: &mut Option<HeldShare>,
+        account: impl FnOnce() -> Account,
+    ) -> Result<(), ShareIsTaken> {
+        let Some(counted) = &self.counted else { return Ok(()) };
+        let may_have_any = found.is_alone || found.in_use <= self.bound / 2;
+        let reserve = if may_have_any { usize::MAX } else { 0 };
+        let held = held.get_or_insert_with(|| HeldShare::of(counted.of(account())));
+        held.hold(cost, reserve).map_err(|_full| ShareIsTaken)
     }
 }
+
+/// Half of a class is in use, and an account has its share.
+struct ShareIsTaken;
 
 /// All classes of a node.
 #[derive(Debug)]
@@ -107,8 +165,39 @@ impl RequestClasses {
     pub fn new(bounds: ClassLimits) -> Self {
         let ClassLimits { coordination, point, scan, waiting, arriving: _ } = bounds;
         let whole = |bound| ClassLoad::new(bound, 0);
-        let point = ClassLoad::new(point, point / POINT_LEFT_TO_SMALL);
-        Self([whole(coordination), point, whole(scan), whole(waiting), whole(usize::MAX)])
+        let coordination = whole(coordination).shared(NodeResourceKind::Coordination);
+        let point = ClassLoad::new(point, point / POINT_LEFT_TO_SMALL).shared(NodeResourceKind::Point);
+        let scan = whole(scan).shared(NodeResourceKind::Scan);
+        // Waits have shares of their own, whatever they wait for.
+        Self([coordination, point, scan, whole(waiting), whole(usize::MAX)])
+    }
+
+    /// Those that accounts have shares of.
+    fn shared(&self) -> impl Iterator<Item = (&ClassLoad, &Resource)> {
+        self.0.iter().filter_map(|room| Some((room, room.counted.as_ref()?)))
+    }
+
+    /// The numbers of those, for the metrics.
+    pub fn numbers(&self) -> Vec<Numbers> {
+        let numbers = |(room, counted): (&ClassLoad, &Resource)| {
+            let mut numbers = counted.numbers();
+            (numbers.amounts.of_one, numbers.amounts.taken) = (room.of_one(), room.in_use.load(Ordering::Relaxed));
+            numbers.refused = room.refused.load(Ordering::Relaxed);
+            numbers
+        };
+        self.shared().map(numbers).collect()
+    }
+
+    /// The same with the accounts that hold most, for operators. What was not counted on any is in what is taken only.
+    pub fn told(&self) -> Vec<NodeResource> {
+        let told = |(room, counted): (&ClassLoad, &Resource)| {
+            let mut told = counted.told();
+            told.share = room.of_one() as u64;
+            told.taken = room.in_use.load(Ordering::Relaxed) as u64;
+            told.refused = room.refused.load(Ordering::Relaxed);
+            told
+        };
+        self.shared().map(told).collect()
     }
 
     fn room(&self, class: RequestClass) -> &ClassLoad {
@@ -117,18 +206,43 @@ impl RequestClasses {
 
     /// Takes room for this cost, to be given back by [`Self::give_back`]. Whatever it costs, it fits into a class that is empty.
     pub fn take(&self, class: RequestClass, cost: usize) -> Result<(), Failure> {
-        if self.try_take(class, cost) {
-            return Ok(());
-        }
-        self.give_back(class, cost);
-        Err(self.refusal(class))
+        self.take_finding(class, cost).map(|_found| ())
     }
 
-    /// Takes it in any case; says whether there was room.
-    fn try_take(&self, class: RequestClass, cost: usize) -> bool {
+    /// The same, and says what was found.
+    fn take_finding(&self, class: RequestClass, cost: usize) -> Result<Found, Failure> {
+        self.try_take(class, cost).ok_or_else(|| {
+            self.give_back(class, cost);
+            self.refusal(class)
+        })
+    }
+
+    /// Takes it in any case; `None` where there was no room.
+    fn try_take(&self, class: RequestClass, cost: usize) -> Option<Found> {
         let room = self.room(class);
         let before = room.in_use.fetch_add(cost, Ordering::Relaxed);
-        before == 0 || before.saturating_add(cost) <= room.bound
+        let found = Found { in_use: before.saturating_add(cost), is_alone: before == 0 };
+        (found.is_alone || found.in_use <= room.bound).then_some(found)
+    }
+
+    /// Takes room for this cost on an account. A refusal takes nothing.
+    fn take_on(
+        &self,
+        class: RequestClass,
+        cost: usize,
+        account: impl FnOnce() -> Account,
+    ) -> Result<Option<HeldShare>, Failure> {
+        let found = self.take_finding(class, cost)?;
+        let room = self.room(class);
+        if found.in_use <= room.uncounted_max {
+            return Ok(None);
+        }
+        let mut held = None;
+        room.count(found, cost, &mut held, account).map_err(|ShareIsTaken| {
+            self.give_back(class, cost);
+            self.share_refusal(class)
+        })?;
+        Ok(held)
     }
 
     /// Gives back what was taken.
@@ -142,6 +256,7 @@ impl RequestClasses {
             classes: Arc::clone(self),
             class: AtomicUsize::new(class as usize),
             cost: AtomicUsize::new(0),
+            counted: Mutex::default(),
             turn: Mutex::default(),
             large: Mutex::default(),
         }
@@ -190,6 +305,17 @@ impl RequestClasses {
         Failure::too_many(detail).after(self.room_in(class))
     }
 
+    /// The refusal of what one account has its share of. The share counted it.
+    fn share_refusal(&self, class: RequestClass) -> Failure {
+        let (name, room) = (class.name(), self.room(class));
+        let (bound, of_one) = (room.bound, room.of_one());
+        let detail = format!(
+            "half of the class `{name}` of this node is taken, and your requests have the share that one account may have \
+             then, a cost of {of_one} of the {bound} for all: send fewer at once"
+        );
+        Failure::too_many(detail).after(self.room_in(class))
+    }
+
     /// When those that are in a class now will be gone. As many go in the time that one takes as are in it at once.
     fn room_in(&self, class: RequestClass) -> Duration {
         let took = Duration::from_micros(self.room(class).took.load(Ordering::Relaxed));
@@ -206,6 +332,8 @@ pub struct Permit {
     class: AtomicUsize,
     /// 0 for one that has not entered.
     cost: AtomicUsize,
+    /// What of it is counted on an account: nothing or all, and nothing while it waits.
+    counted: Mutex<Option<HeldShare>>,
     /// Of its address; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
     /// Of large bodies; see [`Permit::hold_large`].
@@ -218,9 +346,12 @@ impl Permit {
         RequestClass::ALL[self.class.load(Ordering::Relaxed)]
     }
 
-    /// Takes a place for a request whose cost is 1 so far.
-    pub fn enter(&self) -> Result<(), Failure> {
-        self.classes.take(self.class(), 1)?;
+    /// Takes a place for a request whose cost is 1 so far, on this account.
+    pub fn enter(&self, account: impl FnOnce() -> Account) -> Result<(), Failure> {
+        let counted = self.classes.take_on(self.class(), 1, account)?;
+        if counted.is_some() {
+            *self.counted.lock() = counted;
+        }
         self.cost.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -232,11 +363,11 @@ impl Permit {
 
     /// Goes on in another class: takes room there for what it costs so far, and gives back what it had, its turn with it. Where there is no
     /// room it stays where it was.
-    pub fn move_to(&self, class: RequestClass) -> Result<(), Failure> {
+    pub fn move_to(&self, class: RequestClass, account: impl FnOnce() -> Account) -> Result<(), Failure> {
         let (before, had) = (self.class(), self.cost.load(Ordering::Relaxed));
         // A call within another one has no cost yet when it begins.
         let cost = had.max(1);
-        self.classes.take(class, cost)?;
+        *self.counted.lock() = self.classes.take_on(class, cost, account)?;
         self.class.store(class as usize, Ordering::Relaxed);
         self.cost.store(cost, Ordering::Relaxed);
         self.classes.give_back(before, had);
@@ -245,30 +376,44 @@ impl Permit {
     }
 
     /// The request turned out to cost so much, all in all.
-    pub fn costs(&self, cost: usize) -> Result<(), Failure> {
+    pub fn costs(&self, cost: usize, account: impl FnOnce() -> Account) -> Result<(), Failure> {
         let (class, own) = (self.class(), self.cost.load(Ordering::Relaxed));
         let more = cost.saturating_sub(own);
         let room = self.classes.room(class);
         let before = room.in_use.fetch_add(more, Ordering::Relaxed);
         self.cost.store(own + more, Ordering::Relaxed);
-        // Alone in its class it may cost what it likes, or it would never be done.
-        let is_alone = before <= own;
+        let found = Found { in_use: before.saturating_add(more), is_alone: before <= own };
         let bound = if cost > 1 { room.bound_of_large } else { room.bound };
-        let fits = is_alone || before.saturating_add(more) <= bound;
-        if fits { Ok(()) } else { Err(self.classes.refusal(class)) }
+        if !(found.is_alone || found.in_use <= bound) {
+            return Err(self.classes.refusal(class));
+        }
+        if more == 0 || found.in_use <= room.uncounted_max {
+            return Ok(());
+        }
+        let counted = room.count(found, own + more, &mut self.counted.lock(), account);
+        counted.map_err(|ShareIsTaken| self.classes.share_refusal(class))
     }
 
     /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait.
     pub fn wait(&self) -> Option<Waiting<'_>> {
         let (classes, class, cost) = (&*self.classes, self.class(), self.cost.load(Ordering::Relaxed));
-        if !classes.try_take(RequestClass::Waiting, 1) {
+        if classes.try_take(RequestClass::Waiting, 1).is_none() {
             classes.give_back(RequestClass::Waiting, 1);
             return None;
         }
         classes.give_back(class, cost);
+        self.recount(0);
         // Its turn, too: others are at work meanwhile.
         drop((self.turn.lock().take(), self.large.lock().take()));
-        Some(Waiting { classes, class, cost })
+        Some(Waiting { permit: self, class, cost })
+    }
+
+    /// Has its account hold so much from now on, whether there is room or not. What was not counted as it came is not, either, as it goes on.
+    fn recount(&self, cost: usize) {
+        if let Some(counted) = &*self.counted.lock() {
+            // Never refused with such a reserve.
+            let _always = counted.hold(cost, usize::MAX);
+        }
     }
 
     /// Keeps this turn until the request is answered, or waits.
@@ -291,15 +436,17 @@ impl Drop for Permit {
 /// A request that waits. What it had of its own class it takes again when it goes on, room or not: it was let in once.
 #[derive(Debug)]
 pub struct Waiting<'l> {
-    classes: &'l RequestClasses,
+    permit: &'l Permit,
     class: RequestClass,
     cost: usize,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.classes.room(self.class).in_use.fetch_add(self.cost, Ordering::Relaxed);
-        self.classes.give_back(RequestClass::Waiting, 1);
+        let classes = &self.permit.classes;
+        classes.room(self.class).in_use.fetch_add(self.cost, Ordering::Relaxed);
+        self.permit.recount(self.cost);
+        classes.give_back(RequestClass::Waiting, 1);
     }
 }
 
@@ -335,10 +482,20 @@ mod tests {
         Arc::new(RequestClasses::new(ClassLimits { coordination: 2, point: 10, scan: 4, waiting: 1, arriving: 1 }))
     }
 
+    fn user(name: &str) -> Account {
+        Account::User(name.into())
+    }
+
+    /// Another account each time, so that no share is used up.
+    fn somebody() -> Account {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        user(&format!("user-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
     /// A request that wants a place, and whether it has it.
     fn tried(classes: &Arc<RequestClasses>, class: RequestClass) -> (Permit, bool) {
         let permit = classes.permit(class);
-        let is_in = permit.enter().is_ok();
+        let is_in = permit.enter(somebody).is_ok();
         assert_eq!(permit.is_held(), is_in);
         (permit, is_in)
     }
@@ -376,10 +533,10 @@ mod tests {
         let waiting = heads[0].wait().expect("one may wait");
         assert_eq!(in_use(&classes), [0, 0, 0, 1, 0]);
         drop(waiting);
-        assert!(heads[1].enter().is_ok() && heads[1].is_held());
+        assert!(heads[1].enter(somebody).is_ok() && heads[1].is_held());
         assert_eq!(in_use(&classes), [1, 0, 0, 0, 0]);
         // A call within another one begins in its class.
-        assert!(heads[2].move_to(RequestClass::Scan).is_ok());
+        assert!(heads[2].move_to(RequestClass::Scan, somebody).is_ok());
         assert_eq!(in_use(&classes), [1, 0, 1, 0, 0]);
         drop(heads);
         assert_eq!(in_use(&classes), [0; 5]);
@@ -389,14 +546,18 @@ mod tests {
     fn the_cost_counts_and_one_alone_may_cost_what_it_likes() {
         let classes = classes();
         let large = entered(&classes, RequestClass::Point);
-        assert!(large.costs(1_000).is_ok(), "alone");
+        assert!(large.costs(1_000, somebody).is_ok(), "alone");
         let (other, is_in) = tried(&classes, RequestClass::Point);
         assert!(!is_in);
         drop(large);
-        assert!(other.enter().is_ok() && other.costs(8).is_ok() && classes.take(RequestClass::Point, 2).is_ok());
+        assert!(
+            other.enter(somebody).is_ok()
+                && other.costs(8, somebody).is_ok()
+                && classes.take(RequestClass::Point, 2).is_ok()
+        );
         assert!(classes.take(RequestClass::Point, 1).is_err());
         let third = classes.permit(RequestClass::Point);
-        assert!(third.costs(2).is_err());
+        assert!(third.costs(2, somebody).is_err());
         drop((other, third));
         classes.give_back(RequestClass::Point, 2);
         assert_eq!(in_use(&classes), [0; 5]);
@@ -404,17 +565,84 @@ mod tests {
 
     #[test]
     fn what_is_left_to_small_requests_no_large_one_takes() {
-        let bounds = ClassLimits { coordination: 2, point: 16, scan: 4, waiting: 1, arriving: 1 };
+        let bounds = ClassLimits { coordination: 2, point: 64, scan: 4, waiting: 1, arriving: 1 };
         let classes = Arc::new(RequestClasses::new(bounds));
-        let [first, second, third] = [(); 3].map(|()| entered(&classes, RequestClass::Point));
-        assert!(first.costs(7).is_ok() && second.costs(6).is_ok());
-        assert!(third.costs(2).is_err(), "15 with it, of 14");
-        drop(third);
-        let small: Vec<_> = (0..3).map(|_| entered(&classes, RequestClass::Point)).collect();
-        assert!(small.iter().all(|small| small.costs(1).is_ok()), "16 with them");
+        let [first, second, third, fourth, last] = [(); 5].map(|()| entered(&classes, RequestClass::Point));
+        assert!(first.costs(28, somebody).is_ok(), "32 with it, half");
+        assert!([&second, &third, &fourth].iter().all(|large| large.costs(8, somebody).is_ok()), "53 with them");
+        assert!(last.costs(5, somebody).is_err(), "57 with it, of 56");
+        drop(last);
+        let small: Vec<_> = (0..12).map(|_| entered(&classes, RequestClass::Point)).collect();
+        assert!(small.iter().all(|small| small.costs(1, somebody).is_ok()), "64 with them");
         assert!(!has_room(&classes, RequestClass::Point));
-        drop((first, second, small));
+        drop((first, second, third, fourth, small));
         assert_eq!(in_use(&classes), [0; 5]);
+    }
+
+    /// The accounts that have something counted, and how much.
+    fn counted(told: &NodeResource) -> Vec<(&str, u64)> {
+        told.callers.iter().map(|caller| (caller.name.as_deref().expect("a user"), caller.held)).collect()
+    }
+
+    #[test]
+    fn one_account_has_half_of_a_class_alone_and_a_quarter_beside_others() {
+        let bounds = ClassLimits { coordination: 16, point: 64, scan: 64, waiting: 1, arriving: 1 };
+        let classes = Arc::new(RequestClasses::new(bounds));
+        let enter = |name: &str| {
+            let permit = classes.permit(RequestClass::Coordination);
+            permit.enter(|| user(name)).map(|()| permit)
+        };
+        let mut places = vec![enter("ann").expect("alone"), enter("ann").expect("little is in use")];
+        assert!(counted(&classes.told()[0]).is_empty(), "nothing is counted yet");
+        places.extend((2..8).map(|_| enter("ann").expect("half of it")));
+        let refused = enter("ann").expect_err("more than half");
+        assert!(refused.detail().contains("half of the class `coordination`"), "{refused:?}");
+        assert!(refused.detail().contains("a cost of 4 of the 16"), "{refused:?}");
+        for name in ["bob", "cid"] {
+            places.extend([enter(name).expect("room for others"), enter(name).expect("room for others")]);
+        }
+        assert!(enter("bob").is_err(), "it has its share beside what was not counted");
+        let told = classes.told();
+        assert_eq!(counted(&told[0]), [("ann", 6), ("bob", 2), ("cid", 2)]);
+        let told = &told[0];
+        assert_eq!((told.bound, told.share, told.taken, told.refused, told.share_refused), (16, 4, 12, 0, 2));
+        let numbers = &classes.numbers()[0];
+        assert_eq!((numbers.resource, numbers.amounts.of_one, numbers.amounts.taken), ("coordination", 4, 12));
+        drop(places);
+        assert_eq!((counted(&classes.told()[0]), in_use(&classes)), (vec![], vec![0; 5]));
+        assert!(enter("bob").is_ok());
+    }
+
+    #[test]
+    fn what_a_request_costs_is_on_its_account_wherever_it_goes_on_and_not_while_it_waits() {
+        let bounds = ClassLimits { coordination: 16, point: 64, scan: 64, waiting: 1, arriving: 1 };
+        let classes = Arc::new(RequestClasses::new(bounds));
+        let begin = |class, name: &str| {
+            let permit = classes.permit(class);
+            permit.enter(|| user(name)).expect("there is room");
+            permit
+        };
+        let (ann, bob) = (begin(RequestClass::Scan, "ann"), begin(RequestClass::Scan, "bob"));
+        assert!(ann.costs(31, || user("ann")).is_ok(), "half of it with the other one");
+        assert!(bob.costs(9, || user("bob")).is_err(), "more than half, and its share is 8 beside what is not counted");
+        drop(bob);
+        let cid = begin(RequestClass::Point, "cid");
+        assert!(cid.costs(8, || user("cid")).is_ok());
+        assert!(cid.move_to(RequestClass::Scan, || user("cid")).is_ok(), "it has its share of the other class, too");
+        let dan = begin(RequestClass::Point, "dan");
+        assert!(dan.costs(9, || user("dan")).is_ok() && dan.move_to(RequestClass::Scan, || user("dan")).is_err());
+        assert_eq!(
+            (dan.class(), in_use(&classes)),
+            (RequestClass::Point, vec![0, 9, 39, 0, 0]),
+            "it stays where it was"
+        );
+        assert_eq!(counted(&classes.told()[2]), [("ann", 31), ("cid", 8)]);
+        let waiting = ann.wait().expect("one may wait");
+        assert_eq!(counted(&classes.told()[2]), [("cid", 8)]);
+        drop(waiting);
+        assert_eq!(counted(&classes.told()[2]), [("ann", 31), ("cid", 8)]);
+        drop((ann, cid, dan));
+        assert_eq!((counted(&classes.told()[2]), in_use(&classes)), (vec![], vec![0; 5]));
     }
 
     #[test]
@@ -434,9 +662,9 @@ mod tests {
     fn who_goes_on_in_another_class_takes_nothing_of_its_own() {
         let classes = classes();
         let [one, other] = [(); 2].map(|()| entered(&classes, RequestClass::Point));
-        assert!(one.costs(3).is_ok() && one.move_to(RequestClass::Scan).is_ok());
+        assert!(one.costs(3, somebody).is_ok() && one.move_to(RequestClass::Scan, somebody).is_ok());
         assert_eq!((one.class(), in_use(&classes)), (RequestClass::Scan, vec![0, 1, 3, 0, 0]));
-        assert!(other.costs(2).is_ok() && other.move_to(RequestClass::Scan).is_err(), "5 of 4");
+        assert!(other.costs(2, somebody).is_ok() && other.move_to(RequestClass::Scan, somebody).is_err(), "5 of 4");
         assert_eq!((other.class(), in_use(&classes)), (RequestClass::Point, vec![0, 2, 3, 0, 0]));
         // Whoever waits has no place in the class that it goes on in, either.
         let waiting = one.wait().expect("one may wait");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::gateway::admission::answer_memory::AnswerMemory;
 use crate::gateway::admission::body_memory::BodyMemory;
+use crate::gateway::admission::classes::RequestClasses;
 use crate::gateway::admission::connections::Connections;
 use crate::gateway::admission::refusals::Numbers;
 use crate::gateway::admission::shares::{Scarce, Shares};
@@ -21,6 +22,8 @@ pub struct ResourceSamples {
     pub answers: AnswerMemory,
     /// The connections.
     pub connections: Arc<Connections>,
+    /// The classes.
+    pub classes: Arc<RequestClasses>,
 }
 
 impl MetricsSource for ResourceSamples {
@@ -40,7 +43,7 @@ impl MetricsSource for ResourceSamples {
         ];
         let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).numbers());
         let rest = [self.bodies.room().numbers(), self.connections.numbers()];
-        let resources = [&places[..], &rest, &self.answers.numbers()].concat();
+        let resources = [&places[..], &rest, &self.answers.numbers(), &self.classes.numbers()[..]].concat();
         for number in numbers {
             out.extend(resources.iter().map(|of| number(of).labelled("resource", of.resource)));
         }

@@ -63,15 +63,15 @@ impl Resource {
         Self::with(what, bound, of_one, None)
     }
 
-    /// A resource whose `bound` for all is kept elsewhere: here only the share of one account is. [`Self::refused_elsewhere`] counts the
-    /// refusals of the other place.
-    fn bounded_elsewhere(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
+    /// A resource whose `bound` for all is kept elsewhere: here only the share of one account is, however much is taken.
+    /// [`Self::refused_elsewhere`] counts the refusals of the other place.
+    pub fn bounded_elsewhere(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
         Self::with(what, usize::MAX, of_one, Some(bound))
     }
 
     fn with(what: NodeResourceKind, bound: usize, of_one: usize, bound_elsewhere: Option<usize>) -> Self {
         let (of_one, refusals) = (of_one.min(bound), Refusals::new(what));
-        let shared_from = bound_elsewhere.unwrap_or(bound) / 2;
+        let shared_from = if bound_elsewhere.is_some() { 0 } else { bound / 2 };
         let (taken, accounts) = Default::default();
         Self(Arc::new(Totals { bound, of_one, shared_from, bound_elsewhere, taken, refusals, accounts }))
     }
