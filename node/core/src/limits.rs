@@ -361,6 +361,13 @@ pub const HANDSHAKES_MAX: usize = 256;
 /// Those of one address: strangers who do not go on with theirs do not keep those of others waiting.
 pub const ADDRESS_HANDSHAKES_MAX: usize = 64;
 
+/// A handshake that has gone on for that long makes room where another one waits: an honest one takes a few round trips. Where nobody waits
+/// it may take as long as a head.
+pub const HANDSHAKE_PATIENCE_MS: u64 = 1_000;
+
+/// A handshake that waits asks for room this often, each time for one.
+pub const HANDSHAKE_LOOK_MS: u64 = 100;
+
 /// Seconds between pings on a quiet HTTP/2 connection, and how long an answer may take: finds dead peers.
 pub const H2_PING_SECONDS: u64 = 20;
 

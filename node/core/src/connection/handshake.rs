@@ -34,13 +34,18 @@ impl Handshake {
     ) -> Result<(TlsStream<Watched>, Option<ShownCertificate>), ConnectionEnd> {
         let peer = self.origin.address;
         let accepting = async {
-            let _turn = self.queue.take(peer.into()).await;
-            self.tls.accept(stream).await
+            let turn = self.queue.take(peer.into()).await;
+            tokio::select! {
+                biased;
+                shaken = self.tls.accept(stream) => Some(shaken),
+                () = turn.has_to_go() => None,
+            }
         };
         let (stream, shown) = match timeout_at(self.deadline, accepting).await {
             Err(_) => return Err(ConnectionEnd::SlowHead),
-            Ok(Ok(shaken)) => shaken,
-            Ok(Err(error)) => {
+            Ok(None) => return Err(ConnectionEnd::PushedOut),
+            Ok(Some(Ok(shaken))) => shaken,
+            Ok(Some(Err(error))) => {
                 mismatch::say_handshake_failed(peer, &tls::failure(&error));
                 return Err(ConnectionEnd::Handshake);
             }

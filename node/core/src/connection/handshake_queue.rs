@@ -1,15 +1,21 @@
 //! How many TLS handshakes with clients are under way at a time.
 //!
-//! Owns the queue. One address takes only a part of the places, and who waits, waits in turn. Never ends a handshake: its deadline does.
+//! Owns the queue. One address takes only a part of the places, and who waits, waits in turn. While somebody waits, handshakes that have
+//! gone on for too long make room, one at a time: those of the largest crowd first. Their deadlines end the others.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::origin::Neighbour;
-use crate::limits::{ADDRESS_HANDSHAKES_MAX, HANDSHAKES_MAX};
+use crate::limits::{ADDRESS_HANDSHAKES_MAX, HANDSHAKE_LOOK_MS, HANDSHAKE_PATIENCE_MS, HANDSHAKES_MAX};
 
 const OPEN: &str = "these semaphores are never closed";
 
@@ -18,10 +24,29 @@ const OPEN: &str = "these semaphores are never closed";
 pub struct HandshakeQueue {
     all: Arc<Semaphore>,
     of_one: Arc<Mutex<BTreeMap<Neighbour, Arc<Semaphore>>>>,
+    at_work: Arc<Mutex<AtWork>>,
+}
+
+/// The handshakes that have a place, without those that have to go.
+#[derive(Default)]
+struct AtWork {
+    /// By serial number: each has a higher one than those that began before it.
+    rows: BTreeMap<u64, Row>,
+    /// The number of the next one.
+    serial: u64,
+}
+
+struct Row {
+    from: Neighbour,
+    since: Instant,
+    end: CancellationToken,
 }
 
 /// A place, until it is dropped.
 pub struct HandshakePermit {
+    serial: u64,
+    end: CancellationToken,
+    at_work: Arc<Mutex<AtWork>>,
     _all: OwnedSemaphorePermit,
     _own: Own,
 }
@@ -35,7 +60,7 @@ struct Own {
 
 impl Default for HandshakeQueue {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(HANDSHAKES_MAX)), of_one: Arc::default() }
+        Self { all: Arc::new(Semaphore::new(HANDSHAKES_MAX)), of_one: Arc::default(), at_work: Arc::default() }
     }
 }
 
@@ -48,9 +73,81 @@ impl HandshakeQueue {
         };
         // Made before it waits, so that it cleans up also where it is given up.
         let mut place = Own { permit: None, from, of_one: Arc::clone(&self.of_one) };
-        place.permit = Some(own.acquire_owned().await.expect(OPEN));
-        let all = Arc::clone(&self.all).acquire_owned().await.expect(OPEN);
-        HandshakePermit { _all: all, _own: place }
+        place.permit = Some(wait(own, || self.at_work.lock().make_room_of(from)).await);
+        let all = wait(Arc::clone(&self.all), || self.at_work.lock().make_room_for(from)).await;
+        let (serial, end) = self.at_work.lock().begin(from);
+        HandshakePermit { serial, end, at_work: Arc::clone(&self.at_work), _all: all, _own: place }
+    }
+}
+
+/// Waits for one of these places. Asks for room at once where there is none, and again after each look.
+async fn wait(places: Arc<Semaphore>, make_room: impl Fn()) -> OwnedSemaphorePermit {
+    if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+        return place;
+    }
+    let mut waiting = pin!(places.acquire_owned());
+    loop {
+        make_room();
+        if let Ok(place) = timeout(Duration::from_millis(HANDSHAKE_LOOK_MS), waiting.as_mut()).await {
+            return place.expect(OPEN);
+        }
+    }
+}
+
+impl AtWork {
+    fn begin(&mut self, from: Neighbour) -> (u64, CancellationToken) {
+        let (serial, end) = (self.serial, CancellationToken::new());
+        self.serial += 1;
+        self.rows.insert(serial, Row { from, since: Instant::now(), end: end.clone() });
+        (serial, end)
+    }
+
+    /// Those that have gone on for too long, the oldest first.
+    fn overdue(&self) -> impl Iterator<Item = (u64, Neighbour)> {
+        let (now, patience) = (Instant::now(), Duration::from_millis(HANDSHAKE_PATIENCE_MS));
+        let overdue = self.rows.iter().take_while(move |(_, row)| now.saturating_duration_since(row.since) >= patience);
+        overdue.map(|(serial, row)| (*serial, row.from))
+    }
+
+    /// Has the oldest one of this address go, if it has gone on for too long: another one of it waits.
+    fn make_room_of(&mut self, from: Neighbour) {
+        let oldest = self.overdue().find(|(_, of)| *of == from);
+        self.end(oldest.map(|(serial, _)| serial));
+    }
+
+    /// Has the oldest one of the largest crowd go, of those that have gone on for too long, if this address has fewer places.
+    fn make_room_for(&mut self, from: Neighbour) {
+        if self.overdue().next().is_none() {
+            return;
+        }
+        let mut crowds = BTreeMap::new();
+        for row in self.rows.values() {
+            *crowds.entry(row.from).or_insert(0usize) += 1;
+        }
+        let size = |of: &Neighbour| crowds.get(of).copied().unwrap_or(0);
+        let largest = self.overdue().max_by_key(|(serial, of)| (size(of), Reverse(*serial)));
+        let largest = largest.filter(|(_, of)| size(of) > size(&from));
+        self.end(largest.map(|(serial, _)| serial));
+    }
+
+    /// Taken out at once, so that each makes room for one.
+    fn end(&mut self, serial: Option<u64>) {
+        if let Some(row) = serial.and_then(|serial| self.rows.remove(&serial)) {
+            row.end.cancel();
+        }
+    }
+}
+
+impl HandshakePermit {
+    /// Waits until it has to make room.
+    pub async fn has_to_go(&self) {
+        self.end.cancelled().await;
+    }
+}
+
+impl Drop for HandshakePermit {
+    fn drop(&mut self) {
+        self.at_work.lock().rows.remove(&self.serial);
     }
 }
 
@@ -73,12 +170,21 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_millis(HANDSHAKE_PATIENCE_MS);
+    const LOOK: Duration = Duration::from_millis(HANDSHAKE_LOOK_MS);
+
     fn address(last: u8) -> Neighbour {
         IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)).into()
     }
 
-    #[test]
-    fn one_address_takes_its_part_and_nothing_is_left_of_those_who_are_gone() {
+    fn nothing_is_left(queue: &HandshakeQueue) -> bool {
+        queue.of_one.lock().is_empty()
+            && queue.at_work.lock().rows.is_empty()
+            && queue.all.available_permits() == HANDSHAKES_MAX
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_address_takes_its_part_and_nothing_is_left_of_those_who_are_gone() {
         let queue = HandshakeQueue::default();
         let taken: Vec<_> = (0..ADDRESS_HANDSHAKES_MAX)
             .map(|_| queue.take(address(7)).now_or_never().expect("there is room"))
@@ -90,16 +196,57 @@ mod tests {
         drop(taken);
         let last = waiting.as_mut().now_or_never().expect("it is its turn");
         drop((honest, last, waiting));
-        assert!(queue.of_one.lock().is_empty());
-        assert_eq!(queue.all.available_permits(), HANDSHAKES_MAX);
+        assert!(nothing_is_left(&queue));
     }
 
-    #[test]
-    fn who_gives_up_while_waiting_leaves_nothing() {
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_while_waiting_leaves_nothing() {
         let queue = HandshakeQueue::default();
         let taken: Vec<_> = (0..ADDRESS_HANDSHAKES_MAX).filter_map(|_| queue.take(address(7)).now_or_never()).collect();
         assert!(queue.take(address(7)).now_or_never().is_none());
         drop(taken);
-        assert!(queue.of_one.lock().is_empty());
+        assert!(nothing_is_left(&queue));
+    }
+
+    /// Handshakes of this address that never get on. Each ends once it has to go.
+    fn crowd(queue: &HandshakeQueue, last: u8, count: usize) -> Vec<tokio::task::JoinHandle<()>> {
+        let silent = |_| {
+            let permit = queue.take(address(last)).now_or_never().expect("there is room");
+            tokio::spawn(async move { permit.has_to_go().await })
+        };
+        (0..count).map(silent).collect()
+    }
+
+    fn gone(crowd: &[tokio::task::JoinHandle<()>]) -> usize {
+        crowd.iter().filter(|silent| silent.is_finished()).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_for_too_long_makes_room_for_those_who_wait_the_largest_crowd_first() {
+        let queue = HandshakeQueue::default();
+        let small = crowd(&queue, 1, 1);
+        let mut large: Vec<_> = (2..5).flat_map(|last| crowd(&queue, last, ADDRESS_HANDSHAKES_MAX)).collect();
+        large.extend(crowd(&queue, 5, queue.all.available_permits()));
+        assert_eq!(queue.all.available_permits(), 0);
+        let began = Instant::now();
+        let honest = queue.take(address(9)).await;
+        let took = began.elapsed();
+        assert!((PATIENCE..=PATIENCE + 2 * LOOK).contains(&took), "{took:?}");
+        assert_eq!((gone(&small), gone(&large)), (0, 1), "as many as wait");
+        // Those that have gone on for too long by now go at once.
+        let began = Instant::now();
+        let others = [queue.take(address(9)).await, queue.take(address(10)).await];
+        assert!(began.elapsed() <= LOOK, "{:?}", began.elapsed());
+        assert_eq!((gone(&small), gone(&large)), (0, 3));
+        drop((honest, others));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_that_waits_has_its_own_go_and_no_others() {
+        let queue = HandshakeQueue::default();
+        let (own, other) = (crowd(&queue, 1, ADDRESS_HANDSHAKES_MAX), crowd(&queue, 2, 2));
+        let next = queue.take(address(1)).await;
+        assert_eq!((gone(&own), gone(&other)), (1, 0));
+        drop(next);
     }
 }
