@@ -77,7 +77,7 @@ pub enum NodeResourceKind {
     StreamOps,
     /// Connections of the client port, those in the handshake included. In connections.
     Connections,
-    /// Places of requests for sessions, locks and the like. In requests. Of this and the next two, nothing is counted on a caller while less
+    /// Places of requests for sessions, locks and the like. In requests. Nothing of this and the next two is counted on a caller while less
     /// than an eighth is taken.
     Coordination,
     /// Places of work on named keys and tasks. In operations; those of streams are [`Self::StreamOps`] of their callers.
@@ -141,7 +141,7 @@ pub struct NodeResource {
     pub resource: NodeResourceKind,
     /// How much all together may hold.
     pub bound: u64,
-    /// How much of that one account may hold. Of places and bodies one account may hold more while less than half is taken.
+    /// How much of that one account may hold. While less than half is taken, it may hold more of bodies, of the classes and of what arrives.
     pub share: u64,
     /// How much all hold together.
     pub taken: u64,

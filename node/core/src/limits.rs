@@ -31,14 +31,16 @@ pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
 /// copies made on the way (the value out of its base64, the encoded command) bodies take up to three times as much.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// The share of one account is one part in this many of [`BODIES_BYTES_MAX`], though never less than one body of the largest size.
+/// The share of one account is one part in this many of [`BODIES_BYTES_MAX`], though never less than one body of the largest size. It
+/// applies once half of all is taken.
 pub const BODIES_SHARE: usize = 4;
 
 /// A body up to this length needs no room among [`BODIES_BYTES_MAX`]: the renewal of a session never finds it full. Small bodies are bounded
 /// by the places of the classes and of [`ARRIVING_MAX`], some hundred MiB if all were as long.
 pub const SMALL_BODY_BYTES: usize = 4 * 1024;
 
-/// Requests whose body is still on its way: each is a part of a connection, and some kilobytes. One account has a quarter of them.
+/// Requests whose body is still on its way: each is a part of a connection, and some kilobytes. One account has a quarter of
+/// them once half are taken.
 pub const ARRIVING_MAX: usize = 32_768;
 
 /// Delay after which a body counts as on its way. A body right behind its head needs no place: bodies of strangers that do not come, however

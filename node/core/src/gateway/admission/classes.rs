@@ -59,8 +59,8 @@ const POINT_LEFT_TO_SMALL: usize = 8;
 /// One account may have one part in this many of a class once half of it is taken.
 const SHARE: usize = 4;
 
-/// While no more than one part in this many of a class is in use, nothing is counted on accounts. What was not counted never comes to more
-/// than that, so an account has its share if it may have what is left of that beside.
+/// While no more than one part in this many of a class is in use, nothing is counted on accounts. Requests that were not counted never come
+/// to more than that, so an account has its share if it may have the rest of it beside them.
 const UNCOUNTED: usize = 8;
 
 /// The bounds of the classes.
@@ -103,7 +103,7 @@ struct ClassLoad {
     refused: AtomicU64,
     /// How long requests took of late, microseconds: a moving mean. Two that end at once may lose one of them, which is no harm.
     took: AtomicU64,
-    /// What was counted on accounts; `None` where they have no shares.
+    /// The amounts that were counted on accounts; `None` where they have no shares.
     counted: Option<Resource>,
 }
 
@@ -188,7 +188,7 @@ impl RequestClasses {
         self.shared().map(numbers).collect()
     }
 
-    /// The same with the accounts that hold most, for operators. What was not counted on any is in what is taken only.
+    /// The same with the accounts that hold most, for operators. An amount that was not counted on any is in what is taken only.
     pub fn told(&self) -> Vec<NodeResource> {
         let told = |(room, counted): (&ClassLoad, &Resource)| {
             let mut told = counted.told();
@@ -332,7 +332,7 @@ pub struct Permit {
     class: AtomicUsize,
     /// 0 for one that has not entered.
     cost: AtomicUsize,
-    /// What of it is counted on an account: nothing or all, and nothing while it waits.
+    /// The part of it that is counted on an account: nothing or all, and nothing while it waits.
     counted: Mutex<Option<HeldShare>>,
     /// Of its address; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
@@ -408,7 +408,8 @@ impl Permit {
         Some(Waiting { permit: self, class, cost })
     }
 
-    /// Has its account hold so much from now on, whether there is room or not. What was not counted as it came is not, either, as it goes on.
+    /// Has its account hold so much from now on, whether there is room or not. A request that was not counted as it came is not, either, as
+    /// it goes on.
     fn recount(&self, cost: usize) {
         if let Some(counted) = &*self.counted.lock() {
             // Never refused with such a reserve.

@@ -22,7 +22,7 @@ pub struct Resource(Arc<Totals>);
 #[derive(Debug)]
 struct Totals {
     bound: usize,
-    /// As much as one account may always have, unless all is taken.
+    /// The amount that one account may always have, unless all is taken.
     of_one: usize,
     /// While no more than this is taken in all, an account may have more than that.
     shared_from: usize,
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((bob.hold(26, 0), room.taken()), (Err(share), 75));
         cid.hold(25, 0).expect("so has the next one");
         assert_eq!((hold("dan").hold(1, 0), room.taken()), (Err(Full::All { bound: 100 }), 100));
-        // What was given back while half is taken, it does not get again.
+        // It does not get again what it gives back while half is taken.
         ann.hold(40, 0).expect("less is always there");
         assert_eq!((ann.hold(41, 0), room.taken()), (Err(share), 90));
         drop((bob, cid));
