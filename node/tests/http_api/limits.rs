@@ -460,8 +460,7 @@ async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_qua
     let mut coming = vec![half(one).await, half(one).await, half(one).await, half(one).await];
     until("they are not on their way", async || metric(&server, ARRIVING).await == 4.0).await;
     assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 0.0);
-    let share =
-        "half of the 8 bodies that it waits for at once, and for as many of your requests as of one account then, 2";
+    let share = "half of the 8 requests whose bodies this node waits for at once are on their way";
     let refused = half(one).await.response(false).await;
     too_many(&refused.problem(), share);
     assert_eq!(refused.header("connection"), Some("close"));

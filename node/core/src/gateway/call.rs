@@ -201,8 +201,8 @@ impl Call {
                 format!("the bodies of {bound} requests are on their way to this node, as many as it waits for at once")
             }
             Err(Full::Share { of_one, bound }) => format!(
-                "this node waits for half of the {bound} bodies that it waits for at once, and for as many of your requests \
-                 as of one account then, {of_one}"
+                "half of the {bound} requests whose bodies this node waits for at once are on their way, and your account has \
+                 as many of them as one may have then, {of_one}: send their bodies to the end first"
             ),
         };
         Err(Failure::too_many(why).after(Duration::from_secs(limits::RETRY_AFTER_SECONDS)).closing())
