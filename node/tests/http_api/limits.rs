@@ -582,7 +582,7 @@ async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others
     }
     assert_eq!((metric(&server, REFUSED).await, server.backend.commands().len()), (2.0, 10));
     assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 10.0);
-    // What an account has of one class is nothing in another.
+    // An account that has its share of one class has nothing of another by that.
     let mut listing = begin_from(&server, one, "/v1/kv?prefix=a&limit=1").await;
     assert_eq!(listing.response(false).await.status, 200);
     server.backend.release("slow");
