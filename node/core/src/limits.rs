@@ -367,7 +367,7 @@ pub const ADDRESS_HANDSHAKES_MAX: usize = 64;
 /// it may take as long as a head.
 pub const HANDSHAKE_PATIENCE_MS: u64 = 1_000;
 
-/// A handshake that waits asks for room this often, each time for one.
+/// A handshake that waits looks for room this often.
 pub const HANDSHAKE_LOOK_MS: u64 = 100;
 
 /// Seconds between pings on a quiet HTTP/2 connection, and how long an answer may take: finds dead peers.

@@ -1,23 +1,26 @@
 //! How many TLS handshakes with clients are under way at a time.
 //!
-//! Owns the queue. One address takes only a part of the places, and who waits, waits in turn. While somebody waits, handshakes that have
-//! gone on for too long make room, one at a time: those of the largest crowd first. Their deadlines end the others.
+//! Owns the queue. One address takes only a part of the places, and one of each address stands in line for the next one: behind a crowd
+//! waits nobody but the crowd. While somebody waits, handshakes that have gone on for too long make room: those of the largest crowd first.
+//! Their deadlines end the others.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::origin::Neighbour;
 use crate::limits::{ADDRESS_HANDSHAKES_MAX, HANDSHAKE_LOOK_MS, HANDSHAKE_PATIENCE_MS, HANDSHAKES_MAX};
 
 const OPEN: &str = "these semaphores are never closed";
+
+const LOOK: Duration = Duration::from_millis(HANDSHAKE_LOOK_MS);
 
 /// The queue of a port. Cloning shares it.
 #[derive(Clone)]
@@ -27,13 +30,15 @@ pub struct HandshakeQueue {
     at_work: Arc<Mutex<AtWork>>,
 }
 
-/// The handshakes that have a place, without those that have to go.
+/// The handshakes that have a place, without those that have to go, and who is next.
 #[derive(Default)]
 struct AtWork {
     /// By serial number: each has a higher one than those that began before it.
     rows: BTreeMap<u64, Row>,
     /// The number of the next one.
     serial: u64,
+    /// The addresses that have one in line.
+    in_line: BTreeSet<Neighbour>,
 }
 
 struct Row {
@@ -49,6 +54,12 @@ pub struct HandshakePermit {
     at_work: Arc<Mutex<AtWork>>,
     _all: OwnedSemaphorePermit,
     _own: Own,
+}
+
+/// The one of an address that stands in line for a place.
+struct InLine {
+    from: Neighbour,
+    at_work: Arc<Mutex<AtWork>>,
 }
 
 /// A place among those of one address. The last one takes their count away.
@@ -74,9 +85,23 @@ impl HandshakeQueue {
         // Made before it waits, so that it cleans up also where it is given up.
         let mut place = Own { permit: None, from, of_one: Arc::clone(&self.of_one) };
         place.permit = Some(wait(own, || self.at_work.lock().make_room_of(from)).await);
-        let all = wait(Arc::clone(&self.all), || self.at_work.lock().make_room_for(from)).await;
+        let all = self.place_among_all(from).await;
         let (serial, end) = self.at_work.lock().begin(from);
         HandshakePermit { serial, end, at_work: Arc::clone(&self.at_work), _all: all, _own: place }
+    }
+
+    /// Waits in line, if no other one of its address does. Else it looks now and then for a place that nobody in line takes, and for the
+    /// place of its address in the line.
+    async fn place_among_all(&self, from: Neighbour) -> OwnedSemaphorePermit {
+        loop {
+            if let Ok(place) = Arc::clone(&self.all).try_acquire_owned() {
+                return place;
+            }
+            if let Some(_in_line) = InLine::join(from, &self.at_work) {
+                return wait(Arc::clone(&self.all), || self.at_work.lock().make_room_for(from)).await;
+            }
+            sleep(LOOK).await;
+        }
     }
 }
 
@@ -88,7 +113,7 @@ async fn wait(places: Arc<Semaphore>, make_room: impl Fn()) -> OwnedSemaphorePer
     let mut waiting = pin!(places.acquire_owned());
     loop {
         make_room();
-        if let Ok(place) = timeout(Duration::from_millis(HANDSHAKE_LOOK_MS), waiting.as_mut()).await {
+        if let Ok(place) = timeout(LOOK, waiting.as_mut()).await {
             return place.expect(OPEN);
         }
     }
@@ -115,7 +140,8 @@ impl AtWork {
         self.end(oldest.map(|(serial, _)| serial));
     }
 
-    /// Has the oldest one of the largest crowd go, of those that have gone on for too long, if this address has fewer places.
+    /// Has as many go as stand in line, of those that have gone on for too long: of the largest crowd first, and the oldest one of it, as long
+    /// as this address has fewer places.
     fn make_room_for(&mut self, from: Neighbour) {
         if self.overdue().next().is_none() {
             return;
@@ -124,10 +150,13 @@ impl AtWork {
         for row in self.rows.values() {
             *crowds.entry(row.from).or_insert(0usize) += 1;
         }
-        let size = |of: &Neighbour| crowds.get(of).copied().unwrap_or(0);
-        let largest = self.overdue().max_by_key(|(serial, of)| (size(of), Reverse(*serial)));
-        let largest = largest.filter(|(_, of)| size(of) > size(&from));
-        self.end(largest.map(|(serial, _)| serial));
+        for _ in 0..self.in_line.len() {
+            let size = |of: &Neighbour| crowds.get(of).copied().unwrap_or(0);
+            let largest = self.overdue().max_by_key(|(serial, of)| (size(of), Reverse(*serial)));
+            let Some((serial, of)) = largest.filter(|(_, of)| size(of) > size(&from)) else { return };
+            self.end(Some(serial));
+            *crowds.entry(of).or_default() -= 1;
+        }
     }
 
     /// Taken out at once, so that each makes room for one.
@@ -135,6 +164,20 @@ impl AtWork {
         if let Some(row) = serial.and_then(|serial| self.rows.remove(&serial)) {
             row.end.cancel();
         }
+    }
+}
+
+impl InLine {
+    /// `None` where another one of its address stands there.
+    fn join(from: Neighbour, at_work: &Arc<Mutex<AtWork>>) -> Option<Self> {
+        let is_only_one = at_work.lock().in_line.insert(from);
+        is_only_one.then(|| Self { from, at_work: Arc::clone(at_work) })
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        self.at_work.lock().in_line.remove(&self.from);
     }
 }
 
@@ -171,7 +214,6 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_millis(HANDSHAKE_PATIENCE_MS);
-    const LOOK: Duration = Duration::from_millis(HANDSHAKE_LOOK_MS);
 
     fn address(last: u8) -> Neighbour {
         IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)).into()
@@ -180,6 +222,7 @@ mod tests {
     fn nothing_is_left(queue: &HandshakeQueue) -> bool {
         queue.of_one.lock().is_empty()
             && queue.at_work.lock().rows.is_empty()
+            && queue.at_work.lock().in_line.is_empty()
             && queue.all.available_permits() == HANDSHAKES_MAX
     }
 
@@ -248,5 +291,40 @@ mod tests {
         let next = queue.take(address(1)).await;
         assert_eq!((gone(&own), gone(&other)), (1, 0));
         drop(next);
+    }
+
+    /// Crowds as large as each other: none has to make room for another one.
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_alone_does_not_wait_behind_crowds() {
+        const CROWDS: usize = 6;
+        let queue = HandshakeQueue::default();
+        let addresses = || (0..CROWDS).map(|n| 1 + n as u8);
+        let mut at_work: Vec<_> = addresses().flat_map(|last| crowd(&queue, last, HANDSHAKES_MAX / CROWDS)).collect();
+        at_work.extend(crowd(&queue, 1, queue.all.available_permits()));
+        let silent = |last: u8| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.take(address(last)).await.has_to_go().await })
+        };
+        let more: Vec<_> = addresses().flat_map(|last| [last; 18]).map(silent).collect();
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!((queue.all.available_permits(), queue.at_work.lock().in_line.len()), (0, CROWDS));
+        let began = Instant::now();
+        let honest = queue.take(address(9)).await;
+        let took = began.elapsed();
+        assert!(took <= PATIENCE + 2 * LOOK, "{took:?}");
+        at_work.into_iter().chain(more).for_each(|silent| silent.abort());
+        drop(honest);
+        sleep(LOOK).await;
+        assert!(nothing_is_left(&queue));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_long_goes_on_where_nobody_waits() {
+        let queue = HandshakeQueue::default();
+        let slow = crowd(&queue, 1, ADDRESS_HANDSHAKES_MAX - 1);
+        sleep(2 * PATIENCE).await;
+        let fast = [queue.take(address(1)).await, queue.take(address(2)).await];
+        assert_eq!(gone(&slow), 0, "there was room");
+        drop(fast);
     }
 }
