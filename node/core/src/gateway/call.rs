@@ -309,7 +309,7 @@ impl Call {
             account.pay(1);
         } else if let Err(failure) = account.admit() {
             if account.may_keep_back()
-                && let Some(_waiting) = self.permit.wait()
+                && let Some(_waiting) = self.permit.wait(|| self.sender())
             {
                 account.keep_back(&failure, self.remaining()).await;
             }
@@ -431,7 +431,7 @@ impl Call {
     /// caller has half of all places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
         let share = self.share(Scarce::Waits).ok()?;
-        let Some(waiting) = self.permit.wait() else {
+        let Some(waiting) = self.permit.wait(|| self.sender()) else {
             self.api.shares.places(Scarce::Waits).refused_elsewhere();
             return None;
         };

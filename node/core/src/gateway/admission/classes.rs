@@ -2,7 +2,7 @@
 //!
 //! Owns the bounds, what is in use of them, the share of one account, and the word on when there will be room again. A class that is full
 //! refuses its own requests and nobody else's, so that no flood of reads or writes keeps a session from being renewed. Once half of a class
-//! is taken, one account gets no more than a quarter of it. On the way of a request there are two atomic operations, no lock and no
+//! is taken, one account gets no more than a quarter of it, and an eighth at least. On the way of a request there are two atomic operations, no lock and no
 //! allocation, as long as little is in use: nothing is counted on accounts until then. Never knows what a request does.
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ const POINT_LEFT_TO_SMALL: usize = 8;
 const SHARE: usize = 4;
 
 /// While no more than one part in this many of a class is in use, nothing is counted on accounts. Requests that were not counted never come
-/// to more than that, so an account has its share if it may have the rest of it beside them.
+/// to more than that, so an account that may have the rest of its share beside them has no more than its share, and half of it at least.
 const UNCOUNTED: usize = 8;
 
 /// The bounds of the classes.
@@ -308,10 +308,12 @@ impl RequestClasses {
     /// The refusal of what one account has its share of. The share counted it.
     fn share_refusal(&self, class: RequestClass) -> Failure {
         let (name, room) = (class.name(), self.room(class));
-        let (bound, of_one) = (room.bound, room.of_one());
+        // What was in use as nothing was counted may be its own or that of others.
+        let least = room.counted.as_ref().map_or(0, Resource::of_one);
+        let (bound, most) = (room.bound, room.of_one());
         let detail = format!(
             "half of the class `{name}` of this node is taken, and your requests have the share that one account may have \
-             then, a cost of {of_one} of the {bound} for all: send fewer at once"
+             then, a cost of {least} to {most} of the {bound} for all: send fewer at once"
         );
         Failure::too_many(detail).after(self.room_in(class))
     }
@@ -394,22 +396,27 @@ impl Permit {
         counted.map_err(|ShareIsTaken| self.classes.share_refusal(class))
     }
 
-    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait.
-    pub fn wait(&self) -> Option<Waiting<'_>> {
+    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait. As it goes on it is
+    /// counted on this account, however little was in use as it came: many of those that wait may go on at once.
+    pub fn wait(&self, account: impl FnOnce() -> Account) -> Option<Waiting<'_>> {
         let (classes, class, cost) = (&*self.classes, self.class(), self.cost.load(Ordering::Relaxed));
         if classes.try_take(RequestClass::Waiting, 1).is_none() {
             classes.give_back(RequestClass::Waiting, 1);
             return None;
         }
         classes.give_back(class, cost);
+        if let Some(counted) = &classes.room(class).counted
+            && cost > 0
+        {
+            self.counted.lock().get_or_insert_with(|| HeldShare::of(counted.of(account())));
+        }
         self.recount(0);
         // Its turn, too: others are at work meanwhile.
         drop((self.turn.lock().take(), self.large.lock().take()));
         Some(Waiting { permit: self, class, cost })
     }
 
-    /// Has its account hold so much from now on, whether there is room or not. A request that was not counted as it came is not, either, as
-    /// it goes on.
+    /// Has its account hold so much from now on, whether there is room or not.
     fn recount(&self, cost: usize) {
         if let Some(counted) = &*self.counted.lock() {
             // Never refused with such a reserve.
@@ -531,7 +538,7 @@ mod tests {
     fn what_has_not_entered_takes_nothing() {
         let classes = classes();
         let heads: Vec<_> = (0..100).map(|_| classes.permit(RequestClass::Coordination)).collect();
-        let waiting = heads[0].wait().expect("one may wait");
+        let waiting = heads[0].wait(somebody).expect("one may wait");
         assert_eq!(in_use(&classes), [0, 0, 0, 1, 0]);
         drop(waiting);
         assert!(heads[1].enter(somebody).is_ok() && heads[1].is_held());
@@ -598,7 +605,7 @@ mod tests {
         places.extend((2..8).map(|_| enter("ann").expect("half of it")));
         let refused = enter("ann").expect_err("more than half");
         assert!(refused.detail().contains("half of the class `coordination`"), "{refused:?}");
-        assert!(refused.detail().contains("a cost of 4 of the 16"), "{refused:?}");
+        assert!(refused.detail().contains("a cost of 2 to 4 of the 16"), "{refused:?}");
         for name in ["bob", "cid"] {
             places.extend([enter(name).expect("room for others"), enter(name).expect("room for others")]);
         }
@@ -638,7 +645,7 @@ mod tests {
             "it stays where it was"
         );
         assert_eq!(counted(&classes.told()[2]), [("ann", 31), ("cid", 8)]);
-        let waiting = ann.wait().expect("one may wait");
+        let waiting = ann.wait(|| user("ann")).expect("one may wait");
         assert_eq!(counted(&classes.told()[2]), [("cid", 8)]);
         drop(waiting);
         assert_eq!(counted(&classes.told()[2]), [("ann", 31), ("cid", 8)]);
@@ -647,12 +654,32 @@ mod tests {
     }
 
     #[test]
+    fn what_waited_is_on_its_account_as_it_goes_on_though_little_was_in_use_as_it_came() {
+        let bounds = ClassLimits { coordination: 16, point: 64, scan: 64, waiting: 12, arriving: 1 };
+        let classes = Arc::new(RequestClasses::new(bounds));
+        let permits: Vec<_> = (0..12).map(|_| classes.permit(RequestClass::Coordination)).collect();
+        let mut waiting = Vec::new();
+        for permit in &permits {
+            permit.enter(|| user("ann")).expect("nothing is in use");
+            waiting.push(permit.wait(|| user("ann")).expect("all may wait"));
+        }
+        assert_eq!((counted(&classes.told()[0]), in_use(&classes)), (vec![], vec![0, 0, 0, 12, 0]));
+        drop(waiting);
+        assert_eq!((counted(&classes.told()[0]), in_use(&classes)), (vec![("ann", 12)], vec![12, 0, 0, 0, 0]));
+        let late = classes.permit(RequestClass::Coordination);
+        assert!(late.enter(|| user("ann")).is_err(), "it has more than its share");
+        assert!(late.enter(|| user("bob")).is_ok(), "others have theirs");
+        drop((permits, late));
+        assert_eq!((counted(&classes.told()[0]), in_use(&classes)), (vec![], vec![0; 5]));
+    }
+
+    #[test]
     fn who_waits_takes_no_place_in_its_lane() {
         let classes = classes();
         let places: Vec<_> = (0..2).map(|_| entered(&classes, RequestClass::Coordination)).collect();
-        let waiting = places[0].wait().expect("one may wait");
+        let waiting = places[0].wait(somebody).expect("one may wait");
         assert!(has_room(&classes, RequestClass::Coordination));
-        assert!(places[1].wait().is_none(), "only one may");
+        assert!(places[1].wait(somebody).is_none(), "only one may");
         drop(waiting);
         assert!(!has_room(&classes, RequestClass::Coordination));
         drop(places);
@@ -668,7 +695,7 @@ mod tests {
         assert!(other.costs(2, somebody).is_ok() && other.move_to(RequestClass::Scan, somebody).is_err(), "5 of 4");
         assert_eq!((other.class(), in_use(&classes)), (RequestClass::Point, vec![0, 2, 3, 0, 0]));
         // Whoever waits has no place in the class that it goes on in, either.
-        let waiting = one.wait().expect("one may wait");
+        let waiting = one.wait(somebody).expect("one may wait");
         assert_eq!(in_use(&classes), [0, 2, 0, 1, 0]);
         drop(waiting);
         assert_eq!(in_use(&classes), [0, 2, 3, 0, 0]);
