@@ -4,6 +4,7 @@
 //! the same bytes, or one row could stand twice. Values mean the same after they were written again.
 
 use quorate_store::codec::CodecError;
+use quorate_store::keyspace::bucket_use::Whose;
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_store::keyspace::relocked::LockBefore;
 use quorate_store::keyspace::request::KeptReply;
@@ -54,8 +55,9 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
             request::decode_key(row_key).map(|(bucket, owner, id)| request::row_key(bucket, owner, id))?
         }
         family::BUCKET_USE => match bucket_use::decode_key(row_key)? {
-            (bucket, "") => bucket_use::row_key(bucket),
-            (bucket, owner) => bucket_use::owner_key(bucket, owner),
+            (bucket, Whose::All) => bucket_use::row_key(bucket),
+            (bucket, Whose::Kept(owner)) => bucket_use::owner_key(bucket, owner),
+            (bucket, Whose::Refused(owner)) => bucket_use::refused_key(bucket, owner),
         },
         family::DEADLINE => deadline::decode_key(row_key).map(|(at, key)| deadline::row_key(at, key))?,
         family::LOCK => lock::decode_key(row_key).map(|(at, key)| lock::row_key(at, key))?,

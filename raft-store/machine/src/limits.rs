@@ -372,3 +372,14 @@ pub const REQUEST_TABLE_SHARE_MAX: u64 = REQUEST_TABLE_BYTES_MAX / 4;
 
 /// Most bytes of audit groups of refusals in one bucket. Refusals beyond that are counted, but not recorded.
 pub const REFUSALS_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// The fill of a bucket's record of refusals from which on shares hold: else a client would drown the trail of others, or one refusal
+/// of its own among millions.
+pub const REFUSALS_SHARED_FROM: u64 = REFUSALS_BYTES_MAX / 2;
+
+/// Most bytes of lines that one principal has in what is recorded from then on.
+pub const REFUSALS_SHARE_MAX: u64 = REFUSALS_BYTES_MAX / 8;
+
+/// The fill up to which refusals without a principal are recorded: all of those have one share together, and what is behind it is for
+/// principals.
+pub const REFUSALS_OF_NOBODY_TO: u64 = REFUSALS_SHARED_FROM + REFUSALS_SHARE_MAX;

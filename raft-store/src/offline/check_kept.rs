@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 
 use crate::codec;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use crate::keyspace::audit;
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
 use crate::keyspace::{family, refusals, request};
+use crate::limits::REFUSALS_SHARED_FROM;
 use crate::state::StateFault;
 
 /// Sums by bucket, and by bucket and principal, while the rows go by.
@@ -18,6 +20,9 @@ pub(super) struct KeptCounts {
     /// Bytes of kept outcomes.
     owned_said: BTreeMap<(u64, String), u64>,
     owned_found: BTreeMap<(u64, String), u64>,
+    /// Bytes of lines of refusals, of those that were recorded while shares held.
+    refused_said: BTreeMap<(u64, String), u64>,
+    refused_found: BTreeMap<(u64, String), u64>,
 }
 
 impl KeptCounts {
@@ -25,7 +30,18 @@ impl KeptCounts {
     pub(super) fn row(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {
         let bytes = (row_key.len() + value.len()) as u64;
         match row_key.first().copied().unwrap_or_default() {
-            family::REFUSALS => self.found.entry(refusals::decode_key(row_key)?.0).or_default().1 += bytes,
+            // In the order of the log, in which they were recorded.
+            family::REFUSALS => {
+                let (bucket, _) = refusals::decode_key(row_key)?;
+                let before = self.found.entry(bucket).or_default();
+                let is_shared = before.1 >= REFUSALS_SHARED_FROM;
+                before.1 += bytes;
+                let lines = if is_shared { audit::decode(value)?.lines } else { Vec::new() };
+                for line in lines.into_iter().filter(|line| !line.principal.is_empty()) {
+                    let bytes = audit::line_bytes(&line) as u64;
+                    *self.refused_found.entry((bucket, line.principal)).or_default() += bytes;
+                }
+            }
             family::REQUEST => {
                 let (bucket, owner, _) = request::decode_key(row_key)?;
                 self.found.entry(bucket).or_default().0 += bytes;
@@ -34,13 +50,17 @@ impl KeptCounts {
                 }
             }
             family::BUCKET_USE => match bucket_use::decode_key(row_key)? {
-                (bucket, "") => {
+                (bucket, Whose::All) => {
                     let said: BucketUse = codec::decode(value)?;
                     self.said.insert(bucket, (said.requests, said.refusals));
                 }
-                (bucket, owner) => {
+                (bucket, Whose::Kept(owner)) => {
                     let said: OwnerUse = codec::decode(value)?;
                     self.owned_said.insert((bucket, owner.to_owned()), said.requests);
+                }
+                (bucket, Whose::Refused(owner)) => {
+                    let said: RefusedUse = codec::decode(value)?;
+                    self.refused_said.insert((bucket, owner.to_owned()), said.refusals);
                 }
             },
             _ => {}
@@ -54,10 +74,15 @@ impl KeptCounts {
         if self.said != self.found {
             faults.push(format!("buckets are said to hold {:?}, they hold {:?}", self.said, self.found));
         }
-        if self.owned_said != self.owned_found {
-            let (said, found) =
-                (differing(&self.owned_said, &self.owned_found), differing(&self.owned_found, &self.owned_said));
-            faults.push(format!("principals are said to have {said:?} of buckets, they have {found:?}"));
+        let of_principals = [
+            ("of buckets", &self.owned_said, &self.owned_found),
+            ("of refusals", &self.refused_said, &self.refused_found),
+        ];
+        for (what, all_said, all_found) in of_principals {
+            if all_said != all_found {
+                let (said, found) = (differing(all_said, all_found), differing(all_found, all_said));
+                faults.push(format!("principals are said to have {said:?} {what}, they have {found:?}"));
+            }
         }
         faults
     }

@@ -4,7 +4,7 @@
 
 use crate::codec::{self, CodecError};
 use crate::document::Json;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
 use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::relocked::LockBefore;
@@ -79,8 +79,9 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::REFUSALS => refusals::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REQUEST => request::decode_key(row_key).and_then(|_| whole::<KeptReply>(value)),
         family::BUCKET_USE => match bucket_use::decode_key(row_key)? {
-            (_, "") => whole::<BucketUse>(value),
-            (_, _) => whole::<OwnerUse>(value),
+            (_, Whose::All) => whole::<BucketUse>(value),
+            (_, Whose::Kept(_)) => whole::<OwnerUse>(value),
+            (_, Whose::Refused(_)) => whole::<RefusedUse>(value),
         },
         family::DEADLINE => deadline::decode_key(row_key).and_then(|_| nothing(value)),
         family::LOCK => lock::decode_key(row_key).and_then(|_| nothing(value)),

@@ -9,7 +9,7 @@ use super::reader::StateReader;
 use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
 use crate::keyspace::{bucket, quota};
 use crate::machine::View;
 use crate::types::{PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaSubject};
@@ -67,12 +67,30 @@ impl StateReader {
             for bucket in bucket::oldest_live(clock)..=bucket::at(clock) {
                 let (start, end) = bucket_use::owners(bucket);
                 for (row_key, row) in moment.scan(&start, &end, KEEPERS_MAX)? {
-                    let (_, owner) = bucket_use::decode_key(&row_key)?;
+                    let (_, Whose::Kept(owner)) = bucket_use::decode_key(&row_key)? else { continue };
                     let held: OwnerUse = codec::decode(&row)?;
                     *kept.entry(owner.to_owned()).or_default() += held.requests;
                 }
             }
             Ok(kept.into_iter().max_by_key(|(_, bytes)| *bytes))
+        })
+    }
+
+    /// The principal with most of what is recorded of refusals since shares hold; `None` where they do not, or none has a principal. Looks at
+    /// some thousands of principals only.
+    pub fn most_refused(&self) -> Result<Option<String>, StateFault> {
+        self.shared.with_moment(|moment| {
+            let clock = moment.at.clock;
+            let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+            for bucket in bucket::oldest_live(clock)..=bucket::at(clock) {
+                let (start, end) = bucket_use::refused(bucket);
+                for (row_key, row) in moment.scan(&start, &end, KEEPERS_MAX)? {
+                    let (_, Whose::Refused(owner)) = bucket_use::decode_key(&row_key)? else { continue };
+                    let held: RefusedUse = codec::decode(&row)?;
+                    *refused.entry(owner.to_owned()).or_default() += held.refusals;
+                }
+            }
+            Ok(refused.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(name, _)| name))
         })
     }
 

@@ -74,6 +74,7 @@ pub async fn run(parts: Arc<ProposerParts>, retention: Retention) {
         indexed: now,
         counted: now,
         table: Watch::new(now),
+        refusals: Watch::new(now),
     };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -103,6 +104,8 @@ struct Maintainer {
     counted: Instant,
     /// Times of the last look at the table of kept outcomes, and of the last warning.
     table: Watch,
+    /// The same of the record of refusals, which is looked at together with it.
+    refusals: Watch,
 }
 
 impl Maintainer {
@@ -147,13 +150,17 @@ impl Maintainer {
         self.watch_table().await
     }
 
-    /// Says in the log of the leader that the table of kept outcomes fills up.
+    /// Says in the log of the leader that the table of kept outcomes fills up, and that refusals are left out of the audit trail.
     async fn watch_table(&mut self) -> Result<(), StateFault> {
         if !self.table.looks(Instant::now()) {
             return Ok(());
         }
         let warning = self.aside(request_table::warning).await?;
         if let Some(warning) = warning.filter(|_| self.table.says(Instant::now())) {
+            tracing::warn!("{warning}");
+        }
+        let warning = self.aside(request_table::refusals_warning).await?;
+        if let Some(warning) = warning.filter(|_| self.refusals.says(Instant::now())) {
             tracing::warn!("{warning}");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! How full the table of kept outcomes is, for people.
+//! How full the table of kept outcomes is, and the record of refusals, for people.
 //!
 //! Owns when a warning is due, and how often. Never refuses anything: a command without room is refused where commands are applied.
 
@@ -27,6 +27,22 @@ fn told(held: u64, largest: Option<(String, u64)>) -> String {
     format!(
         "{held} of the {REQUEST_TABLE_BYTES_MAX} bytes for outcomes kept for retries are taken{most}; at the bound new requests are refused"
     )
+}
+
+/// The warning for an operator once refusals are left out of the audit trail, with the principal that has most of them there.
+pub fn refusals_warning(state: &StateReader) -> Result<Option<String>, StateFault> {
+    let left_out = state.kept_for_a_while()?.dropped;
+    if left_out == 0 {
+        return Ok(None);
+    }
+    Ok(Some(left_out_told(left_out, state.most_refused()?)))
+}
+
+fn left_out_told(left_out: u64, most: Option<String>) -> String {
+    let most = most.map_or(String::new(), |name| {
+        format!("; {name:?} has most of those that are in it since half of its room is taken")
+    });
+    format!("{left_out} refused commands of the last 15 to 30 minutes are left out of the audit trail{most}")
 }
 
 /// When the table was looked at last, and when a warning was logged.
@@ -82,6 +98,11 @@ mod tests {
 
     #[test]
     fn who_has_most_is_named_where_anybody_is_known() {
+        assert!(left_out_told(3, Some("eve\n".into())).contains(r#"the audit trail; "eve\n" has most of those"#));
+        assert!(
+            left_out_told(3, None)
+                .ends_with("3 refused commands of the last 15 to 30 minutes are left out of the audit trail")
+        );
         assert!(told(7, Some(("eve\n".into(), 5))).contains(r#"; "eve\n" has most of them, 5; "#));
         assert!(
             told(7, None)

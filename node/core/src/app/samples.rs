@@ -139,7 +139,7 @@ impl NodeSamples {
                     REQUEST_TABLE_BYTES_MAX,
                 ),
                 Sample::gauge("refusal_bytes", "Bytes of the record of refusals, kept as long", kept.refusals),
-                Sample::gauge("refusals_dropped", "Refused batches of that time that are not recorded", kept.dropped),
+                Sample::gauge("refusals_dropped", "Refused commands of that time that are not recorded", kept.dropped),
             ]),
             Err(fault) => tracing::warn!(%fault, "what is kept for a while could not be read for the metrics"),
         }

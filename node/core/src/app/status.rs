@@ -76,13 +76,13 @@ impl App {
         let quota = self.inner.quota.warning(self.inner.state.sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
-        let table = self.table_warning();
+        let tables = self.table_warnings();
         let split = self.integrity().split_warning();
         let own =
             unready.into_iter().chain(split).chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
         let clocks = self.inner.wall_clocks.warnings();
         let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(super::wall_now()));
-        own.chain(quota).chain(table).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
+        own.chain(quota).chain(tables).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
     }
 
     /// That something faulted, as long as somebody can do something about it.
@@ -96,9 +96,12 @@ impl App {
         })
     }
 
-    fn table_warning(&self) -> Option<String> {
-        let warning = request_table::warning(&self.inner.state);
-        warning.unwrap_or_else(|fault| Some(format!("what is kept for retries cannot be read: {fault}")))
+    fn table_warnings(&self) -> impl Iterator<Item = String> {
+        let state = &self.inner.state;
+        let warnings = [request_table::warning(state), request_table::refusals_warning(state)];
+        warnings.into_iter().filter_map(|warning| {
+            warning.unwrap_or_else(|fault| Some(format!("what is kept for a while cannot be read: {fault}")))
+        })
     }
 
     fn space_warning(&self) -> Option<String> {

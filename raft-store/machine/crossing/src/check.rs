@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
-use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
@@ -21,7 +21,7 @@ use quorate_machine::keyspace::{
 use quorate_machine::machine::{Sizes, View};
 use quorate_machine::types::{CollectionRow, IndexStage};
 use quorate_machine::types::{ContentKind, Key, Waker};
-use quorate_machine::{codec, digest};
+use quorate_machine::{codec, digest, limits};
 
 use crate::store::Store;
 
@@ -170,22 +170,39 @@ fn check_bucket_uses(store: &Store) {
             owned.entry((bucket, owner.to_owned())).or_default().requests += bytes;
         }
     }
+    let mut refused: BTreeMap<(u64, String), RefusedUse> = BTreeMap::new();
     for (row_key, row) in store.rows(family::REFUSALS) {
-        held.entry(refusals::decode_key(&row_key).unwrap().0).or_default().1 += (row_key.len() + row.len()) as u64;
+        let (bucket, _) = refusals::decode_key(&row_key).unwrap();
+        let before = &mut held.entry(bucket).or_default().1;
+        let is_shared = *before >= limits::REFUSALS_SHARED_FROM;
+        *before += (row_key.len() + row.len()) as u64;
+        let lines = if is_shared { audit::decode(&row).unwrap().lines } else { Vec::new() };
+        for line in lines.into_iter().filter(|line| !line.principal.is_empty()) {
+            let bytes = audit::line_bytes(&line) as u64;
+            refused.entry((bucket, line.principal)).or_default().refusals += bytes;
+        }
     }
     let mut said_owned: BTreeMap<(u64, String), OwnerUse> = BTreeMap::new();
+    let mut said_refused: BTreeMap<(u64, String), RefusedUse> = BTreeMap::new();
     for (row_key, row) in store.rows(family::BUCKET_USE) {
-        let (bucket, owner) = bucket_use::decode_key(&row_key).unwrap();
-        if !owner.is_empty() {
-            said_owned.insert((bucket, owner.to_owned()), codec::decode(&row).unwrap());
-            continue;
+        let (bucket, whose) = bucket_use::decode_key(&row_key).unwrap();
+        match whose {
+            Whose::Kept(owner) => {
+                said_owned.insert((bucket, owner.to_owned()), codec::decode(&row).unwrap());
+            }
+            Whose::Refused(owner) => {
+                said_refused.insert((bucket, owner.to_owned()), codec::decode(&row).unwrap());
+            }
+            Whose::All => {
+                let said: BucketUse = codec::decode(&row).unwrap();
+                let (requests, refusals) = held.remove(&bucket).unwrap_or_default();
+                assert_eq!((said.requests, said.refusals), (requests, refusals), "said on the left, held on the right");
+            }
         }
-        let said: BucketUse = codec::decode(&row).unwrap();
-        let (requests, refusals) = held.remove(&bucket).unwrap_or_default();
-        assert_eq!((said.requests, said.refusals), (requests, refusals), "said on the left, held on the right");
     }
     assert!(held.is_empty(), "no bucket is said to hold {held:?}");
     assert_eq!(said_owned, owned, "what principals are said to have on the left, what they have on the right");
+    assert_eq!(said_refused, refused, "what was refused to principals: said on the left, recorded on the right");
 }
 
 fn check_buckets(store: &Store) {

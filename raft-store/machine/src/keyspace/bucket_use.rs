@@ -1,4 +1,5 @@
-//! Rows of what buckets hold: `0x41`, bucket → [`BucketUse`]; `0x41`, bucket, principal → [`OwnerUse`].
+//! Rows of what buckets hold: `0x41`, bucket → [`BucketUse`]; `0x41`, bucket, principal → [`OwnerUse`]; `0x41`, bucket, `0xff`,
+//! principal → [`RefusedUse`].
 //!
 //! Owns their bytes. They go with their bucket, so what they count goes with them.
 
@@ -14,7 +15,7 @@ pub struct BucketUse {
     pub requests: u64,
     /// Bytes of keys and values of audit groups of refusals.
     pub refusals: u64,
-    /// Audit groups of refusals that were not written, since there were too many.
+    /// Audit lines of refusals that were not written, since there were too many.
     pub dropped: u64,
 }
 
@@ -27,6 +28,30 @@ pub struct OwnerUse {
     /// Bytes of keys and values of kept outcomes.
     pub requests: u64,
 }
+
+/// How much of the record of refusals in a bucket is of one principal, since shares hold there: see
+/// [`crate::limits::REFUSALS_SHARED_FROM`]. Encode and decode with [`crate::codec`].
+///
+/// Invariant: as [`OwnerUse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub struct RefusedUse {
+    /// [`crate::keyspace::audit::line_bytes`] of the lines.
+    pub refusals: u64,
+}
+
+/// What a row counts the use of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose<'k> {
+    /// The bucket as a whole: a [`BucketUse`].
+    All,
+    /// What is kept for a principal: an [`OwnerUse`].
+    Kept(&'k str),
+    /// What was refused to a principal: a [`RefusedUse`].
+    Refused(&'k str),
+}
+
+/// Stands before the principal of a [`RefusedUse`]: no name begins with it.
+const REFUSED: u8 = 0xff;
 
 /// Bytes of the row key of a bucket.
 pub const KEY_BYTES: usize = 1 + size_of::<u64>();
@@ -42,18 +67,42 @@ pub fn owner_key(bucket: u64, owner: &str) -> Vec<u8> {
     [&row_key(bucket)[..], owner.as_bytes()].concat()
 }
 
-/// The bounds `[start, end)` of the principals' rows in a bucket.
-pub fn owners(bucket: u64) -> (Vec<u8>, Vec<u8>) {
-    let mut start = row_key(bucket);
-    start.push(0);
-    (start, row_key(bucket + 1))
+/// The row key of a principal's part of the record of refusals in a bucket.
+pub fn refused_key(bucket: u64, owner: &str) -> Vec<u8> {
+    assert!(!owner.is_empty(), "nobody in particular has no share of the refusals in bucket {bucket}");
+    [&row_key(bucket)[..], &[REFUSED], owner.as_bytes()].concat()
 }
 
-/// Reverses [`row_key`] and [`owner_key`]: bucket and owner; the owner is empty for the bucket as a whole.
-pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
-    let (bucket, owner) = split_u64(strip_family(row_key, family::BUCKET_USE)?)?;
-    let owner = std::str::from_utf8(owner);
-    Ok((bucket, owner.map_err(|error| CodecError::Malformed(format!("the owner of a share: {error}")))?))
+/// The bounds `[start, end)` of the rows of [`OwnerUse`] in a bucket.
+pub fn owners(bucket: u64) -> (Vec<u8>, Vec<u8>) {
+    (beside(bucket, 0), beside(bucket, REFUSED))
+}
+
+/// The bounds `[start, end)` of the rows of [`RefusedUse`] in a bucket.
+pub fn refused(bucket: u64) -> (Vec<u8>, Vec<u8>) {
+    (beside(bucket, REFUSED), row_key(bucket + 1))
+}
+
+fn beside(bucket: u64, next: u8) -> Vec<u8> {
+    let mut row_key = row_key(bucket);
+    row_key.push(next);
+    row_key
+}
+
+/// Reverses [`row_key`], [`owner_key`] and [`refused_key`].
+pub fn decode_key(row_key: &[u8]) -> Result<(u64, Whose<'_>), CodecError> {
+    let (bucket, rest) = split_u64(strip_family(row_key, family::BUCKET_USE)?)?;
+    let name = |bytes| {
+        let name = std::str::from_utf8(bytes);
+        name.map_err(|error| CodecError::Malformed(format!("the owner of a share: {error}")))
+    };
+    let whose = match rest {
+        [] => Whose::All,
+        [REFUSED] => return Err(CodecError::Malformed("refusals of nobody in particular".into())),
+        [REFUSED, owner @ ..] => Whose::Refused(name(owner)?),
+        owner => Whose::Kept(name(owner)?),
+    };
+    Ok((bucket, whose))
 }
 
 #[cfg(test)]
@@ -62,14 +111,18 @@ mod tests {
 
     #[test]
     fn what_principals_have_lies_between_their_bucket_and_the_next() {
-        let (start, end) = owners(7);
+        let ((start, end), (refused_start, refused_end)) = (owners(7), refused(7));
         for owner in ["\0", "ann", "\u{10ffff}"] {
-            let row_key = owner_key(7, owner);
-            assert!(start <= row_key && row_key < end, "{owner:?}");
-            assert_eq!(decode_key(&row_key), Ok((7, owner)));
+            let (kept, refused) = (owner_key(7, owner), refused_key(7, owner));
+            assert!(start <= kept && kept < end, "{owner:?}");
+            assert!(refused_start <= refused && refused < refused_end, "{owner:?}");
+            assert_eq!(decode_key(&kept), Ok((7, Whose::Kept(owner))));
+            assert_eq!(decode_key(&refused), Ok((7, Whose::Refused(owner))));
         }
-        assert!(row_key(7) < start && end == row_key(8));
-        assert_eq!(decode_key(&row_key(7)), Ok((7, "")));
-        assert!(decode_key(&[&row_key(7)[..], &[0xff]].concat()).is_err());
+        assert!(row_key(7) < start && end == refused_start && refused_end == row_key(8));
+        assert_eq!(decode_key(&row_key(7)), Ok((7, Whose::All)));
+        for wrong in [&[0xff][..], &[0xff, 0xff], &[0xfe]] {
+            assert!(decode_key(&[&row_key(7)[..], wrong].concat()).is_err(), "{wrong:?}");
+        }
     }
 }

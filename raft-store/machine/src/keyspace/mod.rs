@@ -13,6 +13,7 @@
 //! | `0x40` | [`request`] | bucket BE, request id, owner | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x41` | [`bucket_use`] | bucket BE | [`bucket_use::BucketUse`] | once something was written into the bucket, until it is dropped |
 //! | `0x41` | [`bucket_use`] | bucket BE, principal | [`bucket_use::OwnerUse`] | once something was kept for a principal in the bucket, until it is dropped |
+//! | `0x41` | [`bucket_use`] | bucket BE, `0xff`, principal | [`bucket_use::RefusedUse`] | once refusals of a principal were recorded in the bucket while shares held, until it is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | while the entry of that key has that `locked_until`, until the lock has ended |
 //! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |

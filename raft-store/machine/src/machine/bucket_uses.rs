@@ -9,7 +9,8 @@ use super::Applier;
 use super::view::{Fault, View};
 use crate::codec;
 use crate::keyspace::bucket;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse};
+use crate::limits;
 
 /// Those that were asked for so far.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +19,8 @@ pub(super) struct BucketUses {
     buckets: Vec<Counted<BucketUse>>,
     /// The same for each principal.
     owners: BTreeMap<String, Vec<Counted<OwnerUse>>>,
+    /// What was refused to each principal, of the bucket of now: asked for only at the end of a batch, while shares hold.
+    refused: BTreeMap<String, Counted<RefusedUse>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -89,9 +92,27 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
+    /// Counts bytes of a refusal's line for its principal, in the bucket of now, where it has room for them. Gives whether it has.
+    pub(super) fn count_refused(&mut self, owner: &str, bytes: u64) -> Result<bool, Fault> {
+        let bucket = bucket::at(self.vars.clock);
+        let known = self.batch.bucket_uses.refused.get(owner);
+        if known.is_none() {
+            let held = self.decoded(&bucket_use::refused_key(bucket, owner))?.unwrap_or_default();
+            let counted = Counted { bucket, held, is_changed: false };
+            self.batch.bucket_uses.refused.insert(owner.to_owned(), counted);
+        }
+        let counted = self.batch.bucket_uses.refused.get_mut(owner).expect("it was put there if it was not");
+        if counted.held.refusals >= limits::REFUSALS_SHARE_MAX {
+            return Ok(false);
+        }
+        counted.held.refusals += bytes;
+        counted.is_changed = true;
+        Ok(true)
+    }
+
     /// Writes the counts of a batch, at its end.
     pub(super) fn write_bucket_uses(&mut self) -> Result<(), Fault> {
-        let BucketUses { buckets, owners } = &mut self.batch.bucket_uses;
+        let BucketUses { buckets, owners, refused } = &mut self.batch.bucket_uses;
         for Counted { bucket, held, is_changed } in buckets {
             if std::mem::take(is_changed) {
                 self.overlay.replace(&bucket_use::row_key(*bucket), Some(codec::encode(held)))?;
@@ -102,6 +123,11 @@ impl<V: View> Applier<'_, V> {
                 if std::mem::take(is_changed) {
                     self.overlay.replace(&bucket_use::owner_key(*bucket, owner), Some(codec::encode(held)))?;
                 }
+            }
+        }
+        for (owner, Counted { bucket, held, is_changed }) in refused {
+            if std::mem::take(is_changed) {
+                self.overlay.replace(&bucket_use::refused_key(*bucket, owner), Some(codec::encode(held)))?;
             }
         }
         Ok(())

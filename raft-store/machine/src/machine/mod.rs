@@ -30,6 +30,7 @@ mod quota_counts;
 mod quota_walk;
 mod quotas;
 mod ranges;
+mod refused;
 mod requests;
 mod rules;
 mod sessions;
@@ -59,7 +60,6 @@ use crate::codec::{self, CodecError};
 use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
-use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
@@ -415,14 +415,10 @@ impl<'v, V: View> Applier<'v, V> {
             last_revision: self.vars.revision,
             lines: std::mem::take(&mut self.batch.lines),
         };
-        let row = audit::encode(&group);
         if group.last_revision > self.batch.start {
-            self.overlay.insert_new(audit::row_key(group.last_revision, self.batch.index), row)?;
+            self.overlay.insert_new(audit::row_key(group.last_revision, self.batch.index), audit::encode(&group))?;
         } else {
-            let row_key = refusals::row_key(bucket::at(self.vars.clock), self.batch.index);
-            if self.has_room_for_refusals(row_key.len() + row.len())? {
-                self.overlay.insert_new(row_key, row)?;
-            }
+            self.record_refusals(&group)?;
         }
         changes::append(group, &mut self.changed);
         Ok(())

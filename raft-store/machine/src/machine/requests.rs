@@ -149,19 +149,6 @@ impl<V: View> Applier<'_, V> {
         })
     }
 
-    /// Whether refusals of so many bytes may be recorded; otherwise only that there were some is.
-    pub(super) fn has_room_for_refusals(&mut self, bytes: usize) -> Result<bool, Fault> {
-        let mut has_room = true;
-        self.count_in_bucket(|held| {
-            has_room = held.refusals < limits::REFUSALS_BYTES_MAX;
-            match has_room {
-                true => held.refusals += bytes as u64,
-                false => held.dropped += 1,
-            }
-        })?;
-        Ok(has_room)
-    }
-
     /// Drops the buckets that are no longer live at the clock of `vars`, which was `before`.
     pub(super) fn drop_old_buckets(&mut self, before: ClusterMillis) {
         let oldest = bucket::oldest_live(self.vars.clock);
@@ -269,11 +256,11 @@ mod tests {
     use crate::{codec, level};
 
     #[test]
-    fn a_full_table_decides_no_new_id_and_a_full_bucket_records_no_refusal() {
+    fn a_full_table_decides_no_new_id() {
         let bucket = 40;
         let vars = Vars { clock: bucket * limits::REQUEST_BUCKET_MS, ..Vars::default() };
-        let full = |requests, refusals| {
-            let held = BucketUse { requests, refusals, dropped: 0 };
+        let full = |requests| {
+            let held = BucketUse { requests, ..BucketUse::default() };
             MemoryView(
                 [
                     (bucket_use::row_key(bucket - 1), codec::encode(&held)),
@@ -289,21 +276,10 @@ mod tests {
         let limit = limits::REQUEST_TABLE_BYTES_MAX;
         let refused = Outcome::Rejected(Rejection::TooMany { what: Bounded::RequestIds, limit });
         for (held, is_refused) in [(limit / 2 - 1, false), (limit / 2, true)] {
-            let reply = evaluate(&full(held, 0), &vars, 3, &named("new")).unwrap();
+            let reply = evaluate(&full(held), &vars, 3, &named("new")).unwrap();
             assert_eq!(reply.outcome == refused, is_refused, "{held}: {reply:?}");
             let unnamed = Command { request_id: None, ..named("new") };
-            assert_ne!(evaluate(&full(held, 0), &vars, 3, &unnamed).unwrap().outcome, refused);
-        }
-        let refusal = Command { request_id: None, ..named("new") };
-        for (held, is_kept) in [(limits::REFUSALS_BYTES_MAX - 1, true), (limits::REFUSALS_BYTES_MAX, false)] {
-            let view = full(0, held);
-            let mut applier = super::super::Applier::new(&view, vars.clone());
-            let commands = vec![command_codec::encode_command(&refusal)];
-            let batch = crate::types::Batch { clock: vars.clock, wall: 0, seed: [0; 16], commands };
-            applier.apply_batch(3, &batch).unwrap();
-            let writes = applier.finish().writes;
-            let is_refusal = |write: &super::super::Write| matches!(write, super::super::Write::Put { key, .. } if key[0] == crate::keyspace::family::REFUSALS);
-            assert_eq!(writes.iter().any(is_refusal), is_kept, "{writes:?}");
+            assert_ne!(evaluate(&full(held), &vars, 3, &unnamed).unwrap().outcome, refused);
         }
     }
 

@@ -7,7 +7,7 @@ use quorate_machine::codec;
 use super::{access, coordination};
 use quorate_machine::document::Excerpt;
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup};
-use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse};
+use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
 use quorate_machine::keyspace::history::Version;
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
@@ -251,13 +251,21 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             format!("request b{bucket} {id}{of} = {:016x} {}", kept.fingerprint, reply(&kept.reply))
         }
         family::BUCKET_USE => {
-            let (bucket, owner) = bucket_use::decode_key(row_key).unwrap();
-            if owner.is_empty() {
-                let held: BucketUse = codec::decode(value).unwrap();
-                return format!("held b{bucket} = {held:?}");
+            let (bucket, whose) = bucket_use::decode_key(row_key).unwrap();
+            match whose {
+                Whose::All => {
+                    let held: BucketUse = codec::decode(value).unwrap();
+                    format!("held b{bucket} = {held:?}")
+                }
+                Whose::Kept(owner) => {
+                    let held: OwnerUse = codec::decode(value).unwrap();
+                    format!("held b{bucket} of {owner} = {held:?}")
+                }
+                Whose::Refused(owner) => {
+                    let held: RefusedUse = codec::decode(value).unwrap();
+                    format!("held b{bucket} of {owner} = {held:?}")
+                }
             }
-            let held: OwnerUse = codec::decode(value).unwrap();
-            format!("held b{bucket} of {owner} = {held:?}")
         }
         family::DEADLINE => {
             let (at, key) = deadline::decode_key(row_key).unwrap();
