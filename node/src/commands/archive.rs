@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use super::interrupt::{self, Work};
 use super::progress::Progress;
 use super::{CommandError, time};
-use crate::app::archive::read_keys;
+use crate::app::archive::{read_keys, read_macs};
 use crate::app::wall_now;
 use crate::rebuild::{Begin, Scratch, Source, Wanted, Watcher};
 
@@ -91,6 +91,9 @@ pub struct OpenedArgs {
     /// File with the key of age that opens it, where it is encrypted
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// File with the secret by which its nodes authenticate what they archive: what has no MAC by it is refused
+    #[arg(long, value_name = "FILE")]
+    mac_key: Option<PathBuf>,
 }
 
 /// Which point of it.
@@ -145,7 +148,7 @@ pub struct OpenedArchive {
 impl OpenedArgs {
     /// Whether something was said.
     pub fn is_named(&self) -> bool {
-        self.cluster.is_some() || self.key.is_some()
+        self.cluster.is_some() || self.key.is_some() || self.mac_key.is_some()
     }
 
     /// Opens it, and looks whether it is there.
@@ -153,11 +156,12 @@ impl OpenedArgs {
         let cluster = self.cluster.as_deref().map(cluster_id).transpose()?;
         let location: Location = from.parse().map_err(|error| CommandError::Usage(format!("--from: {error}")))?;
         let keys = self.key.as_deref().map(read_keys).transpose()?.unwrap_or_default();
+        let macs = self.mac_key.as_deref().map(read_macs).transpose()?.unwrap_or_default();
         // One thread for the sockets; this one waits for it.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::Failed(format!("no thread can be started: {error}")))?;
         let place = location.open_existing()?;
-        let archive = runtime.block_on(Archive::find(place, cluster))?;
+        let archive = runtime.block_on(Archive::find(place, cluster))?.with_macs(macs);
         let source = Source { archive, keys, handle: runtime.handle().clone() };
         Ok(OpenedArchive { runtime, source })
     }
@@ -261,7 +265,7 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
     let mut gone = Vec::new();
     for (done, name) in catalogue.segments.iter().enumerate() {
         progress.counted("objects of the log", done as u64);
-        match runtime.block_on(archive.check_segment(name)) {
+        match runtime.block_on(archive.prove_segment(name)) {
             Ok(_) => {}
             Err(errors) if errors.iter().all(ArchiveError::is_not_found) => gone.push(name),
             Err(errors) => faults.extend(errors),

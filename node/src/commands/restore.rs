@@ -45,7 +45,7 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
         true => of_archive(&args.from, &args.point, &args.opened, &options)?,
         false if args.point.is_named() || args.opened.is_named() => {
             return Err(CommandError::Usage(
-                "--at, --revision, --latest, --base, --cluster and --key are about an archive, and a backup is of one point alone; \
+                "--at, --revision, --latest, --base, --cluster, --key and --mac-key are about an archive, and a backup is of one point alone; \
                  leave them out, or name the archive by --from"
                     .into(),
             ));

@@ -1,15 +1,15 @@
 //! The settings of an archive.
 //!
-//! Owns their defaults and ranges, and the reading of its key.
+//! Owns their defaults and ranges, and the reading of its keys.
 
 use std::time::Duration;
 
-use quorate_archive::{ArchiveError, Keys, Location, Merging, Recipients, Retention};
+use quorate_archive::{ArchiveError, Keys, Location, MacKeys, Merging, Recipients, Retention};
 
 use super::Args;
 use super::check::{DAY_MS, HUGE};
 use super::faults::Faults;
-use crate::app::archive::{ArchiveSettings, read_keys};
+use crate::app::archive::{ArchiveSettings, read_keys, read_macs};
 
 /// Spans of so long become one object, and days of them.
 const HOUR_MS: u64 = 60 * 60 * 1_000;
@@ -38,6 +38,10 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         Some(read) => read?,
         None => Keys::default(),
     };
+    let macs = match args.archive_mac_key.take() {
+        Some(path) => noted("archive_mac_key", read_macs(&path), faults)?,
+        None => MacKeys::default(),
+    };
     let recipients = match args.archive_recipients.take() {
         Some(list) => noted("archive_recipients", Recipients::parse(list.split(',')), faults)?,
         None => keys.recipients(),
@@ -49,6 +53,7 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         retention: Retention { keep_ms, bases_min },
         recipients,
         keys,
+        macs,
         hold_bytes,
         verify_every: (verify_every_ms > 0).then(|| Duration::from_millis(verify_every_ms)),
         merging: (span_ms > 0).then_some(Merging { span_ms }),
@@ -68,6 +73,7 @@ fn refuse_lone(args: &Args, faults: &mut Faults) {
         ("archive_keep_bases", args.archive_keep_bases.is_some()),
         ("archive_recipients", args.archive_recipients.is_some()),
         ("archive_key", args.archive_key.is_some()),
+        ("archive_mac_key", args.archive_mac_key.is_some()),
         ("archive_hold_bytes", args.archive_hold_bytes.is_some()),
         ("archive_verify_every_ms", args.archive_verify_every_ms.is_some()),
         ("archive_merge_ms", args.archive_merge_ms.is_some()),

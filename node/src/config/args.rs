@@ -289,6 +289,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_ARCHIVE_KEY", value_name = "FILE")]
     pub archive_key: Option<PathBuf>,
 
+    /// File with a secret, the same on all nodes, by which the archive is authenticated: nothing is restored with it that somebody else wrote
+    /// there; `openssl rand -hex 32` makes one [default: none]
+    #[arg(long, env = "QUORATE_ARCHIVE_MAC_KEY", value_name = "FILE")]
+    pub archive_mac_key: Option<PathBuf>,
+
     /// Bytes of log that a node keeps for an archive that cannot be reached; beyond them the archive gets a gap, and then a new base
     /// [default: 4294967296]
     #[arg(long, env = "QUORATE_ARCHIVE_HOLD_BYTES", value_name = "BYTES")]
@@ -443,7 +448,7 @@ impl Args {
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads client_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
-            archive_keep_bases archive_recipients archive_key archive_hold_bytes archive_verify_every_ms archive_merge_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
+            archive_keep_bases archive_recipients archive_key archive_mac_key archive_hold_bytes archive_verify_every_ms archive_merge_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
             peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim jwt_lifetime_max_ms audit_log dev insecure)
     }
 }

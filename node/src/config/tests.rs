@@ -390,6 +390,24 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
 }
 
 #[test]
+fn an_archive_is_authenticated_by_the_secret_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mac");
+    let (secret, file) = ("s3cret".repeat(8), path.to_str().unwrap());
+    write_secret(&path, &format!("# of all nodes\n{secret}\n"));
+    let archive = with(&["--archive", "d", "--archive-mac-key", file]).expect("good").archive.expect("it is named");
+    assert!(!archive.macs.is_none() && archive.to_string().contains(", authenticated"), "{archive}");
+    assert!(!format!("{archive:?}").contains(&secret));
+    let archive = with(&["--archive", "d"]).expect("good").archive.expect("it is named");
+    assert!(archive.macs.is_none() && !archive.to_string().contains("authenticated"), "{archive}");
+    let error = with(&["--archive-mac-key", file]).expect_err("of no archive").to_string();
+    assert!(error.contains("archive_mac_key: nothing is archived without a place"), "{error}");
+    write_secret(&path, "short\n");
+    let error = with(&["--archive", "d", "--archive-mac-key", file]).expect_err("bad").to_string();
+    assert!(error.contains("archive_mac_key") && error.contains("line 1 has 5 characters"), "{error}");
+}
+
+#[test]
 fn one_address_may_have_a_quarter_of_the_connections_unless_it_is_told_otherwise() {
     for (given, all, of_one) in [
         (&[][..], 4_096, 1_024),

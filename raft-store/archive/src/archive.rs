@@ -22,8 +22,8 @@ use crate::crypt::of_io;
 use crate::directory;
 use crate::stream::{Download, Upload};
 use crate::{
-    ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, Place, Recipients, Segment, SegmentHead,
-    SegmentName, WallMillis, names, segment,
+    ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, MacKeys, Place, Recipients, Segment,
+    SegmentHead, SegmentName, WallMillis, hex, names, segment,
 };
 
 mod bundles;
@@ -77,6 +77,8 @@ pub struct Archive {
     place: Place,
     root: Path,
     cluster: u128,
+    /// By which it is authenticated what is written and read.
+    macs: MacKeys,
 }
 
 impl fmt::Display for Archive {
@@ -89,7 +91,18 @@ impl Archive {
     /// The part of this cluster, whether or not there is anything of it.
     pub fn of(place: Place, cluster: u128) -> Self {
         let root = place.prefix.clone().join(names::cluster_dir(cluster));
-        Self { place, root, cluster }
+        Self { place, root, cluster, macs: MacKeys::default() }
+    }
+
+    /// The same, where all that is written is authenticated by these keys, and nothing is read that is not; where there are none, as before.
+    #[must_use]
+    pub fn with_macs(self, macs: MacKeys) -> Self {
+        Self { macs, ..self }
+    }
+
+    /// Whether what is written is authenticated.
+    pub fn has_macs(&self) -> bool {
+        !self.macs.is_none()
     }
 
     /// Finds what there is to restore: the part of the one cluster that is there, or of the one asked for.
@@ -219,8 +232,8 @@ impl Archive {
         entries: Vec<Bytes>,
         recipients: &Recipients,
     ) -> Result<(SegmentName, u64), ArchiveError> {
-        let sealed =
-            segment::seal(SegmentHead { cluster: format!("{:032x}", self.cluster), ..head }, &entries, recipients);
+        let head = SegmentHead { cluster: format!("{:032x}", self.cluster), ..head };
+        let sealed = segment::seal(head, &entries, recipients, &self.macs);
         let (name, object) =
             sealed.map_err(|source| ArchiveError::File { path: "a piece of the log".into(), source })?;
         let bytes = object.len() as u64;
@@ -241,9 +254,9 @@ impl Archive {
     /// Reads a piece of the log out of its bytes.
     ///
     /// # Errors
-    /// It is damaged, locked or of another cluster.
+    /// It is damaged, locked, forged or of another cluster.
     pub fn open_segment(&self, name: &SegmentName, bytes: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
-        let segment = segment::open(name, bytes, keys)?;
+        let segment = segment::open(name, bytes, keys, &self.macs)?;
         self.check_cluster(&name.to_string(), &segment.head.cluster)?;
         Ok(segment)
     }
@@ -284,7 +297,7 @@ impl Archive {
     /// The store did not do it.
     pub async fn finish_base(&self, manifest: &BaseManifest) -> Result<(), ArchiveError> {
         let name = manifest.name();
-        let json = serde_json::to_vec_pretty(manifest).expect("a manifest is numbers and words");
+        let json = manifest.written(&self.macs);
         let put = self.store().put(&self.base_dir(&name).join(MANIFEST), json.into()).await;
         put.map(drop).map_err(ArchiveError::store(format!("base {name} cannot be written to {self}")))
     }
@@ -292,7 +305,7 @@ impl Archive {
     /// Reads the manifest of a base.
     ///
     /// # Errors
-    /// It is damaged, of a newer build, or cannot be read.
+    /// It is damaged, forged, of a newer build, or cannot be read; or it has no MAC, and there is a key for that.
     pub async fn manifest(&self, name: &BaseName) -> Result<BaseManifest, ArchiveError> {
         self.manifest_of(FORMATS, name).await
     }
@@ -304,6 +317,7 @@ impl Archive {
         let format: Formatted = serde_json::from_slice(&bytes).map_err(damaged)?;
         ArchiveError::check_format(&object, format.format, known)?;
         let manifest: BaseManifest = serde_json::from_slice(&bytes).map_err(damaged)?;
+        self.macs.check_manifest(&object, &bytes, manifest.mac.as_deref())?;
         if manifest.name() != *name {
             return Err(ArchiveError::damaged(object, "it is of another base than its name says"));
         }
@@ -485,10 +499,6 @@ fn check_sum(object: &str, manifest: &BaseManifest, read: (u64, [u8; 32])) -> Re
         true => Ok(()),
         false => Err(ArchiveError::damaged(object, "its bytes are not those that were written")),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

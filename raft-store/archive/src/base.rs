@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crypt::Sealing;
 use crate::stream::Upload;
-use crate::{BaseName, Position, Recipients, WallMillis};
+use crate::{BaseName, MacKeys, Position, Recipients, WallMillis, mac};
 
 /// Forms of a manifest and of what it leads to.
 pub(crate) const FORMATS: Versions = Versions::new(1, 1, 1);
@@ -46,6 +46,10 @@ pub struct BaseManifest {
     pub sha256: String,
     /// For whom it is encrypted, by age; empty where it is not.
     pub recipients: Vec<String>,
+    /// The MAC of all that is before it, see [`crate::MacKeys`]; `None` where there was no key for that. The last field, since it is looked for
+    /// from the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
 }
 
 /// That of the manifests which do not say it.
@@ -58,6 +62,14 @@ impl BaseManifest {
     pub fn name(&self) -> BaseName {
         let Self { position, revision, wall, node, .. } = self;
         BaseName { index: position.index, term: position.term, revision: *revision, wall: *wall, node: *node }
+    }
+
+    /// Its bytes, with a MAC where there is a key for that.
+    pub(crate) fn written(&self, macs: &MacKeys) -> Vec<u8> {
+        let mac = (!macs.is_none()).then(|| mac::BLANK.to_owned());
+        let blank = Self { mac, ..self.clone() };
+        let json = serde_json::to_string_pretty(&blank).expect("a manifest is numbers and words");
+        macs.fill(&json).unwrap_or(json).into_bytes()
     }
 
     /// Whether the state is encrypted.

@@ -20,6 +20,9 @@
 //! Small objects become fewer and larger ones ([`Merging`]): the pieces of an hour that is over become one bundle, and those of a day. A piece
 //! goes once a bundle that holds it was read again; until then both are there, which does no harm.
 //!
+//! Where a key is given for it ([`MacKeys`]), pieces and manifests have a MAC, and nothing is restored that has none by it. What
+//! `verified.json` says is no part of that: no restore reads it.
+//!
 //! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
 //! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.
 
@@ -34,6 +37,7 @@ mod credentials;
 mod crypt;
 mod directory;
 mod location;
+mod mac;
 mod merge;
 mod names;
 mod plan;
@@ -45,6 +49,7 @@ pub use archive::{Archive, Bundle, NotMerged, Verified};
 pub use base::{BaseManifest, BaseUpload};
 pub use crypt::{Keys, Recipients};
 pub use location::{Location, Place};
+pub use mac::MacKeys;
 pub use merge::{Listed, Merging};
 pub use names::{BaseName, Form, SegmentName};
 pub use plan::{Catalogue, Gap, Plan, Reach, Survey, Target, Unreachable};
@@ -90,13 +95,22 @@ pub enum ArchiveError {
         /// What is wrong with it.
         what: String,
     },
-    /// It is encrypted, and no key that was given opens it.
+    /// It is encrypted, and no key that was given opens it; or it has no MAC, and a key was given for that.
     #[error("{object} {what}")]
     Locked {
         /// The object.
         object: String,
         /// Why, and what to do.
         what: String,
+    },
+    /// It has a MAC, and that is by none of the keys that were given.
+    #[error(
+        "{object} is not authentic: its MAC is by none of the keys given. Somebody else wrote it or changed it, or the key it was written with \
+         is missing in the file of --mac-key (of a node, archive_mac_key)"
+    )]
+    Forged {
+        /// The object.
+        object: String,
     },
     /// An object of a newer build.
     #[error("{object} has format {found}, and this build reads {known}: use the version that wrote it, or a newer one")]
@@ -132,6 +146,11 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Bytes as they stand in names and manifests.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl ArchiveError {
     fn damaged(object: impl std::fmt::Display, what: impl Into<String>) -> Self {
         Self::Damaged { object: object.to_string(), what: what.into() }
@@ -152,6 +171,7 @@ impl ArchiveError {
     fn within(self, bundle: &SegmentName) -> Self {
         match self {
             Self::Damaged { object, what } => Self::Damaged { object: format!("{object} in {bundle}"), what },
+            Self::Forged { object } => Self::Forged { object: format!("{object} in {bundle}") },
             other => other,
         }
     }
@@ -164,7 +184,8 @@ impl ArchiveError {
 
     /// Whether an object is not as it was written, not there, or not to be opened with these keys by this build: another may do in its place.
     pub fn is_of_an_object(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::Locked { .. } | Self::UnknownFormat { .. }) || self.is_not_found()
+        matches!(self, Self::Damaged { .. } | Self::Locked { .. } | Self::Forged { .. } | Self::UnknownFormat { .. })
+            || self.is_not_found()
     }
 
     /// Whether the object is not there.

@@ -11,7 +11,7 @@
 //! | … | the entries, deflated: length (4 bytes) and bytes of each |
 //! | 32 | SHA-256 of all before |
 //!
-//! All of it is encrypted where the archive is.
+//! All of it is encrypted where the archive is. A MAC stands behind it where there is a key for that, see [`crate::mac`].
 
 use std::io::{Read, Write};
 
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::crypt::of_io;
-use crate::{ArchiveError, Form, Keys, Position, Recipients, SegmentName, WallMillis};
+use crate::{ArchiveError, Form, Keys, MacKeys, Position, Recipients, SegmentName, WallMillis};
 
 const MAGIC: [u8; 8] = *b"\x89QRSEGM\n";
 const FORMATS: Versions = Versions::new(1, 1, 1);
@@ -84,6 +84,7 @@ pub(crate) fn seal(
     mut head: SegmentHead,
     entries: &[Bytes],
     recipients: &Recipients,
+    macs: &MacKeys,
 ) -> std::io::Result<(SegmentName, Vec<u8>)> {
     let count = head.last.index.checked_sub(head.first).map(|count| count + 1);
     assert_eq!(count, Some(entries.len() as u64), "entries {} to {:?}", head.first, head.last);
@@ -104,7 +105,7 @@ pub(crate) fn seal(
     bytes.extend_from_slice(&checksum);
     let mut sealing = recipients.seal(Vec::with_capacity(bytes.len() + 512))?;
     sealing.write_all(&bytes)?;
-    let object = sealing.finish()?;
+    let object = macs.attach(sealing.finish()?);
     let name = SegmentName {
         first: head.first,
         last: head.last.index,
@@ -138,15 +139,21 @@ pub(crate) fn check(name: &SegmentName, object: &[u8]) -> Result<(), ArchiveErro
 }
 
 /// Reads an object, and believes nothing of it before it was found whole.
-pub(crate) fn open(name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
-    open_of(FORMATS, name, object, keys)
+pub(crate) fn open(name: &SegmentName, object: &[u8], keys: &Keys, macs: &MacKeys) -> Result<Segment, ArchiveError> {
+    open_of(FORMATS, name, object, (keys, macs))
 }
 
-fn open_of(known: Versions, name: &SegmentName, object: &[u8], keys: &Keys) -> Result<Segment, ArchiveError> {
+fn open_of(
+    known: Versions,
+    name: &SegmentName,
+    object: &[u8],
+    (keys, macs): (&Keys, &MacKeys),
+) -> Result<Segment, ArchiveError> {
     check(name, object)?;
     let object_name = name.to_string();
+    let sealed = macs.detach(&object_name, object)?;
     let mut bytes = Vec::new();
-    let mut source = keys.open(&object_name, name.form == Form::Encrypted, object)?;
+    let mut source = keys.open(&object_name, name.form == Form::Encrypted, sealed)?;
     source.read_to_end(&mut bytes).map_err(|error| of_io(&object_name, &error))?;
     let damaged = |what: &str| ArchiveError::damaged(name, what);
     let (body, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or_else(|| damaged("it is cut short"))?;
@@ -225,24 +232,31 @@ mod tests {
         #[test]
         fn entries_come_back_as_they_were(entries in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..40)) {
             let entries: Vec<Bytes> = entries.into_iter().map(Bytes::from).collect();
-            let (name, object) = seal(head(5, 4 + entries.len() as u64), &entries, &Recipients::default()).unwrap();
-            prop_assert_eq!(open(&name, &object, &Keys::default()).unwrap().entries, entries);
+            let (head, macs) = (head(5, 4 + entries.len() as u64), MacKeys::default());
+            let (name, object) = seal(head, &entries, &Recipients::default(), &macs).unwrap();
+            prop_assert_eq!(open(&name, &object, &Keys::default(), &macs).unwrap().entries, entries);
         }
     }
 
     #[test]
     fn every_flipped_bit_and_every_missing_byte_is_refused() {
         let entries: Vec<Bytes> = (0..4u8).map(|n| vec![n; 9].into()).collect();
-        let (name, object) = seal(head(0, 3), &entries, &Recipients::default()).unwrap();
-        assert_eq!(open(&name, &object, &Keys::default()).unwrap().entries, entries);
+        let (name, object) = seal(head(0, 3), &entries, &Recipients::default(), &MacKeys::default()).unwrap();
+        assert_eq!(open(&name, &object, &Keys::default(), &MacKeys::default()).unwrap().entries, entries);
         for at in 0..object.len() {
             let mut damaged = object.clone();
             damaged[at] ^= 4;
             for wrong in [&damaged[..], &object[..at]] {
                 let renamed = SegmentName { checksum: checksum_of(wrong), ..name.clone() };
                 // Found by the name, and without it.
-                assert!(matches!(open(&name, wrong, &Keys::default()), Err(ArchiveError::Damaged { .. })), "{at}");
-                assert!(open(&renamed, wrong, &Keys::default()).is_err(), "byte {at}");
+                assert!(
+                    matches!(
+                        open(&name, wrong, &Keys::default(), &MacKeys::default()),
+                        Err(ArchiveError::Damaged { .. })
+                    ),
+                    "{at}"
+                );
+                assert!(open(&renamed, wrong, &Keys::default(), &MacKeys::default()).is_err(), "byte {at}");
             }
         }
     }
@@ -251,15 +265,15 @@ mod tests {
     fn a_build_reads_the_formats_before_its_own_and_refuses_those_behind() {
         let next = Versions::new(1, 2, 2);
         let entries = [Bytes::from_static(b"a")];
-        let (name, object) = seal(head(8, 8), &entries, &Recipients::default()).unwrap();
-        assert_eq!(open_of(next, &name, &object, &Keys::default()).unwrap().entries, entries);
+        let (name, object) = seal(head(8, 8), &entries, &Recipients::default(), &MacKeys::default()).unwrap();
+        assert_eq!(open_of(next, &name, &object, (&Keys::default(), &MacKeys::default())).unwrap().entries, entries);
         // The same in the next format, which has another number at its begin.
         let mut body = object[..object.len() - CHECKSUM_BYTES].to_vec();
         body[8] = 2;
         let object = [&body[..], &Sha256::digest(&body)[..]].concat();
         let name = SegmentName { checksum: checksum_of(&object), ..name };
-        assert_eq!(open_of(next, &name, &object, &Keys::default()).unwrap().entries, entries);
-        let refused = open(&name, &object, &Keys::default()).unwrap_err();
+        assert_eq!(open_of(next, &name, &object, (&Keys::default(), &MacKeys::default())).unwrap().entries, entries);
+        let refused = open(&name, &object, &Keys::default(), &MacKeys::default()).unwrap_err();
         assert!(matches!(refused, ArchiveError::UnknownFormat { found: 2, .. }), "{refused}");
         assert!(refused.to_string().contains("has format 2, and this build reads version 1"), "{refused}");
     }
@@ -267,14 +281,14 @@ mod tests {
     #[test]
     fn what_stands_under_the_name_of_another_is_refused() {
         let entries = [Bytes::from_static(b"a"), Bytes::from_static(b"b")];
-        let (name, object) = seal(head(8, 9), &entries, &Recipients::default()).unwrap();
+        let (name, object) = seal(head(8, 9), &entries, &Recipients::default(), &MacKeys::default()).unwrap();
         for wrong in [
             SegmentName { first: 7, ..name.clone() },
             SegmentName { wall: 1, ..name.clone() },
             SegmentName { wall_min: 1, ..name.clone() },
             SegmentName { revision: Some(1), ..name },
         ] {
-            let refused = open(&wrong, &object, &Keys::default()).unwrap_err().to_string();
+            let refused = open(&wrong, &object, &Keys::default(), &MacKeys::default()).unwrap_err().to_string();
             assert!(refused.contains("its name is not that"), "{refused}");
         }
     }

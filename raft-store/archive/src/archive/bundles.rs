@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::{Archive, SEGMENTS};
 use crate::bundle::{FIXED_BYTES, Index, Part};
-use crate::{ArchiveError, Keys, Listed, Segment, SegmentName, segment};
+use crate::{ArchiveError, Keys, Listed, MacKeys, Segment, SegmentName, segment};
 
 /// Bytes that are sent at a time.
 const PART_BYTES: usize = 8 << 20;
@@ -185,21 +185,42 @@ impl Archive {
     /// # Errors
     /// All that is damaged, or that it cannot be read.
     pub async fn check_segment(&self, name: &SegmentName) -> Result<u64, Vec<ArchiveError>> {
-        if name.is_bundle() {
-            return self.check_bundle(name).await;
-        }
-        let bytes = self.segment_bytes(name).await.map_err(|error| vec![error])?;
-        segment::check(name, &bytes).map(|()| bytes.len() as u64).map_err(|error| vec![error])
+        self.look_through(name, &MacKeys::default()).await
     }
 
-    async fn check_bundle(&self, name: &SegmentName) -> Result<u64, Vec<ArchiveError>> {
-        let (mut count, mut damaged) = (0, Vec::new());
+    /// As [`Self::check_segment`], and compares the MAC of each piece, where there is a key for that. Of those of a bundle that have none, one is
+    /// told.
+    ///
+    /// # Errors
+    /// All that is damaged, forged or without a MAC, or that it cannot be read.
+    pub async fn prove_segment(&self, name: &SegmentName) -> Result<u64, Vec<ArchiveError>> {
+        self.look_through(name, &self.macs).await
+    }
+
+    async fn look_through(&self, name: &SegmentName, macs: &MacKeys) -> Result<u64, Vec<ArchiveError>> {
+        if name.is_bundle() {
+            return self.look_through_bundle(name, macs).await;
+        }
+        let bytes = self.segment_bytes(name).await.map_err(|error| vec![error])?;
+        match looked_at(name, &bytes, macs) {
+            Ok(()) => Ok(bytes.len() as u64),
+            Err(error) => Err(vec![error]),
+        }
+    }
+
+    async fn look_through_bundle(&self, name: &SegmentName, macs: &MacKeys) -> Result<u64, Vec<ArchiveError>> {
+        let (mut count, mut damaged, mut unproven) = (0, Vec::new(), None);
         let mut bundle = self.open_bundle(name).await.map_err(|error| vec![error])?;
         loop {
             match bundle.next_piece().await {
                 Ok(Some((part, bytes))) => {
                     count += part.bytes;
-                    damaged.extend(segment::check(&part.name, &bytes).err().map(|error| error.within(name)));
+                    match looked_at(&part.name, &bytes, macs) {
+                        Ok(()) => {}
+                        // As a rule they are many, of before there was a key.
+                        Err(error @ ArchiveError::Locked { .. }) => unproven = unproven.or(Some(error.within(name))),
+                        Err(error) => damaged.push(error.within(name)),
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -217,6 +238,7 @@ impl Archive {
             Ok(true) => damaged.push(ArchiveError::damaged(name, "more is behind its last piece")),
             Err(error) => damaged.push(error),
         }
+        damaged.extend(unproven);
         if damaged.is_empty() { Ok(count) } else { Err(damaged) }
     }
 
@@ -331,6 +353,12 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// Compares a piece with its name, and with its MAC where there are keys.
+fn looked_at(name: &SegmentName, bytes: &[u8], macs: &MacKeys) -> Result<(), ArchiveError> {
+    segment::check(name, bytes)?;
+    macs.detach(&name.to_string(), bytes).map(drop)
 }
 
 /// How long so many bytes take.

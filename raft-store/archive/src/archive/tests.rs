@@ -42,6 +42,7 @@ fn manifest(index: u64) -> BaseManifest {
         bytes: 0,
         sha256: String::new(),
         recipients: Vec::new(),
+        mac: None,
     }
 }
 
@@ -391,6 +392,64 @@ fn pieces_become_one_object_which_holds_them_as_they_were() {
             assert_eq!(read_bundle(handle, &archive, &bundle, keys, from).unwrap(), expected);
         }
         assert_eq!(handle.block_on(archive.segments_after(&pieces[1].0)).unwrap(), [], "it begins before that");
+    });
+}
+
+#[test]
+fn what_somebody_without_the_key_of_macs_wrote_is_not_taken() {
+    let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
+    each(|handle, place, keys| {
+        let archive = |macs: MacKeys| Archive::of(place.clone(), CLUSTER).with_macs(macs);
+        let (ours, foreign, open) = (archive(macs("a")), archive(macs("b")), archive(MacKeys::default()));
+        let put = |archive: &Archive, index: u64| {
+            let base = manifest(index);
+            put_base(archive, handle, &base, &keys.recipients(), |sink| sink.write_all(b"state")).unwrap();
+            let put =
+                archive.put_segment(head(index + 1, index + 3), entries(index + 1, index + 3), &keys.recipients());
+            (base.name(), handle.block_on(put).unwrap().0)
+        };
+        let (base, piece) = put(&ours, 10);
+        for reader in [&ours, &open] {
+            let read = handle.block_on(reader.manifest(&base)).unwrap();
+            assert_eq!(read_all(reader, handle, &read, keys).unwrap(), b"state");
+            assert_eq!(segment_of(reader, handle, &piece, keys).unwrap().entries, entries(11, 13));
+            handle.block_on(reader.prove_segment(&piece)).unwrap();
+        }
+        let is_forged: fn(&ArchiveError) -> bool = |error| matches!(error, ArchiveError::Forged { .. });
+        let is_locked: fn(&ArchiveError) -> bool = |error| matches!(error, ArchiveError::Locked { .. });
+        for (writer, index, is_it) in [(&foreign, 20, is_forged), (&open, 30, is_locked)] {
+            let (base, piece) = put(writer, index);
+            let said = handle.block_on(ours.manifest(&base)).unwrap_err();
+            assert!(is_it(&said) && said.to_string().starts_with(&format!("base/{base}/manifest.json")), "{said}");
+            let said = segment_of(&ours, handle, &piece, keys).unwrap_err();
+            assert!(is_it(&said) && said.to_string().starts_with(&piece.to_string()), "{said}");
+            let told = handle.block_on(ours.prove_segment(&piece)).unwrap_err();
+            assert!(told.len() == 1 && is_it(&told[0]), "{told:?}");
+            // Its bytes are those of its name, and that is all that merging asks.
+            handle.block_on(ours.check_segment(&piece)).unwrap();
+            handle.block_on(open.manifest(&base)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_bundle_proves_each_of_its_pieces() {
+    blocking(|handle| {
+        let place = Place::in_memory();
+        let ours = Archive::of(place.clone(), CLUSTER).with_macs(MacKeys::parse(&"a".repeat(32)).unwrap());
+        let open = Archive::of(place, CLUSTER);
+        put_pieces(handle, &ours, &STRETCHES[..1], &Recipients::default());
+        let pieces = put_pieces(handle, &open, &STRETCHES[1..], &Recipients::default());
+        let all = handle.block_on(ours.segments()).unwrap();
+        assert_eq!(all.len(), STRETCHES.len());
+        let bundle = handle.block_on(ours.merge(&all, RATE)).unwrap();
+        let told = handle.block_on(ours.prove_segment(&bundle)).unwrap_err();
+        assert!(matches!(told[..], [ArchiveError::Locked { .. }]), "one of {} is told: {told:?}", pieces.len());
+        let mut opened = handle.block_on(ours.open_bundle(&bundle)).unwrap();
+        let names: Vec<_> = opened.pieces().cloned().collect();
+        let first = handle.block_on(opened.segment(&names[0], &Keys::default()));
+        let second = handle.block_on(opened.segment(&names[1], &Keys::default()));
+        assert!(first.is_ok() && matches!(second, Err(ArchiveError::Locked { .. })), "{second:?}");
     });
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use cluster_tests::{Connection, Request};
 use parking_lot::Mutex;
-use quorate_archive::{BaseName, Keys, Location, Merging, Retention, SegmentName};
+use quorate_archive::{BaseName, Keys, Location, MacKeys, Merging, Retention, SegmentName};
 use quorate_node::app::archive::{ArchiveSamples, ArchiveSettings};
 use quorate_node::metrics::{MetricsSource, Value};
 use quorate_store::background;
@@ -178,6 +178,7 @@ impl Plan {
             retention: Retention { keep_ms: self.keep_ms, bases_min: self.bases_min },
             recipients: self.encrypted.keys().recipients(),
             keys: self.encrypted.known_keys(),
+            macs: MacKeys::default(),
             hold_bytes: self.hold_bytes,
             verify_every: self.verify_every.map(Duration::from_millis),
             merging: self.merge_ms.map(|span_ms| Merging { span_ms }),

@@ -144,7 +144,7 @@ fn pause_after(failures: u32, interval: Duration) -> Duration {
 async fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, NotArchived>> {
     let cluster = app.inner.identity.load().cluster_id?;
     let is_known = others::is_known_to_others(app, &settings.location).await?;
-    let location = settings.location.clone();
+    let (location, macs) = (settings.location.clone(), settings.macs.clone());
     let state_dir = app.state().state_dir().to_path_buf();
     let opened = background::patiently(move || {
         let data_dir = state_dir.parent().unwrap_or(&state_dir);
@@ -152,7 +152,7 @@ async fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, N
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
-        Ok::<_, PlaceError>(archive)
+        Ok::<_, PlaceError>(archive.with_macs(macs))
     });
     Some(opened.await.map_err(NotArchived::from).and_then(|opened| Ok(opened?)))
 }
@@ -214,7 +214,7 @@ struct Archiver {
     archive: Archive,
     ledger: Arc<ArchiveLedger>,
     known: Option<Known>,
-    /// Whether the newest base is for other keys than what is archived from now on, or of a build that wrote entries in an older form.
+    /// Whether the newest base is for other keys than what is archived from now on, by its MAC too, or of a build that wrote entries in an older form.
     is_outdated: bool,
     /// Whether this node led at the last look.
     led: bool,
@@ -557,16 +557,20 @@ impl Archiver {
     }
 }
 
-/// Whether a base is for other keys than those that this node archives for, or of a build that wrote entries in an older form. What follows
-/// begins with another one then: who has the new keys alone could restore nothing before, and a later build need not read both forms.
+/// Whether a base is for other keys than those that this node archives for, with a MAC where this node writes none or the other way round, or of
+/// a build that wrote entries in an older form. What follows begins with another one then: who has the new keys alone could restore nothing
+/// before, and a later build need not read both forms.
 async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients) -> Result<bool, NotArchived> {
     let of = archive.clone();
     match background::patient_task(async move { of.manifest(&base).await }).await? {
         Ok(manifest) => {
             let (theirs, ours): (BTreeSet<_>, BTreeSet<_>) =
                 (manifest.recipients.into_iter().collect(), recipients.names().collect());
-            Ok(theirs != ours || manifest.entry_format < ENTRY_FORMAT)
+            let is_as_ours = theirs == ours && manifest.mac.is_some() == archive.has_macs();
+            Ok(!is_as_ours || manifest.entry_format < ENTRY_FORMAT)
         }
+        // It has no MAC, and what follows has one.
+        Err(ArchiveError::Locked { .. }) => Ok(true),
         // Trials tell of it.
         Err(error) if error.is_of_an_object() => Ok(false),
         Err(error) => Err(error.into()),
@@ -657,6 +661,7 @@ fn manifest(header: &BackupHeader) -> BaseManifest {
         bytes: 0,
         sha256: String::new(),
         recipients: Vec::new(),
+        mac: None,
     }
 }
 

@@ -1,10 +1,10 @@
-//! The file with the keys that open an archive.
+//! The files with the keys of an archive: those that open it, and those by which it is authenticated.
 //!
-//! Owns that it is read only where nobody else on the machine may read or change it. Never shows what is in it.
+//! Owns that one is read only where nobody else on the machine may read or change it. Never shows what is in it.
 
 use std::path::Path;
 
-use quorate_archive::{ArchiveError, Keys};
+use quorate_archive::{ArchiveError, Keys, MacKeys};
 
 use crate::file_mode::refuse_open_secret;
 
@@ -13,8 +13,21 @@ use crate::file_mode::refuse_open_secret;
 /// # Errors
 /// Others may read it, it cannot be read, or holds something else.
 pub fn read(path: &Path) -> Result<Keys, ArchiveError> {
-    refuse_open_secret(path).map_err(|why| ArchiveError::Refused(format!("{} {why}", path.display())))?;
+    refuse_open(path)?;
     Keys::read(path)
+}
+
+/// Reads that with the keys of MACs.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_macs(path: &Path) -> Result<MacKeys, ArchiveError> {
+    refuse_open(path)?;
+    MacKeys::read(path)
+}
+
+fn refuse_open(path: &Path) -> Result<(), ArchiveError> {
+    refuse_open_secret(path).map_err(|why| ArchiveError::Refused(format!("{} {why}", path.display())))
 }
 
 #[cfg(test)]
@@ -36,5 +49,9 @@ mod tests {
         let why = read(&path).expect_err("refused").to_string();
         assert!(why.contains("archive.key has the mode 644") && why.contains("chmod"), "{why}");
         assert!(!why.contains(secret), "{why}");
+        let why = read_macs(&path).expect_err("refused").to_string();
+        assert!(why.contains("has the mode 644"), "{why}");
+        set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+        assert!(!read_macs(&path).expect("any long line is a secret").is_none());
     }
 }

@@ -13,10 +13,10 @@ mod verify;
 
 use std::time::Duration;
 
-use quorate_archive::{Keys, Location, Merging, Recipients, Retention};
+use quorate_archive::{Keys, Location, MacKeys, Merging, Recipients, Retention};
 
 pub use archiver::run;
-pub use key::read as read_keys;
+pub use key::{read as read_keys, read_macs};
 pub use ledger::{ArchiveLedger, ArchiveSamples};
 pub use others::standing;
 pub use verify::run as verify;
@@ -36,6 +36,8 @@ pub struct ArchiveSettings {
     pub recipients: Recipients,
     /// Keys to try a restore with.
     pub keys: Keys,
+    /// By which what is archived is authenticated, if by anything.
+    pub macs: MacKeys,
     /// Bytes of log that wait for the archive at most; beyond that they are given up, and a new base is made.
     pub hold_bytes: u64,
     /// From one try of a restore to the next; `None` for never.
@@ -67,6 +69,9 @@ impl std::fmt::Display for ArchiveSettings {
             none if none.is_empty() => f.write_str("not encrypted"),
             names => write!(f, "encrypted for {}", names.join(", ")),
         }?;
+        if !self.macs.is_none() {
+            f.write_str(", authenticated")?;
+        }
         match self.verify_every {
             _ if !self.can_read() => f.write_str(", no restore is tried, since this node has no key"),
             Some(every) => write!(f, ", a restore tried every {} s", seconds(every)),
