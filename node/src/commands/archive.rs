@@ -3,12 +3,12 @@
 //! Owns the verbs, and what an archive and a point of it are called on the command line.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Location, Reach, Retention, Target};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Keys, Location, MacKeys, Reach, Retention, Target};
 use tokio::runtime::Runtime;
 
 use super::interrupt::{self, Work};
@@ -88,12 +88,38 @@ pub struct OpenedArgs {
     /// The cluster, 32 hexadecimal digits, where archives of several are there
     #[arg(long, value_name = "ID")]
     cluster: Option<String>,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+/// The keys of an archive or of a backup.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct KeyArgs {
     /// File with the key of age that opens it, where it is encrypted
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// File with the secret by which its nodes authenticate what they archive: what has no MAC by it is refused
+    /// File with the secret by which nodes authenticate what they write: what has no MAC by it is refused
     #[arg(long, value_name = "FILE")]
     mac_key: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// Whether one was named.
+    pub fn is_named(&self) -> bool {
+        self.key.is_some() || self.mac_key.is_some()
+    }
+
+    fn read(&self) -> Result<(Keys, MacKeys), CommandError> {
+        let keys = self.key.as_deref().map(read_keys).transpose()?.unwrap_or_default();
+        let macs = self.mac_key.as_deref().map(read_macs).transpose()?.unwrap_or_default();
+        Ok((keys, macs))
+    }
+
+    /// Opens a backup that may be encrypted, and compares its MAC where there is a key for that.
+    pub fn open(&self, backup: &Path) -> Result<Box<dyn Read + Send>, CommandError> {
+        let (keys, macs) = self.read()?;
+        Ok(quorate_archive::open_file(backup, &keys, &macs)?)
+    }
 }
 
 /// Which point of it.
@@ -146,17 +172,21 @@ pub struct OpenedArchive {
 }
 
 impl OpenedArgs {
-    /// Whether something was said.
-    pub fn is_named(&self) -> bool {
-        self.cluster.is_some() || self.key.is_some() || self.mac_key.is_some()
+    /// Whether a cluster was named.
+    pub fn names_cluster(&self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &KeyArgs {
+        &self.keys
     }
 
     /// Opens it, and looks whether it is there.
     pub fn open(&self, from: &str) -> Result<OpenedArchive, CommandError> {
         let cluster = self.cluster.as_deref().map(cluster_id).transpose()?;
         let location: Location = from.parse().map_err(|error| CommandError::Usage(format!("--from: {error}")))?;
-        let keys = self.key.as_deref().map(read_keys).transpose()?.unwrap_or_default();
-        let macs = self.mac_key.as_deref().map(read_macs).transpose()?.unwrap_or_default();
+        let (keys, macs) = self.keys.read()?;
         // One thread for the sockets; this one waits for it.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| CommandError::Failed(format!("no thread can be started: {error}")))?;

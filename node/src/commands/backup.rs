@@ -3,20 +3,18 @@
 //! Owns the verbs. What is in a backup is read by [`super::backup_rows`].
 
 use std::convert::Infallible;
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::fs;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use quorate_api::{Name, TypedCriteria, typed_criteria};
+use quorate_api::{EntryView, Name, TypedCriteria, typed_criteria};
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
 
 use super::CommandError;
+use super::archive::KeyArgs;
 use super::backup_rows;
 use super::progress::Progress;
-
-/// Bytes read at a time.
-const READ_BYTES: usize = 1 << 20;
 
 /// About backups.
 #[derive(Debug, Subcommand)]
@@ -26,12 +24,16 @@ pub enum BackupCommand {
         /// The backup.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        #[command(flatten)]
+        keys: KeyArgs,
     },
     /// Says what a backup is of and how much of each kind is in it; reads all of it
     Show {
         /// The backup.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        #[command(flatten)]
+        keys: KeyArgs,
     },
     /// Lists the entries in a backup, as they were when it was taken
     List(ListArgs),
@@ -56,6 +58,8 @@ Example:
         /// The backup.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        #[command(flatten)]
+        keys: KeyArgs,
         /// Only keys that begin with this.
         #[arg(default_value = "", value_parser = shown)]
         prefix: Name,
@@ -71,6 +75,8 @@ pub struct ListArgs {
     /// The backup.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    #[command(flatten)]
+    opened: KeyArgs,
     /// Only keys that begin with this.
     #[arg(default_value = "", value_parser = shown)]
     prefix: Name,
@@ -90,23 +96,24 @@ fn shown(text: &str) -> Result<Name, Infallible> {
 /// Runs the verb.
 pub fn run(command: BackupCommand) -> Result<(), CommandError> {
     match command {
-        BackupCommand::Verify { file } => {
-            let (header, end) = verify(&file).map_err(|error| about(&file, &error))?;
+        BackupCommand::Verify { file, keys } => {
+            let (header, end) = verify(&file, keys.open(&file)?).map_err(|error| about(&file, &error))?;
             say!("The backup is whole: {} rows, {} bytes of them, in {} blocks", end.rows, end.row_bytes, end.blocks);
             say!("  digest of its rows  {:032x}", end.digest);
             show(&header);
             Ok(())
         }
-        BackupCommand::Show { file } => {
-            let (header, counts) = backup_rows::count(&file).map_err(|error| about(&file, &error))?;
+        BackupCommand::Show { file, keys } => {
+            let (header, counts) = backup_rows::count(keys.open(&file)?).map_err(|error| about(&file, &error))?;
             show(&header);
             counts.into_iter().for_each(|(kind, count)| say!("  {kind:<20}{count}"));
             Ok(())
         }
         BackupCommand::List(args) => list(&args, &[]),
         BackupCommand::Find { list: args, matching } => list(&args, &matching),
-        BackupCommand::Export { file, prefix } => {
-            let told = backup_rows::each(&file, &prefix, &[], |entry| backup_rows::line(entry).is_none_or(say_on));
+        BackupCommand::Export { file, keys, prefix } => {
+            let show = |entry: &EntryView| backup_rows::line(entry).is_none_or(say_on);
+            let told = backup_rows::each(keys.open(&file)?, &prefix, &[], show);
             told.map_err(|error| about(&file, &error))
         }
     }
@@ -114,7 +121,8 @@ pub fn run(command: BackupCommand) -> Result<(), CommandError> {
 
 fn list(args: &ListArgs, matching: &[TypedCriteria]) -> Result<(), CommandError> {
     let matching: Vec<_> = matching.iter().flat_map(|TypedCriteria(list)| list.iter().cloned()).collect();
-    let told = backup_rows::each(&args.file, &args.prefix, &matching, |entry| {
+    let source = args.opened.open(&args.file)?;
+    let told = backup_rows::each(source, &args.prefix, &matching, |entry| {
         say_on(match (args.keys, args.json) {
             (true, _) => entry.key.to_string(),
             (false, true) => backup_rows::json(entry),
@@ -133,11 +141,10 @@ fn about(file: &Path, error: &dyn std::fmt::Display) -> CommandError {
     CommandError::Failed(format!("{}: {error}", file.display()))
 }
 
-fn verify(file: &Path) -> Result<(BackupHeader, BackupEnd), BackupError> {
-    let source = File::open(file)?;
-    let length = source.metadata()?.len();
+fn verify(file: &Path, source: impl Read) -> Result<(BackupHeader, BackupEnd), BackupError> {
+    let length = fs::metadata(file)?.len();
     let mut progress = Progress::new("verifying");
-    BackupReader::open(BufReader::with_capacity(READ_BYTES, source))?.verify(|at| progress.at(at, length))
+    BackupReader::open(source)?.verify(|at| progress.at(at, length))
 }
 
 /// Says what a backup is of.

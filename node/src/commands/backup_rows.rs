@@ -3,9 +3,7 @@
 //! Owns the reading: every block is checked before anything of it is shown, and a backup that is not whole ends with an error, after what
 //! was whole. Entries are shown as they were when the backup was taken.
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use std::io::Read;
 
 use quorate_api::{EntryView, ExportLine, Name};
 use quorate_store::backup::{BackupError, BackupHeader, BackupReader};
@@ -14,9 +12,6 @@ use quorate_store::keyspace::{entry, family};
 use quorate_store::types::{ContentKind, Key};
 
 use crate::gateway::entry_view::entry_view;
-
-/// Bytes read at a time.
-const READ_BYTES: usize = 1 << 20;
 
 /// How much there is of each kind.
 pub type Counts = Vec<(&'static str, u64)>;
@@ -55,13 +50,9 @@ pub enum RowsError {
     Criteria(String),
 }
 
-fn open(file: &Path) -> Result<BackupReader<BufReader<File>>, BackupError> {
-    BackupReader::open(BufReader::with_capacity(READ_BYTES, File::open(file)?))
-}
-
 /// What it is of, and how much of each kind is in it.
-pub fn count(file: &Path) -> Result<(BackupHeader, Counts), BackupError> {
-    let mut reader = open(file)?;
+pub fn count(source: impl Read) -> Result<(BackupHeader, Counts), BackupError> {
+    let mut reader = BackupReader::open(source)?;
     let mut counts = KINDS.map(|(_, kind)| (kind, 0));
     while let Some(rows) = reader.next_block()? {
         for (row_key, _) in rows {
@@ -77,13 +68,13 @@ pub fn count(file: &Path) -> Result<(BackupHeader, Counts), BackupError> {
 
 /// Shows entries of a prefix of which all criteria hold, in the order of their keys, for as long as `visit` wants more.
 pub fn each(
-    file: &Path,
+    source: impl Read,
     prefix: &Name,
     matching: &[String],
     mut visit: impl FnMut(&EntryView) -> bool,
 ) -> Result<(), RowsError> {
     let criteria = criteria(matching)?;
-    let mut reader = open(file)?;
+    let mut reader = BackupReader::open(source)?;
     let start = entry::row_key(prefix.as_bytes());
     while let Some(rows) = reader.next_block()? {
         let vars = reader.header().vars.clone();
@@ -154,6 +145,9 @@ pub fn line(entry: &EntryView) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs::File;
+    use std::io::BufReader;
+    use std::path::Path;
 
     use quorate_store::backup::BackupWriter;
     use quorate_store::machine::Vars;
@@ -174,6 +168,10 @@ mod tests {
             locked_until: None,
             session: session.map(SessionId),
         }
+    }
+
+    fn open(path: &Path) -> BufReader<File> {
+        BufReader::new(File::open(path).expect("is there"))
     }
 
     /// A backup with some entries, and one thing that is none.
@@ -208,7 +206,7 @@ mod tests {
     fn shown(path: &Path, prefix: &str, matching: &[&str], show: fn(&EntryView) -> Option<String>) -> Vec<String> {
         let matching: Vec<_> = matching.iter().map(|one| (*one).to_owned()).collect();
         let mut lines = Vec::new();
-        let read = each(path, &Name::from(prefix), &matching, |entry| {
+        let read = each(open(path), &Name::from(prefix), &matching, |entry| {
             lines.extend(show(entry));
             true
         });
@@ -234,7 +232,7 @@ mod tests {
             r#"{"key":"o/1","value":{"n": 1.50},"ttl_ms":5}"#,
         ];
         assert_eq!(lines, expected, "an entry of a session ends with that");
-        let (header, counts) = count(&path).expect("whole");
+        let (header, counts) = count(open(&path)).expect("whole");
         assert_eq!((header.vars.revision, counts), (9, vec![("entries", 6), ("sequences", 1)]));
     }
 
@@ -244,8 +242,9 @@ mod tests {
         let bytes = std::fs::read(&path).expect("is there");
         let cut = home.path().join("cut");
         std::fs::write(&cut, &bytes[..bytes.len() - 10]).expect("written");
-        assert!(each(&cut, &Name::default(), &[], |_| true).is_err() && count(&cut).is_err());
-        let error = each(&path, &Name::default(), &["{\"field\":\"n\"}".into()], |_| true).expect_err("no operator");
+        assert!(each(open(&cut), &Name::default(), &[], |_| true).is_err() && count(open(&cut)).is_err());
+        let error =
+            each(open(&path), &Name::default(), &["{\"field\":\"n\"}".into()], |_| true).expect_err("no operator");
         assert!(matches!(error, RowsError::Criteria(_)), "{error}");
     }
 }

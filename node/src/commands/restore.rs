@@ -1,11 +1,13 @@
 //! `quorate-node restore`: the first node of a new cluster, out of a backup or of a point of an archive.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use quorate_store::offline::{self, RestoreOptions, Restored};
 
-use super::archive::{self, OpenedArgs, PointArgs};
+use super::archive::{self, KeyArgs, OpenedArgs, PointArgs};
 use super::progress::Progress;
 use super::{CommandError, backup};
 use crate::config::{Args, Config, DataDir};
@@ -43,17 +45,14 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
     };
     let (restored, what) = match is_archive(&args.from) {
         true => of_archive(&args.from, &args.point, &args.opened, &options)?,
-        false if args.point.is_named() || args.opened.is_named() => {
+        false if args.point.is_named() || args.opened.names_cluster() => {
             return Err(CommandError::Usage(
-                "--at, --revision, --latest, --base, --cluster, --key and --mac-key are about an archive, and a backup is of one point alone; \
-                 leave them out, or name the archive by --from"
+                "--at, --revision, --latest, --base and --cluster are about an archive, and a backup is of one point alone; leave them out, or \
+                 name the archive by --from"
                     .into(),
             ));
         }
-        false => {
-            let mut progress = Progress::new("restoring");
-            (offline::restore(&options, |done, of| progress.at(done, of))?, String::new())
-        }
+        false => (of_backup(&options, args.opened.keys())?, String::new()),
     };
     let Restored { header, end, revision, epoch } = restored;
     say!("Restored {} rows into {}{what}. The backup:", end.rows, options.data_dir.display());
@@ -66,6 +65,29 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
 /// Whether it is a place where an archive is, rather than a file.
 fn is_archive(from: &str) -> bool {
     from.contains("://") || Path::new(from).is_dir()
+}
+
+fn of_backup(options: &RestoreOptions, keys: &KeyArgs) -> Result<Restored, CommandError> {
+    let mut progress = Progress::new("restoring");
+    // Where it cannot be read, the restore says why.
+    if !keys.is_named() && !quorate_archive::is_sealed(&options.from).unwrap_or(false) {
+        return Ok(offline::restore(options, |done, of| progress.at(done, of))?);
+    }
+    // What is not to be opened with these keys is refused before a directory is made for it.
+    let mut source = keys.open(&options.from)?;
+    offline::restore_made::<CommandError>(
+        options,
+        |scratch| {
+            let opened = scratch.join("backup");
+            let mut options = OpenOptions::new();
+            // All of a cluster is in it.
+            let file = options.write(true).create_new(true).mode(0o600).open(&opened);
+            file.and_then(|mut file| io::copy(&mut source, &mut file))
+                .map_err(|error| CommandError::Failed(format!("{}: {error}", opened.display())))?;
+            Ok(opened)
+        },
+        |done, of| progress.at(done, of),
+    )
 }
 
 fn of_archive(

@@ -1,7 +1,8 @@
 //! The settings of an archive.
 //!
-//! Owns their defaults and ranges, and the reading of its keys.
+//! Owns their defaults and ranges, and the reading of its keys and of those of scheduled backups.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_archive::{ArchiveError, Keys, Location, MacKeys, Merging, Recipients, Retention};
@@ -38,14 +39,9 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         Some(read) => read?,
         None => Keys::default(),
     };
-    let macs = match args.archive_mac_key.take() {
-        Some(path) => noted("archive_mac_key", read_macs(&path), faults)?,
-        None => MacKeys::default(),
-    };
-    let recipients = match args.archive_recipients.take() {
-        Some(list) => noted("archive_recipients", Recipients::parse(list.split(',')), faults)?,
-        None => keys.recipients(),
-    };
+    let macs = mac_keys("archive_mac_key", args.archive_mac_key.take(), faults)?;
+    let list = args.archive_recipients.take();
+    let recipients = recipients("archive_recipients", list, || keys.recipients(), faults)?;
     Some(ArchiveSettings {
         location: location?,
         interval,
@@ -58,6 +54,27 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         verify_every: (verify_every_ms > 0).then(|| Duration::from_millis(verify_every_ms)),
         merging: (span_ms > 0).then_some(Merging { span_ms }),
     })
+}
+
+/// Those in a list, or others where there is none; `None` where there is a fault in it.
+pub(super) fn recipients(
+    field: &'static str,
+    list: Option<String>,
+    otherwise: impl FnOnce() -> Recipients,
+    faults: &mut Faults,
+) -> Option<Recipients> {
+    match list {
+        Some(list) => noted(field, Recipients::parse(list.split(',')), faults),
+        None => Some(otherwise()),
+    }
+}
+
+/// Those in a file, or none where there is none; `None` where there is a fault in it.
+pub(super) fn mac_keys(field: &'static str, path: Option<PathBuf>, faults: &mut Faults) -> Option<MacKeys> {
+    match path {
+        Some(path) => noted(field, read_macs(&path), faults),
+        None => Some(MacKeys::default()),
+    }
 }
 
 fn noted<T>(field: &'static str, read: Result<T, ArchiveError>, faults: &mut Faults) -> Option<T> {

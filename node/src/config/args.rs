@@ -259,6 +259,14 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
     pub backup_keep: Option<usize>,
 
+    /// For whom these backups are encrypted: public keys of age, age1…, separated by commas [default: they are not encrypted]
+    #[arg(long, env = "QUORATE_BACKUP_RECIPIENTS", value_name = "LIST")]
+    pub backup_recipients: Option<String>,
+
+    /// File with a secret by which these backups are authenticated; `openssl rand -hex 32` makes one [default: none]
+    #[arg(long, env = "QUORATE_BACKUP_MAC_KEY", value_name = "FILE")]
+    pub backup_mac_key: Option<PathBuf>,
+
     /// Where the cluster is archived, the same on all nodes: s3://BUCKET/PREFIX, gs://…, az://CONTAINER/PREFIX or a directory that all of
     /// them share; credentials come from the environment or the files of the cloud's own tools [default: none]
     #[arg(long, env = "QUORATE_ARCHIVE", value_name = "LOCATION")]
@@ -447,7 +455,7 @@ impl Args {
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads client_threads busy_poll_us ballast_bytes
-            min_free_bytes backup_dir backup_every_ms backup_keep archive archive_interval_ms archive_base_every_ms archive_keep_ms
+            min_free_bytes backup_dir backup_every_ms backup_keep backup_recipients backup_mac_key archive archive_interval_ms archive_base_every_ms archive_keep_ms
             archive_keep_bases archive_recipients archive_key archive_mac_key archive_hold_bytes archive_verify_every_ms archive_merge_ms no_console cors_origins allowed_hosts etcd_version tls_cert tls_key tls_client_ca tls_client_crl
             peer_tls_cert peer_tls_key peer_tls_ca peer_tls_crl auth root_token_file jwt_issuer jwt_audience jwt_jwks jwt_ca jwt_user_claim jwt_user_prefix jwt_roles_claim jwt_lifetime_max_ms audit_log dev insecure)
     }

@@ -1,6 +1,6 @@
 //! Defaults and judgement: arguments become a [`Config`], or a list of everything that is wrong with them.
 //!
-//! Owns every default and range. Opens nothing; the only files read are those of TLS and the key of an archive.
+//! Owns every default and range. Opens nothing; the only files read are those of TLS and the keys of an archive and of backups.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorate_archive::Recipients;
 use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
@@ -66,6 +67,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         security.judge_listeners(client_listen, admin.map(|admin| admin.address), peer_listen, faults);
     }
     let archive = archive::settings(&mut args, faults);
+    let backups = backups(&mut args, faults);
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
     let worker_threads = args.worker_threads.unwrap_or((cores() / 2).max(1));
@@ -184,7 +186,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             HUGE,
         ),
         archive,
-        backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
+        backups,
         console: !args.no_console.unwrap_or(false),
         cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),
         hosts,
@@ -264,27 +266,29 @@ fn is_host_name(name: &str) -> bool {
     name.bytes().all(is_plain) && !name.starts_with('.')
 }
 
-fn backups(
-    dir: Option<PathBuf>,
-    every_ms: Option<u64>,
-    keep: Option<usize>,
-    faults: &mut Faults,
-) -> Option<BackupSchedule> {
-    let every = faults.millis("backup_every_ms", every_ms.unwrap_or(DAY_MS), 1_000, 365 * DAY_MS);
-    let keep_given = keep.is_some();
-    let keep = faults.size("backup_keep", keep.unwrap_or(7), 1, 1_000_000);
-    let Some(dir) = dir else {
-        for (field, given) in [("backup_every_ms", every_ms.is_some()), ("backup_keep", keep_given)] {
-            if given {
-                faults.add(field, "there are no backups without a directory; say --backup-dir DIR too");
-            }
+fn backups(args: &mut Args, faults: &mut Faults) -> Option<BackupSchedule> {
+    let (every_ms, keep) = (args.backup_every_ms.unwrap_or(DAY_MS), args.backup_keep.unwrap_or(7));
+    let every = faults.millis("backup_every_ms", every_ms, 1_000, 365 * DAY_MS);
+    let keep = faults.size("backup_keep", keep, 1, 1_000_000);
+    let Some(dir) = args.backup_dir.take() else {
+        let given = [
+            ("backup_every_ms", args.backup_every_ms.is_some()),
+            ("backup_keep", args.backup_keep.is_some()),
+            ("backup_recipients", args.backup_recipients.is_some()),
+            ("backup_mac_key", args.backup_mac_key.is_some()),
+        ];
+        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+            faults.add(field, "there are no backups without a directory; say --backup-dir DIR too");
         }
         return None;
     };
     if dir.as_os_str().is_empty() {
         faults.add("backup_dir", "empty; name a directory, or leave it out for no backups");
     }
-    Some(BackupSchedule { dir, every, keep })
+    let list = args.backup_recipients.take();
+    let recipients = archive::recipients("backup_recipients", list, Recipients::default, faults)?;
+    let macs = archive::mac_keys("backup_mac_key", args.backup_mac_key.take(), faults)?;
+    Some(BackupSchedule { dir, every, keep, recipients, macs })
 }
 
 fn node_id(given: Option<u64>, dev: bool, faults: &mut Faults) -> u64 {

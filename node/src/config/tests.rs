@@ -390,6 +390,26 @@ fn an_archive_that_a_node_cannot_read_is_not_tried() {
 }
 
 #[test]
+fn backups_of_a_directory_are_encrypted_and_authenticated_where_it_is_asked_for() {
+    let recipient = "age1pv9n30e62nv8dk6damd4lev7yquy3lhcpq5h7v49xccgjr2csqgqca29hk";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mac");
+    write_secret(&path, &"0123456789abcdef".repeat(4));
+    let file = path.to_str().unwrap();
+    let given = ["--backup-dir", "b", "--backup-recipients", recipient, "--backup-mac-key", file];
+    let backups = with(&given).expect("good").backups.expect("a directory is named");
+    assert!(backups.to_string().ends_with(&format!(", encrypted for {recipient}, authenticated")), "{backups}");
+    let backups = with(&["--backup-dir", "b"]).expect("good").backups.expect("a directory is named");
+    assert!(backups.to_string().ends_with("the last 7 kept, not encrypted") && backups.macs.is_none(), "{backups}");
+    for given in [["--backup-recipients", recipient], ["--backup-mac-key", file]] {
+        let error = with(&given).expect_err("no directory").to_string();
+        assert!(error.contains("say --backup-dir DIR too"), "{error}");
+    }
+    let error = with(&["--backup-dir", "b", "--backup-recipients", "age1wrong"]).expect_err("bad").to_string();
+    assert!(error.contains("backup_recipients") && error.contains("age1wrong"), "{error}");
+}
+
+#[test]
 fn an_archive_is_authenticated_by_the_secret_of_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mac");

@@ -1,6 +1,7 @@
 //! The archive of a cluster, beyond its machines: base states and pieces of its log, in an object store or a directory.
 //!
-//! Owns names, manifests, checksums, encryption, which points can be reached and what is kept. Knows nothing of the database, of
+//! Owns names, manifests, checksums, encryption, which points can be reached and what is kept; and encrypts backups that are files in the same
+//! way. Knows nothing of the database, of
 //! Raft, or of what an entry means: a state is a stream of bytes, an entry is bytes at a [`Position`].
 //!
 //! ```text
@@ -36,6 +37,7 @@ mod bundle;
 mod credentials;
 mod crypt;
 mod directory;
+mod file;
 mod location;
 mod mac;
 mod merge;
@@ -48,6 +50,7 @@ mod stream;
 pub use archive::{Archive, Bundle, NotMerged, Verified};
 pub use base::{BaseManifest, BaseUpload};
 pub use crypt::{Keys, Recipients};
+pub use file::{FileSealing, WrittenFile, is_sealed, open_file, read_again};
 pub use location::{Location, Place};
 pub use mac::MacKeys;
 pub use merge::{Listed, Merging};

@@ -5,7 +5,7 @@
 //!
 //! A piece of the log has its MAC behind its bytes, as they are sealed: 32 bytes of HMAC-SHA256, then [`MARK`]. A manifest has it as a field,
 //! in hexadecimal, and it is of the manifest's bytes with zeros in that place. The manifest has the SHA-256 of the state of its base. A bundle
-//! has none of its own: each of its pieces has.
+//! has none of its own: each of its pieces has. A backup that is a file has one as a piece, of its SHA-256.
 
 use std::fmt;
 use std::path::Path;
@@ -17,6 +17,8 @@ use crate::{ArchiveError, hex};
 /// Ends an object that has a MAC before it.
 const MARK: [u8; 16] = *b"\x89quorate-mac-v1\n";
 const MAC_BYTES: usize = 32;
+/// Bytes of a MAC and what ends it.
+pub(crate) const TRAILER_BYTES: usize = MAC_BYTES + MARK.len();
 /// Stands in a text where its MAC is to be.
 pub(crate) const BLANK: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// Shortest secret: 128 bits in hexadecimal.
@@ -27,6 +29,7 @@ const SECRET_BYTES_MIN: usize = 32;
 enum Kind {
     Piece,
     Manifest,
+    File,
 }
 
 impl Kind {
@@ -34,6 +37,7 @@ impl Kind {
         match self {
             Self::Piece => b"quorate archive: a piece of the log",
             Self::Manifest => b"quorate archive: the manifest of a base",
+            Self::File => b"quorate backup: the SHA-256 of a file",
         }
     }
 }
@@ -86,20 +90,40 @@ impl MacKeys {
 
     /// The object of a piece, with its MAC where there is a key.
     pub(crate) fn attach(&self, mut object: Vec<u8>) -> Vec<u8> {
-        if let Some(mac) = self.sign(Kind::Piece, &object) {
-            object.extend_from_slice(mac.as_ref());
-            object.extend_from_slice(&MARK);
-        }
+        object.extend(self.trailer(Kind::Piece, &object));
         object
+    }
+
+    /// What stands behind a file with this SHA-256: nothing where there is no key.
+    pub(crate) fn trailer_of_file(&self, sha256: &[u8; 32]) -> Vec<u8> {
+        self.trailer(Kind::File, sha256)
+    }
+
+    /// The MAC in the last bytes of something, if there is one.
+    pub(crate) fn mac_in(trailer: &[u8; TRAILER_BYTES]) -> Option<[u8; MAC_BYTES]> {
+        let (mac, mark) = trailer.split_first_chunk::<MAC_BYTES>()?;
+        (*mark == MARK).then_some(*mac)
+    }
+
+    /// Whether a file with this SHA-256 has the MAC that it should have. Everything is where there is no key.
+    pub(crate) fn check_file(&self, name: &str, sha256: &[u8], mac: Option<&[u8; 32]>) -> Result<(), ArchiveError> {
+        match mac {
+            Some(mac) => self.judge(Kind::File, name, sha256, mac),
+            None if self.is_none() => Ok(()),
+            None => Err(missing(name)),
+        }
+    }
+
+    fn trailer(&self, kind: Kind, bytes: &[u8]) -> Vec<u8> {
+        self.sign(kind, bytes).map_or_else(Vec::new, |mac| [mac.as_ref(), &MARK[..]].concat())
     }
 
     /// What a piece is without its MAC, which has to be right where there is a key.
     pub(crate) fn detach<'b>(&self, object: &str, bytes: &'b [u8]) -> Result<&'b [u8], ArchiveError> {
-        let marked = bytes.split_last_chunk::<{ MARK.len() }>().filter(|(_, mark)| **mark == MARK);
-        let found = marked.and_then(|(rest, _)| rest.split_last_chunk::<MAC_BYTES>());
-        match found {
+        let ended = bytes.split_last_chunk::<TRAILER_BYTES>();
+        match ended.and_then(|(sealed, trailer)| Self::mac_in(trailer).map(|mac| (sealed, mac))) {
             Some((sealed, mac)) => {
-                self.judge(Kind::Piece, object, sealed, mac)?;
+                self.judge(Kind::Piece, object, sealed, &mac)?;
                 Ok(sealed)
             }
             None if self.is_none() => Ok(bytes),

@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quorate_archive::{FileSealing, MacKeys, Recipients, WrittenFile, read_again};
 use quorate_store::background;
 use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
 use quorate_store::durable;
@@ -32,6 +33,8 @@ const PIECE_BYTES: usize = 1 << 20;
 const SPARE_BYTES: u64 = 64 << 20;
 /// Ends the name of a whole backup.
 const SUFFIX: &str = ".backup";
+/// Behind that where it is encrypted.
+const ENCRYPTED: &str = ".age";
 /// Ends the name of one that is being written.
 const PART: &str = ".part";
 
@@ -44,6 +47,10 @@ pub struct BackupSchedule {
     pub every: Duration,
     /// How many are kept.
     pub keep: usize,
+    /// For whom they are encrypted, if for anybody.
+    pub recipients: Recipients,
+    /// By which they are authenticated, if by anything.
+    pub macs: MacKeys,
 }
 
 /// Why there is no backup this time. A sentence for people.
@@ -113,9 +120,10 @@ fn take(app: &App, schedule: &BackupSchedule, prefix: &str) -> Result<(PathBuf, 
     }
     let (dir, taken_at) = (&schedule.dir, wall_now());
     durable::create_dir(dir).map_err(at(dir))?;
-    let path = dir.join(name(prefix, taken_at));
-    let part = dir.join(format!("{}{PART}", name(prefix, taken_at)));
-    let written = write(app, &part);
+    let encrypted = if schedule.recipients.is_none() { "" } else { ENCRYPTED };
+    let name = name(prefix, taken_at) + encrypted;
+    let (path, part) = (dir.join(&name), dir.join(format!("{name}{PART}")));
+    let written = write(app, schedule, &part);
     if written.is_err() {
         // The disk may be full: what is there of it must not stay.
         if let Err(error) = fs::remove_file(&part) {
@@ -142,25 +150,38 @@ fn superfluous(files: Vec<Kept>, now: WallMillis, keep: usize) -> Vec<Kept> {
 }
 
 /// Writes a backup durably, and reads it again: a backup that nobody has read is a hope.
-fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
+fn write(app: &App, schedule: &BackupSchedule, part: &Path) -> Result<BackupEnd, NoBackup> {
     let in_part = |source| NoBackup::Backup { path: part.to_owned(), source };
     let mut sink = BufWriter::with_capacity(PIECE_BYTES, create(part).map_err(at(part))?);
     let mut modest = Modest { sink: &mut sink, app, shares_disk: shares_disk(app, part), written: 0, gave_way: false };
-    let done = app.back_up(BackupFor::Directory, &mut modest, &mut |_| {});
+    let done = fill(app, schedule, &mut modest);
     if modest.gave_way {
         return Err(NoBackup::NoRoom(modest.written));
     }
-    let end = done.map_err(in_part)?;
+    let (end, written) = done.map_err(in_part)?;
     let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
     file.sync_all().map_err(at(part))?;
     let reading = Reading { file: File::open(part).map_err(at(part))?, app, pace: Pace::begin(app.state().clone()) };
     let source = BufReader::with_capacity(PIECE_BYTES, reading);
-    let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
-    if found != end {
-        let what = format!("it was written as {end:?} and read as {found:?}");
-        return Err(in_part(BackupError::Damaged { at: 0, what }));
+    let differs = |wrote: String, read: String| {
+        let what = format!("it was written as {wrote} and read as {read}");
+        in_part(BackupError::Damaged { at: 0, what })
+    };
+    if !schedule.recipients.is_none() {
+        // It takes a key that the node need not have to see more than that its bytes are there.
+        let found = read_again(source, written.bytes).map_err(at(part))?;
+        return if found == written { Ok(end) } else { Err(differs(format!("{written:?}"), format!("{found:?}"))) };
     }
-    Ok(end)
+    let source = source.take(written.bytes);
+    let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
+    if found == end { Ok(end) } else { Err(differs(format!("{end:?}"), format!("{found:?}"))) }
+}
+
+/// Writes the bytes of a backup, encrypted and authenticated as the schedule says.
+fn fill(app: &App, schedule: &BackupSchedule, sink: &mut dyn Write) -> Result<(BackupEnd, WrittenFile), BackupError> {
+    let mut sealing = FileSealing::begin(sink, &schedule.recipients, &schedule.macs)?;
+    let end = app.back_up(BackupFor::Directory, &mut sealing, &mut |_| {})?;
+    Ok((end, sealing.finish()?))
 }
 
 /// Stops with the node, and before it takes the room that the cluster's writes need.
@@ -247,6 +268,7 @@ fn name(prefix: &str, taken_at: WallMillis) -> String {
 }
 
 fn taken_at(name: &str, prefix: &str) -> Option<WallMillis> {
+    let name = name.strip_suffix(ENCRYPTED).unwrap_or(name);
     let time = name.strip_prefix(prefix)?.strip_suffix(SUFFIX)?;
     (time.len() == 14).then(|| time.parse().ok())?
 }
@@ -273,7 +295,12 @@ fn list(dir: &Path, prefix: &str) -> io::Result<Vec<Kept>> {
 /// The words of a schedule, for people.
 impl std::fmt::Display for BackupSchedule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "every {} s into {}, the last {} kept", millis(self.every) / 1_000, self.dir.display(), self.keep)
+        write!(f, "every {} s into {}, the last {} kept", millis(self.every) / 1_000, self.dir.display(), self.keep)?;
+        match self.recipients.names().collect::<Vec<_>>() {
+            none if none.is_empty() => f.write_str(", not encrypted"),
+            names => write!(f, ", encrypted for {}", names.join(", ")),
+        }?;
+        if self.macs.is_none() { Ok(()) } else { f.write_str(", authenticated") }
     }
 }
 
@@ -327,7 +354,9 @@ mod tests {
     #[test]
     fn only_the_backups_of_this_node_are_listed_and_unfinished_ones_go() {
         let dir = tempfile::tempdir().unwrap();
-        let all = [name(A, 20), name(A, 3), name(B, 7), format!("{}{PART}", name(A, 9)), "notes.txt".to_owned()];
+        let unfinished = [name(A, 9), name(A, 10) + ENCRYPTED].map(|name| name + PART);
+        let all = [name(A, 20), name(A, 3) + ENCRYPTED, name(B, 7), "notes.txt".to_owned()];
+        let all = [&all[..], &unfinished].concat();
         all.iter().for_each(|name| fs::write(dir.path().join(name), "x").unwrap());
         let times: Vec<_> = list(dir.path(), A).unwrap().into_iter().map(|kept| kept.taken_at).collect();
         assert_eq!(times, [3, 20]);

@@ -1,0 +1,211 @@
+//! Backups as files, encrypted and authenticated as the objects of an archive are.
+//!
+//! Owns how a file is told to be encrypted, and what its MAC is of: since it may be long and is read in parts, of the SHA-256 of all that
+//! stands before. What a backup consists of is not looked at: it is a stream of bytes.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::crypt::Sealing;
+use crate::mac::TRAILER_BYTES;
+use crate::{ArchiveError, Keys, MacKeys, Recipients};
+
+/// What age wrote begins so.
+const AGE: [u8; 22] = *b"age-encryption.org/v1\n";
+/// Read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// What was written of a file, without its MAC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Bytes.
+    pub bytes: u64,
+    /// Their SHA-256.
+    pub sha256: [u8; 32],
+}
+
+/// Writes what [`open_file`] reads.
+pub struct FileSealing<W: Write> {
+    sealing: Sealing<Hashing<W>>,
+    macs: MacKeys,
+}
+
+impl<W: Write> FileSealing<W> {
+    /// Into this sink, for these, and with a MAC by these keys.
+    ///
+    /// # Errors
+    /// The sink does not take it.
+    pub fn begin(sink: W, recipients: &Recipients, macs: &MacKeys) -> io::Result<Self> {
+        let hashing = Hashing { sink, hasher: Sha256::new(), bytes: 0 };
+        Ok(Self { sealing: recipients.seal(hashing)?, macs: macs.clone() })
+    }
+
+    /// Writes the end. Without it, it is taken for cut short.
+    ///
+    /// # Errors
+    /// The sink does not take it.
+    pub fn finish(self) -> io::Result<WrittenFile> {
+        let Hashing { mut sink, hasher, bytes } = self.sealing.finish()?;
+        let written = WrittenFile { bytes, sha256: hasher.finalize().into() };
+        sink.write_all(&self.macs.trailer_of_file(&written.sha256))?;
+        sink.flush()?;
+        Ok(written)
+    }
+}
+
+impl<W: Write> Write for FileSealing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sealing.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sealing.flush()
+    }
+}
+
+/// Takes in all that goes through it.
+struct Hashing<W> {
+    sink: W,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// The bytes and the SHA-256 of so much of a source, or of all of it where that is less.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_again(source: impl Read, bytes: u64) -> io::Result<WrittenFile> {
+    let mut hashing = Hashing { sink: io::sink(), hasher: Sha256::new(), bytes: 0 };
+    io::copy(&mut source.take(bytes), &mut hashing)?;
+    Ok(WrittenFile { bytes: hashing.bytes, sha256: hashing.hasher.finalize().into() })
+}
+
+/// Whether a file is encrypted or has a MAC.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_sealed(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    Ok(begins_as_age(&mut file)? || trailer(&mut file)?.1.is_some())
+}
+
+/// What is in a file. Where there are keys for its MAC, that was compared before; nothing of the rest was looked at yet.
+///
+/// # Errors
+/// It cannot be read or opened with these keys, or has not the MAC that it should have.
+pub fn open_file(path: &Path, keys: &Keys, macs: &MacKeys) -> Result<Box<dyn Read + Send>, ArchiveError> {
+    let name = path.display().to_string();
+    let failed = |source| ArchiveError::File { path: name.clone(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let (bytes, mac) = trailer(&mut file).map_err(failed)?;
+    if !macs.is_none() {
+        file.rewind().map_err(failed)?;
+        let read = read_again(BufReader::with_capacity(READ_BYTES, &file), bytes).map_err(failed)?;
+        macs.check_file(&name, &read.sha256, mac.as_ref())?;
+    }
+    let is_encrypted = begins_as_age(&mut file).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    keys.open(&name, is_encrypted, BufReader::with_capacity(READ_BYTES, file.take(bytes)))
+}
+
+/// Leaves the file at any place.
+fn begins_as_age(file: &mut File) -> io::Result<bool> {
+    file.rewind()?;
+    let mut begin = Vec::new();
+    file.take(AGE.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == AGE)
+}
+
+/// How many bytes stand before the MAC of a file, and that, if it has one. Leaves the file at any place.
+fn trailer(file: &mut File) -> io::Result<(u64, Option<[u8; 32]>)> {
+    let length = file.metadata()?.len();
+    let Some(before) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok((length, None)) };
+    let mut bytes = [0; TRAILER_BYTES];
+    file.seek(SeekFrom::Start(before))?;
+    file.read_exact(&mut bytes)?;
+    Ok(match MacKeys::mac_in(&bytes) {
+        Some(mac) => (before, Some(mac)),
+        None => (length, None),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use age::secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn read(path: &Path, keys: &Keys, macs: &MacKeys) -> Result<Vec<u8>, ArchiveError> {
+        let mut bytes = Vec::new();
+        let mut source = open_file(path, keys, macs)?;
+        source.read_to_end(&mut bytes).map_err(|source| ArchiveError::File { path: "it".into(), source })?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn a_file_gives_what_was_written_to_whom_it_may_and_only_as_it_was_written() {
+        let identity = age::x25519::Identity::generate();
+        let key = Keys::parse(identity.to_string().expose_secret()).unwrap();
+        let mac = MacKeys::parse(&"a".repeat(32)).unwrap();
+        let (none, no_mac) = (Keys::default(), MacKeys::default());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.backup");
+        let content = vec![7; 100_000];
+        for (keys, macs) in [(&none, &no_mac), (&none, &mac), (&key, &no_mac), (&key, &mac)] {
+            let mut sealing = FileSealing::begin(File::create(&path).unwrap(), &keys.recipients(), macs).unwrap();
+            sealing.write_all(&content).unwrap();
+            let written = sealing.finish().unwrap();
+            assert_eq!(read_again(File::open(&path).unwrap(), written.bytes).unwrap(), written);
+            assert_eq!(is_sealed(&path).unwrap(), !keys.is_none() || !macs.is_none());
+            assert_eq!(read(&path, keys, macs).unwrap(), content);
+            // Nobody needs the key of the MAC to read it, and who has it takes nothing else.
+            assert_eq!(read(&path, keys, &no_mac).unwrap(), content);
+            let other = MacKeys::parse(&"b".repeat(32)).unwrap();
+            let refused = read(&path, keys, &other).unwrap_err();
+            match macs.is_none() {
+                true => assert!(matches!(refused, ArchiveError::Locked { .. }), "{refused}"),
+                false => assert!(matches!(refused, ArchiveError::Forged { .. }), "{refused}"),
+            }
+            if !keys.is_none() {
+                assert!(matches!(read(&path, &none, macs), Err(ArchiveError::Locked { .. })));
+            }
+            let whole = fs::read(&path).unwrap();
+            for at in [0, 50, whole.len() - 1] {
+                let mut wrong = whole.clone();
+                wrong[at] ^= 1;
+                fs::write(&path, &wrong).unwrap();
+                assert!(read(&path, &key, &mac).is_err(), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_file_is_no_sealed_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("short");
+        for content in [&b""[..], b"age-encryption.org"] {
+            fs::write(&path, content).unwrap();
+            assert!(!is_sealed(&path).unwrap());
+            assert_eq!(read(&path, &Keys::default(), &MacKeys::default()).unwrap(), content);
+        }
+        assert!(is_sealed(&dir.path().join("missing")).is_err());
+    }
+}
