@@ -48,8 +48,10 @@ use crate::unix_socket::UnixSocket;
 use crate::{etcd, http, watchdog};
 
 pub mod threads;
+mod windows;
 
 use threads::{Homes, Resident};
+use windows::WINDOWS;
 
 /// How the accept loop treats connections.
 #[derive(Clone)]
@@ -522,6 +524,8 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // Many answers share this connection.
     let io = TokioIo::new(Gathering::new(stream));
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
+    // hyper sets it once, before anybody is known.
+    let window = WINDOWS.take();
     let lanes = api.turns.lanes(origin.neighbour());
     let share = Arc::clone(&lanes.share);
     let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&share)));
@@ -531,8 +535,8 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_pending_accept_reset_streams(limits::H2_RESETS_PENDING_MAX)
         .max_local_error_reset_streams(limits::H2_LOCAL_RESETS_MAX)
         .max_header_list_size(limits::HEAD_BYTES_MAX as u32)
-        .initial_stream_window_size(limits::H2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(limits::H2_CONNECTION_WINDOW_BYTES)
+        .initial_stream_window_size(window.stream_bytes())
+        .initial_connection_window_size(window.bytes())
         .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);

@@ -348,11 +348,18 @@ pub const H2_RESETS_PENDING_MAX: usize = 20;
 /// Streams reset by us because of the peer's faults before the connection is ended.
 pub const H2_LOCAL_RESETS_MAX: usize = 128;
 
-/// Window of one HTTP/2 stream: about the largest value, so that a put never waits for a window update.
+/// Largest window of one HTTP/2 stream: about the largest value, so that a put does not wait for a window update. A connection with a
+/// smaller window than the largest has as much smaller ones for its streams.
 pub const H2_STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 
-/// Window of an HTTP/2 connection: bounds what a peer can make us hold in unread bodies.
+/// Largest window of an HTTP/2 connection: bounds what a peer can make us hold in unread bodies.
 pub const H2_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Smallest window of an HTTP/2 connection: what the protocol begins with. With all connections that there may be, 256 MiB.
+pub const H2_CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
+
+/// What the windows of all HTTP/2 connections have together beyond the smallest of each.
+pub const H2_WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Answer bytes buffered for each HTTP/2 stream that its peer does not read.
 pub const H2_SEND_BUFFER_BYTES: usize = 512 * 1024;
