@@ -18,7 +18,7 @@ import {
   setRole,
   setUser,
 } from "../src/api/access.js";
-import { readMembers, readSelf, readStatus } from "../src/api/cluster.js";
+import { readCallers, readMembers, readSelf, readStatus } from "../src/api/cluster.js";
 import { copyAs, type Language } from "../src/api/copy-as.js";
 import { readAudit, readChange, readEntry, removeEntry, touchEntry, writeEntry } from "../src/api/entries.js";
 import { JsonText } from "../src/api/json-text.js";
@@ -79,6 +79,7 @@ beforeAll(async () => {
 const reads = (): readonly (readonly [Request<unknown>, RegExp])[] => [
   [readStatus(), /leader/],
   [readMembers(), /voter/],
+  [readCallers(), /connections/],
   [readSelf(), /admin/],
   [readEntry("orders/o1"), /it's paid/],
   [readEntry("orders/o1", cas), /it's paid/],

@@ -362,6 +362,16 @@ test("reading only switches off all that writes, until the tab is closed", async
   await page.getByRole("switch", { name: "Read only" }).uncheck();
 });
 
+test("the accounts that hold most of a resource are listed", async () => {
+  await open("callers");
+  await page.getByRole("link", { name: "Connections", exact: true }).click();
+  const accounts = page.getByRole("table", { name: "Accounts that hold most: Connections" });
+  // The page itself has some.
+  await accounts.getByText(/address/).first().waitFor();
+  expect(page.url()).toMatch(/\/console\/callers\?resource=connections$/);
+  expect(await page.getByRole("table", { name: "Resources of the node" }).locator("tbody tr").count()).toBe(8);
+});
+
 test("an address that is none says so", async () => {
   await open("nowhere");
   await page.getByText("There is no such place").waitFor();
@@ -382,6 +392,7 @@ test.each(["light", "dark"] as const)("axe finds nothing serious in %s", async (
       "locks?show=meetings&name=start",
       `sessions?session=${ann}`,
       "collections",
+      "callers?resource=connections",
     ]) {
       await page.goto(cluster.console + address);
       await page.locator("h1").waitFor();
@@ -412,6 +423,7 @@ test("nothing scrolls sideways at 390 pixels", async () => {
     "locks?show=meetings&name=start",
     `sessions?session=${ann}`,
     "collections",
+    "callers?resource=connections",
   ]) {
     await page.goto(cluster.console + address);
     await page.locator("h1").waitFor();

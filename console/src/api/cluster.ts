@@ -1,6 +1,6 @@
 /** Requests about the cluster itself: its state, its members, who leads, whom it takes us for. */
 
-import type { Members, MembersChanged, Self, Status } from "quorate";
+import type { Members, MembersChanged, NodeCallers, Self, Status } from "quorate";
 import { type Request, target } from "./request.js";
 
 /** The cluster as the node sees it that answers. */
@@ -26,6 +26,19 @@ export function readMembers(): Request<Members> {
     python: "print(client.members.get())",
     typescript: "console.log(await client.cluster.members());",
     run: (client, signal) => client.cluster.members({ signal }),
+  };
+}
+
+/** The limited resources of the node that answers, and who holds them. */
+export function readCallers(): Request<NodeCallers> {
+  return {
+    title: "Read who holds most of each resource of the node that answers",
+    writes: false,
+    http: { method: "GET", target: "/v1/node/callers" },
+    cli: ["node", "callers", "--top", "20"],
+    python: "print(client.node_callers())",
+    typescript: "console.log(await client.cluster.callers());",
+    run: (client, signal) => client.cluster.callers({ signal }),
   };
 }
 

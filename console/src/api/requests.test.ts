@@ -12,7 +12,7 @@ import {
   setRole,
   setUser,
 } from "./access.js";
-import { changeMember, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
+import { changeMember, readCallers, readMembers, readSelf, readStatus, transferLeader } from "./cluster.js";
 import { copyAs, LANGUAGES } from "./copy-as.js";
 import { readAudit, readChange, readEntry, removeEntry, touchEntry, writeEntry } from "./entries.js";
 import { JsonText, parseAnswer } from "./json-text.js";
@@ -48,6 +48,7 @@ const WHERE = ["total gte 12345678901234567890", "status eq it's paid", "note ne
 const REQUESTS: readonly Request<unknown>[] = [
   readStatus(),
   readMembers(),
+  readCallers(),
   readSelf(),
   transferLeader(2),
   changeMember("promote", 4, true),

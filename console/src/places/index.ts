@@ -116,6 +116,14 @@ export const PLACES: readonly Place[] = [
     key: "a",
     load: () => import("./access/index.js"),
   },
+  {
+    id: "callers",
+    title: "Callers",
+    what: "Who holds the waits, memory and connections of a node",
+    icon: "callers",
+    key: "n",
+    load: () => import("./callers/index.js"),
+  },
 ];
 
 /** The place with this id. */

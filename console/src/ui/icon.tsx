@@ -12,6 +12,7 @@ const PATHS = {
   find: "M9 4a5 5 0 1 0 0 10A5 5 0 0 0 9 4ZM12.8 12.8 16.5 16.5",
   collection: "M4 7.5h12V16H4zM5.5 5h9M7 2.5h6",
   access: "M10 4a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5ZM4.5 16c.6-3 2.7-4.5 5.5-4.5s4.9 1.5 5.5 4.5",
+  callers: "M4 16V9M8 16V4M12 16v-5M16 16V7",
   menu: "M3 6h14M3 10h14M3 14h14",
   code: "M7 6 3 10l4 4M13 6l4 4-4 4",
   copy: "M7 7h9v9H7zM4 13V4h9",

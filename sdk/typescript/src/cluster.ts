@@ -16,6 +16,7 @@ import type {
   Limits,
   Members,
   MembersChanged,
+  NodeCallers,
   RequestOptions,
   Status,
   Version,
@@ -174,6 +175,11 @@ export class Cluster {
     options: RequestOptions & { work?: string } = {},
   ): Promise<Camel<Wire["FaultsReply"]>> {
     return this.#caller.fetch(writeCall("POST", "/v1/cluster/faults", { verb, work: options.work }, options));
+  }
+
+  /** The limited resources of one node, and the accounts that hold most of each. */
+  callers(options?: CallOptions): Promise<NodeCallers> {
+    return this.#caller.fetch(readCall("/v1/node/callers", undefined, options));
   }
 
   /** The limits of the cluster. */

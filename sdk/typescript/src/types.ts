@@ -249,6 +249,8 @@ export type Status = Camel<Wire["StatusAnswer"]>;
 export type Limits = Camel<Wire["LimitsAnswer"]>;
 /** The version of a node. */
 export type Version = Camel<Wire["VersionAnswer"]>;
+/** The limited resources of a node, and who holds most of each. */
+export type NodeCallers = Camel<Wire["NodeCallersAnswer"]>;
 /** The members. */
 export type Members = Camel<Wire["MembersAnswer"]>;
 /** What a change of the members came to, or would. */

@@ -239,6 +239,8 @@ test("three nodes: status, members, a leader that hands over, a node that dies a
   assert.ok((await client.cluster.limits()).keyBytes > 0 && (await client.cluster.version()).version !== "");
   assert.equal((await client.cluster.digest()).digest.length > 0, true);
   assert.deepEqual((await client.cluster.faults()).kept, []);
+  const { resources } = await client.cluster.callers();
+  assert.ok(resources.some(({ resource, taken }) => resource === "connections" && taken > 0));
 });
 
 test("a program that is none is told", async () => {

@@ -336,6 +336,7 @@ async def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> 
         assert (await client.wait_ready(timeout=5))[0].is_ready
         assert [member.id for member in (await client.members.get()).members] == [1]
         assert (await client.limits()).key_bytes == 4096
+        assert (await client.node_callers()).resources
         assert (await client.version()).api
         assert (await client.access.who_am_i()).access_revision is not None
         await client.put("audited", 1, request_id=uuid.uuid4().hex)

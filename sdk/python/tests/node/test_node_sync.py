@@ -337,6 +337,7 @@ def test_the_cluster_itself(quorate_node: TestCluster, tmp_path: Path) -> None:
         assert (client.wait_ready(timeout=5))[0].is_ready
         assert [member.id for member in (client.members.get()).members] == [1]
         assert (client.limits()).key_bytes == 4096
+        assert (client.node_callers()).resources
         assert (client.version()).api
         assert (client.access.who_am_i()).access_revision is not None
         client.put("audited", 1, request_id=uuid.uuid4().hex)

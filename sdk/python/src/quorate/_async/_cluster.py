@@ -264,6 +264,10 @@ class AsyncCluster(AsyncBase):
         call = post("/v1/cluster/leader", compact(to=to), intent="once")
         return await self._core.fetch(wire.LeaderAnswer, call)
 
+    async def node_callers(self) -> wire.NodeCallersAnswer:
+        """The limited resources of a node, and the accounts that hold most of each."""
+        return await self._core.fetch(wire.NodeCallersAnswer, get("/v1/node/callers", preference="any"))
+
     async def limits(self) -> wire.LimitsAnswer:
         """How long keys and values may be, and all other limits."""
         return await self._core.fetch(wire.LimitsAnswer, get("/v1/limits", preference="any"))

@@ -261,6 +261,10 @@ class Cluster(Base):
         call = post("/v1/cluster/leader", compact(to=to), intent="once")
         return self._core.fetch(wire.LeaderAnswer, call)
 
+    def node_callers(self) -> wire.NodeCallersAnswer:
+        """The limited resources of a node, and the accounts that hold most of each."""
+        return self._core.fetch(wire.NodeCallersAnswer, get("/v1/node/callers", preference="any"))
+
     def limits(self) -> wire.LimitsAnswer:
         """How long keys and values may be, and all other limits."""
         return self._core.fetch(wire.LimitsAnswer, get("/v1/limits", preference="any"))
