@@ -73,8 +73,8 @@ function Resources({ all, wanted }: { readonly all: NodeCallers; readonly wanted
           </table>
         </div>
         <p class="hint">
-          What was refused is counted since the start of the node. Every node has resources of its own: open the
-          console of another node for those of that one.
+          What was refused is counted since the start of the node. Every node has resources of its own: open
+          the console of another node for those of that one.
         </p>
       </section>
       {shown === undefined ? (

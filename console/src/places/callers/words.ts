@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<string, Words | undefined>> = {
     title: "Waits",
     what: "Requests that wait for a change, a lock, a task or their turn",
     one: "request",
-    step: "Its program waits for many things at once: a watch on their common prefix replaces waits for entries.",
+    step: "Its program waits for many things: one watch on a common prefix replaces waits for entries.",
   },
   watches: {
     title: "Watches",
