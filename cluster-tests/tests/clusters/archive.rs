@@ -611,6 +611,53 @@ async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what
     succeed("quorate-node", &revision).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_key_of_macs_nothing_is_restored_that_was_written_without_it() {
+    let (home, dir, settings) = archiving(Settings::with_ids([1]), 100);
+    let [mac_key, other_key] = ["mac-key", "other-mac-key"].map(|name| home.path().join(name));
+    write_secret(&mac_key, "1".repeat(64));
+    write_secret(&other_key, "2".repeat(64));
+    let mut cluster = Cluster::start_with(settings.flag("--archive-verify-every-ms", 1_000)).await;
+    let client = cluster.client_without(None);
+    put(&client, "k", 1).await;
+    wait_archived(&cluster).await;
+    let before = put(&client, "k", 2).await.to_string();
+    wait_archived(&cluster).await;
+    cluster.stop(1).await;
+    cluster.set_flag(1, "--archive-mac-key", text(&mac_key));
+    cluster.bring_up(1).await;
+    let after = put(&client, "k", 3).await.to_string();
+    let from = text(&dir);
+    let listed = async || succeed("quorate-node", &["archive", "list", "--from", from]).await;
+    eventually("there is a base with a MAC, though the other is no day old", PATIENCE, async || {
+        let listed = listed().await;
+        if listed.matches("base of").count() == 2 { Ok(()) } else { Err(listed) }
+    })
+    .await;
+    wait_archived(&cluster).await;
+    eventually("a trial takes what has a MAC, and tells of the rest", PATIENCE, async || {
+        let listed = listed().await;
+        if listed.contains("it is to be had") && listed.contains("has no MAC") { Ok(()) } else { Err(listed) }
+    })
+    .await;
+    assert_eq!(metric(&cluster, 1, "quorate_archive_verify_failed").await, 0.0);
+    let file = |name: &str| home.path().join(name);
+    let [whole, all] = [file("whole.backup"), file("all.backup")];
+    let (with_key, with_other) = (["--mac-key", text(&mac_key)], ["--mac-key", text(&other_key)]);
+    let begin = ["archive", "backup", "--from", from];
+    succeed("quorate-node", &[&begin[..], &with_key, &["--revision", &after, text(&whole)]].concat()).await;
+    // Without the key all is read as it always was.
+    succeed("quorate-node", &[&begin[..], &["--revision", &before, text(&all)]].concat()).await;
+    let none = file("none.backup");
+    let past = [&begin[..], &with_key, &["--revision", &before, text(&none)]].concat();
+    refuse("quorate-node", &past, 5, "has no MAC").await;
+    refuse("quorate-node", &[&["archive", "verify", "--from", from][..], &with_other].concat(), 1, "is not authentic")
+        .await;
+    let foreign = [&begin[..], &with_other, &["--latest", text(&none)]].concat();
+    refuse("quorate-node", &foreign, 1, "has no MAC").await;
+    assert!(!none.exists());
+}
+
 /// Set by `scripts/conformance s3`: where a bucket is, s3://BUCKET/PREFIX, with what AWS's tools want in the environment.
 const S3: &str = "QUORATE_TEST_S3";
 

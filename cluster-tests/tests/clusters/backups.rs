@@ -9,7 +9,7 @@ use std::time::Duration;
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::fill::fill;
 use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request, Settings, eventually};
+use cluster_tests::{Cluster, Request, Settings, eventually, write_secret};
 use quorate_client::api::{EntryView, ErrorCode};
 use quorate_client::{Client, Value};
 use serde_json::json;
@@ -253,6 +253,53 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     })
     .await;
     cluster.stop(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scheduled_backups_are_encrypted_and_authenticated_and_restore_with_the_keys() {
+    // It is of no other use.
+    const KEY: &str = "AGE-SECRET-KEY-1JT7NZVH8Y6KAFPF83VEH3NS8YUQ3XJ99RE7XU4XVLA6W6SVJY4USPC9P7U";
+    const RECIPIENT: &str = "age1pv9n30e62nv8dk6damd4lev7yquy3lhcpq5h7v49xccgjr2csqgqca29hk";
+    let home = tempfile::tempdir().unwrap();
+    let [dir, key, mac_key, other] = ["backups", "key", "mac-key", "other-key"].map(|name| home.path().join(name));
+    write_secret(&key, KEY);
+    write_secret(&mac_key, "1".repeat(64));
+    write_secret(&other, "2".repeat(64));
+    let settings = Settings::with_ids([1]).flag("--backup-dir", text(&dir)).flag("--backup-every-ms", 1_000);
+    let settings = settings.flag("--backup-recipients", RECIPIENT).flag("--backup-mac-key", text(&mac_key));
+    let mut cluster = Cluster::start_with(settings).await;
+    cluster.client_without(None).put("a", Value::json(&json!("in it")).unwrap()).await.unwrap();
+    let files = || -> Vec<PathBuf> {
+        let found = fs::read_dir(&dir).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut found: Vec<_> = found.filter(|path| path.to_string_lossy().ends_with(".backup.age")).collect();
+        found.sort();
+        found
+    };
+    // One that began after the write.
+    let count = files().len();
+    let all = eventually("three backups", PATIENCE, async || match files() {
+        all if all.len() >= count + 3 => Ok(all),
+        all => Err(format!("{all:?}")),
+    })
+    .await;
+    cluster.stop(1).await;
+    let backup = all.last().unwrap();
+    let bytes = fs::read(backup).unwrap();
+    assert!(bytes.starts_with(b"age-encryption.org/v1") && !bytes.windows(5).any(|part| part == b"in it"));
+    let (opened, proved) = (["--key", text(&key)], ["--mac-key", text(&mac_key)]);
+    let printed = succeed("quorate-node", &[&["backup", "verify", text(backup)][..], &opened, &proved].concat()).await;
+    assert!(printed.contains("The backup is whole"), "{printed}");
+    let printed = succeed("quorate-node", &[&["backup", "list", text(backup)][..], &opened].concat()).await;
+    assert!(printed.contains("in it"), "{printed}");
+    refuse("quorate-node", &["backup", "verify", text(backup)], 1, "is encrypted, and no key was given").await;
+    let foreign = [&["backup", "verify", text(backup)][..], &opened, &["--mac-key", text(&other)]].concat();
+    refuse("quorate-node", &foreign, 1, "is not authentic").await;
+    let data = home.path().join("data");
+    let restore = ["restore", "--from", text(backup), "--data-dir", text(&data), "--node-id", "1"];
+    let restore = [&restore[..], &["--join", "1=127.0.0.1:7299"]].concat();
+    refuse("quorate-node", &restore, 1, "is encrypted, and no key was given").await;
+    let printed = succeed("quorate-node", &[&restore[..], &opened, &proved].concat()).await;
+    assert!(printed.contains("Restored") && fs::metadata(data).unwrap().is_dir(), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
