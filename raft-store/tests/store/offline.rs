@@ -11,7 +11,7 @@ use quorate_store::backup::Taker;
 use quorate_store::codec;
 use quorate_store::document::Json;
 use quorate_store::identity::{self, Identity};
-use quorate_store::keyspace::bucket_use::OwnerUse;
+use quorate_store::keyspace::bucket_use::{OwnerUse, RefusedUse};
 use quorate_store::keyspace::{access, bucket_use, deadline, family, sequence};
 use quorate_store::log::LogStore;
 use quorate_store::machine::EPOCH_REVISIONS;
@@ -372,7 +372,7 @@ fn first_row(db: &rocksdb::DB, family: u8) -> (Box<[u8]>, Box<[u8]>) {
 
 #[test]
 fn rows_that_contradict_one_another_are_named() {
-    let damages: [(&str, Damage); 13] = [
+    let damages: [(&str, Damage); 14] = [
         ("which is missing", |db| db.delete(first_row(db, family::DEADLINE).0).unwrap()),
         ("deadlines, of which entries have", |db| db.put(deadline::row_key(5, b"nobody"), b"").unwrap()),
         ("the record has format version 99", |db| {
@@ -397,6 +397,9 @@ fn rows_that_contradict_one_another_are_named() {
         ("buckets are said to hold", |db| db.delete(first_row(db, family::REQUEST).0).unwrap()),
         ("principals are said to have Some(((0, \"eve\"), 5)) of buckets, they have None", |db| {
             db.put(bucket_use::owner_key(0, "eve"), codec::encode(&OwnerUse { requests: 5 })).unwrap();
+        }),
+        ("principals are said to have Some(((0, \"eve\"), 5)) of refusals, they have None", |db| {
+            db.put(bucket_use::refused_key(0, "eve"), codec::encode(&RefusedUse { refusals: 5 })).unwrap();
         }),
     ];
     for (words, damage) in damages {
