@@ -108,7 +108,8 @@ pub fn is_sealed(path: &Path) -> io::Result<bool> {
     Ok(begins_as_age(&mut file)? || trailer(&mut file)?.1.is_some())
 }
 
-/// What is in a file. Where there are keys for its MAC, that was compared before; nothing of the rest was looked at yet.
+/// What is in a file. Where there are keys for its MAC, that was compared before, and what is read must be the same again: its last bytes are
+/// not given otherwise. Nothing else was looked at yet.
 ///
 /// # Errors
 /// It cannot be read or opened with these keys, or has not the MAC that it should have.
@@ -122,14 +123,41 @@ pub fn open_file(path: &Path, keys: &Keys, macs: &MacKeys) -> Result<Box<dyn Rea
         return Ok(Box::new(BufReader::with_capacity(READ_BYTES, file)));
     }
     let (bytes, mac) = trailer(&mut file).map_err(failed)?;
+    let mut compared = None;
     if !macs.is_none() {
         file.rewind().map_err(failed)?;
         let read = read_again(BufReader::with_capacity(READ_BYTES, &file), bytes).map_err(failed)?;
         macs.check_file(&name, &read.sha256, mac.as_ref())?;
+        compared = Some(read);
     }
     let is_encrypted = begins_as_age(&mut file).map_err(failed)?;
     file.rewind().map_err(failed)?;
-    keys.open(&name, is_encrypted, BufReader::with_capacity(READ_BYTES, file.take(bytes)))
+    let source = BufReader::with_capacity(READ_BYTES, file.take(bytes));
+    keys.open(&name, is_encrypted, Again { source, compared, hasher: Sha256::new(), bytes: 0 })
+}
+
+/// Reads what was read before. Whoever may write to a file may change it between the two, so the bytes at its end are given only where all of
+/// them are those that were compared.
+struct Again<R> {
+    source: R,
+    /// What was read before, where that matters.
+    compared: Option<WrittenFile>,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Again<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(into)?;
+        let Some(compared) = self.compared else { return Ok(read) };
+        self.hasher.update(&into[..read]);
+        self.bytes += read as u64;
+        let is_at_end = self.bytes == compared.bytes || (read == 0 && !into.is_empty());
+        if is_at_end && self.hasher.clone().finalize()[..] != compared.sha256 {
+            return Err(io::Error::other("it was changed after its MAC was compared"));
+        }
+        Ok(read)
+    }
 }
 
 /// Leaves the file at any place.
@@ -203,6 +231,26 @@ mod tests {
                 assert!(read(&path, &key, &mac).is_err(), "byte {at}");
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_changed_after_its_mac_was_compared_is_not_given_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.backup");
+        let mac = MacKeys::parse(&"a".repeat(32)).unwrap();
+        let content = vec![7; 3 * READ_BYTES];
+        let mut sealing = FileSealing::begin(File::create(&path).unwrap(), &Recipients::default(), &mac).unwrap();
+        sealing.write_all(&content).unwrap();
+        sealing.finish().unwrap();
+        let mut source = open_file(&path, &Keys::default(), &mac).unwrap();
+        // In its place, so that it is the file that is open.
+        let mut other = File::options().write(true).open(&path).unwrap();
+        other.seek(SeekFrom::Start(READ_BYTES as u64)).unwrap();
+        other.write_all(b"something else").unwrap();
+        let mut given = Vec::new();
+        let refused = source.read_to_end(&mut given).unwrap_err().to_string();
+        assert!(refused.contains("changed after its MAC was compared"), "{refused}");
+        assert!(given.len() < content.len());
     }
 
     #[test]
