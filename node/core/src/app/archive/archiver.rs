@@ -569,8 +569,8 @@ async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients)
             let is_as_ours = theirs == ours && manifest.mac.is_some() == archive.has_macs();
             Ok(!is_as_ours || manifest.entry_format < ENTRY_FORMAT)
         }
-        // It has no MAC, and what follows has one.
-        Err(ArchiveError::Locked { .. }) => Ok(true),
+        // It has no MAC, or one by a key that this node has not, and what follows has one by its own.
+        Err(ArchiveError::Locked { .. } | ArchiveError::Forged { .. }) => Ok(true),
         // Trials tell of it.
         Err(error) if error.is_of_an_object() => Ok(false),
         Err(error) => Err(error.into()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::stream;
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine;
-use quorate_archive::{BaseUpload, Form, Keys, Listed, Location, Merging, Place, Plan, Recipients, Target};
+use quorate_archive::{BaseUpload, Form, Keys, Listed, Location, MacKeys, Merging, Place, Plan, Recipients, Target};
 use quorate_store::backup::Taker;
 use quorate_store::command_codec;
 use quorate_store::document::Criteria;
@@ -491,5 +491,22 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
             is_old,
             "{format}"
         );
+    }
+}
+
+#[test]
+fn a_base_by_another_key_of_macs_is_outdated() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let source = archived(runtime.handle(), dir.path(), &PIECES[2..], &[2]);
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let base = source.handle.block_on(source.archive.manifest(&catalogue.bases[0])).unwrap();
+    let by = |secret: &str| source.archive.clone().with_macs(MacKeys::parse(&secret.repeat(32)).unwrap());
+    let (none, ours, theirs) = (source.archive.clone(), by("a"), by("b"));
+    for (writer, of_none, of_ours) in [(&none, false, true), (&ours, true, false), (&theirs, true, true)] {
+        put_base(&source.handle, writer, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
+        for (node, is_old) in [(&none, of_none), (&ours, of_ours)] {
+            let found = source.handle.block_on(is_outdated(node, base.name(), &Recipients::default())).unwrap();
+            assert_eq!(found, is_old, "written with {writer:?}, looked at with {node:?}");
+        }
     }
 }
