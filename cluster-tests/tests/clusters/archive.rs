@@ -646,6 +646,8 @@ async fn with_the_key_of_macs_nothing_is_restored_that_was_written_without_it() 
     let (with_key, with_other) = (["--mac-key", text(&mac_key)], ["--mac-key", text(&other_key)]);
     let begin = ["archive", "backup", "--from", from];
     succeed("quorate-node", &[&begin[..], &with_key, &["--revision", &after, text(&whole)]].concat()).await;
+    let listed = succeed("quorate-node", &[&["archive", "list", "--from", from][..], &with_key].concat()).await;
+    assert!(listed.matches("base of").count() == 1 && listed.contains("not to be had: base/"), "{listed}");
     // Without the key all is read as it always was.
     succeed("quorate-node", &[&begin[..], &["--revision", &before, text(&all)]].concat()).await;
     let none = file("none.backup");

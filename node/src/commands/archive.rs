@@ -230,7 +230,15 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
     let pieces = catalogue.segments.len() - bundles;
     say!("  {bases} bases, {pieces} pieces of the log and {bundles} bundles of pieces, of {bytes} bytes");
     for name in &catalogue.bases {
-        let manifest = runtime.block_on(archive.manifest(name))?;
+        let manifest = match runtime.block_on(archive.manifest(name)) {
+            Ok(manifest) => manifest,
+            // The others may be as they should be: those of before there was a key for MACs have none.
+            Err(error) if error.is_of_an_object() => {
+                say!("  not to be had: {}", quorate_archive::with_causes(&error));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let sealed = match manifest.is_encrypted() {
             true => format!(", encrypted for {}", manifest.recipients.join(", ")),
             false => String::new(),
