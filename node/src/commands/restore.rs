@@ -79,11 +79,12 @@ fn of_backup(options: &RestoreOptions, keys: &KeyArgs) -> Result<Restored, Comma
         options,
         |scratch| {
             let opened = scratch.join("backup");
-            let mut options = OpenOptions::new();
             // All of a cluster is in it.
-            let file = options.write(true).create_new(true).mode(0o600).open(&opened);
-            file.and_then(|mut file| io::copy(&mut source, &mut file))
-                .map_err(|error| CommandError::Failed(format!("{}: {error}", opened.display())))?;
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&opened);
+            file.and_then(|mut file| io::copy(&mut source, &mut file)).map_err(|error| {
+                let (from, to) = (options.from.display(), opened.display());
+                CommandError::Failed(format!("{from} cannot be opened into {to}: {error}"))
+            })?;
             Ok(opened)
         },
         |done, of| progress.at(done, of),

@@ -137,7 +137,7 @@ impl Keys {
         let failed = |error| match error {
             DecryptError::NoMatchingKeys => locked(
                 "is encrypted for somebody else, or its begin is damaged: none of the keys given opens it. Give the key whose public half was in \
-                 --archive-recipients when it was written; the manifest of its base names that",
+                 --archive-recipients, or for a backup in --backup-recipients, when it was written; the manifest of a base names that",
             ),
             DecryptError::Io(error) => of_io(object, &error),
             other => ArchiveError::damaged(object, other.to_string()),
