@@ -29,10 +29,21 @@ impl Form {
         Self { path, encode, decode }
     }
 
+    /// The form of the call at a path over gRPC; `None` where no case calls it.
+    pub fn at(path: &str) -> Option<Self> {
+        let (_, call) = path.split_once('.')?;
+        FORMS.iter().any(|(name, ..)| *name == call).then(|| Self::of(call))
+    }
+
     /// A request as it goes over the wire, and as it was understood.
     pub fn encode(&self, request: Value) -> (Vec<u8>, Value) {
-        let (bytes, understood) = (self.encode)(map_bytes(request, self.names_are_bytes(), &to_base64));
+        let (bytes, understood) = (self.encode)(self.to_gateway(request));
         (bytes, self.readable(understood))
+    }
+
+    /// A request as the JSON gateway takes it.
+    pub fn to_gateway(&self, request: Value) -> Value {
+        map_bytes(request, self.names_are_bytes(), &to_base64)
     }
 
     /// An answer.

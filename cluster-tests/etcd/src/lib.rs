@@ -7,7 +7,7 @@ mod case;
 pub mod cases;
 pub mod client;
 pub mod compare;
-mod forms;
+pub mod forms;
 mod normal;
 mod stream;
 pub mod transcript;

@@ -2,6 +2,8 @@
 //!
 //! Owns the few frames that attacks need. Never reads an answer.
 
+use crate::http::Request;
+
 const DATA: u8 = 0;
 const SETTINGS: u8 = 4;
 const HEADERS: u8 = 1;
@@ -11,6 +13,8 @@ const WINDOW_UPDATE: u8 = 8;
 const END_HEADERS: u8 = 0x4;
 /// No more headers, and no body.
 const END: u8 = END_HEADERS | 0x1;
+/// No more body.
+const END_STREAM: u8 = 0x1;
 /// Acknowledges the settings of the peer.
 const ACK: u8 = 0x1;
 /// The longest frame that is taken where nothing else was agreed upon.
@@ -33,38 +37,59 @@ pub fn begin(window: u32) -> Vec<u8> {
     [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &setting)].concat()
 }
 
-/// `:method: GET` and `:method: POST` in the static table of HPACK.
-const GET: u8 = 0x82;
-const POST: u8 = 0x83;
+/// A text of HPACK: its length in 7 bits, and where those are full in as many bytes as it takes, the lowest 7 bits first.
+fn text(text: &str) -> Vec<u8> {
+    const FULL: usize = 127;
+    let mut bytes = vec![text.len().min(FULL) as u8];
+    if let Some(mut rest) = text.len().checked_sub(FULL) {
+        while rest >= 128 {
+            bytes.push((rest % 128) as u8 | 128);
+            rest /= 128;
+        }
+        bytes.push(rest as u8);
+    }
+    bytes.extend(text.as_bytes());
+    bytes
+}
 
-/// The head of a request. Names by their number in the static table of HPACK, values as they are; paths are shorter than 127 bytes.
-fn head(method: u8, path: &str) -> Vec<u8> {
-    let length = u8::try_from(path.len()).ok().filter(|length| *length < 127).expect("a short path");
-    // The method, `:scheme: http`, `:authority: localhost`, `:path`.
-    let mut block = vec![method, 0x86, 0x01, 9];
-    block.extend(b"localhost");
-    block.extend([0x04, length]);
-    block.extend(path.as_bytes());
+/// The head of a request. The names of its first four fields are numbers in the static table of HPACK; all others are as they are.
+fn head(method: &str, path: &str, fields: &[(String, String)]) -> Vec<u8> {
+    // `:method`, `:scheme: http`, `:authority`, `:path`.
+    let mut block = [&[0x02_u8][..], &text(method), &[0x86, 0x01], &text("localhost"), &[0x04], &text(path)].concat();
+    for (name, value) in fields {
+        block.push(0);
+        block.extend(text(&name.to_ascii_lowercase()));
+        block.extend(text(value));
+    }
     block
 }
 
 /// A request without a body.
 pub fn get(stream: u32, path: &str) -> Vec<u8> {
-    frame(HEADERS, END, stream, &head(GET, path))
+    frame(HEADERS, END, stream, &head("GET", path, &[]))
 }
 
 /// The head of a call over gRPC, whose message may follow or not.
 pub fn call(stream: u32, path: &str) -> Vec<u8> {
-    let mut block = head(POST, path);
-    // `content-type`.
-    block.extend([0x0f, 0x10, 16]);
-    block.extend(b"application/grpc");
+    let fields = [("content-type".to_owned(), "application/grpc".to_owned())];
+    frame(HEADERS, END_HEADERS, stream, &head("POST", path, &fields))
+}
+
+/// The head of any request, in one frame; its body may follow or not.
+pub fn head_of(stream: u32, request: &Request) -> Vec<u8> {
+    let block = head(request.method, &request.target, &request.headers);
+    assert!(block.len() <= FRAME_BYTES, "a head of {} bytes", block.len());
     frame(HEADERS, END_HEADERS, stream, &block)
 }
 
 /// A part of a body, in as many frames as it takes.
 pub fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
     bytes.chunks(FRAME_BYTES).flat_map(|chunk| frame(DATA, 0, stream, chunk)).collect()
+}
+
+/// The end of a body.
+pub fn end(stream: u32) -> Vec<u8> {
+    frame(DATA, END_STREAM, stream, &[])
 }
 
 /// From now on the settings of the other side hold, its windows too.
@@ -79,7 +104,12 @@ pub fn reset(stream: u32) -> Vec<u8> {
 
 /// Gives the whole connection more window.
 pub fn open_window(bytes: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes())
+    open_window_of(0, bytes)
+}
+
+/// Gives a stream more window.
+pub fn open_window_of(stream: u32, bytes: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
 #[cfg(test)]
@@ -95,5 +125,16 @@ mod tests {
         assert_eq!((call.len(), call[3], call[4]), (9 + usize::from(call[2]), 1, 4));
         assert_eq!(data(3, &[7; 20_000]).len(), 20_000 + 2 * 9);
         assert!(begin(0).ends_with(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]));
+        assert_eq!(end(3), [0, 0, 0, 0, 1, 0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn fields_are_names_and_values_with_their_lengths() {
+        assert_eq!(text("ab"), [2, b'a', b'b']);
+        // 1337 = 127 + 58 + 9 · 128.
+        assert_eq!(text(&"x".repeat(1_337))[..3], [127, 128 | 58, 9]);
+        let head = head_of(1, &Request::get("/k").header("X-Y", "z"));
+        let fields = [&[2_u8, 3][..], b"GET", &[0x86, 1, 9], b"localhost", &[4, 2], b"/k", &[0, 3], b"x-y", &[1], b"z"];
+        assert_eq!(head[9..], fields.concat());
     }
 }

@@ -1,4 +1,4 @@
-//! Honest clients: sessions that are renewed in time, and writes at a modest pace.
+//! Honest clients: sessions that are renewed in time, and writes and reads at their pace.
 //!
 //! Owns what they lived to see: writes done, sessions lost, the terms they were told. They ask another node where one refuses or does not
 //! answer, as every client of ours does, and never ask for more than their pace.
@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio::task::JoinSet;
 
-use crate::http::{Answer, Connection, Request};
+use crate::abuse::asker::{Asker, Told};
+use crate::abuse::errands;
+use crate::abuse::way::Way;
+use crate::http::Request;
 
 /// An address that no attack comes from.
 pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -19,7 +21,7 @@ pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 pub const TTL_MS: u64 = 5_000;
 /// How long one waits for an answer before it asks another node.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
-/// From one write of a client to the next.
+/// From one write of a client with a modest pace to the next.
 const WRITE_EVERY: Duration = Duration::from_millis(40);
 
 /// What honest clients lived to see.
@@ -27,14 +29,63 @@ const WRITE_EVERY: Duration = Duration::from_millis(40);
 pub struct Seen {
     /// Writes that were acknowledged.
     pub writes: AtomicU64,
-    /// Writes of which no node said in time that they were done.
+    /// Writes of which no node said in time that they were done, and reads that none answered.
     pub missed: AtomicU64,
+    /// Reads that were answered.
+    pub reads: AtomicU64,
     /// Sessions that ended although they were to be renewed.
     pub lost: AtomicU64,
     /// The highest term that an answer named; before the first, 1, the first of a cluster.
     pub term: AtomicU64,
     /// Microseconds that acknowledged writes took together.
     pub micros: AtomicU64,
+}
+
+/// How much honest clients ask for, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// Where they come from.
+    pub from: Ipv4Addr,
+    /// All nodes.
+    pub nodes: &'a [SocketAddr],
+    /// What they show where nodes ask who is there.
+    pub token: Option<&'a str>,
+    /// The protocols that they take turns with, client by client.
+    pub ways: &'a [Way],
+    /// How many keep a session.
+    pub sessions: usize,
+    /// How many write.
+    pub writers: usize,
+    /// How many read what others write.
+    pub readers: usize,
+    /// From one write or read of a client to the next.
+    pub every: Duration,
+}
+
+impl Load<'_> {
+    /// Begins.
+    pub fn start(&self) -> Honest {
+        let (seen, mut tasks) = (Arc::new(Seen { term: AtomicU64::new(1), ..Seen::default() }), JoinSet::new());
+        let client = |number: usize| Client {
+            from: self.from,
+            nodes: self.nodes.to_vec(),
+            way: self.ways[number % self.ways.len()],
+            token: self.token.map(str::to_owned),
+            next: number,
+            connection: None,
+            seen: Arc::clone(&seen),
+        };
+        for number in 0..self.sessions {
+            tasks.spawn(keep_session(client(number)));
+        }
+        for number in 0..self.writers {
+            tasks.spawn(write(client(number), number, self.every));
+        }
+        for number in 0..self.readers {
+            tasks.spawn(read(client(number), number, self.every));
+        }
+        Honest { seen, _tasks: tasks }
+    }
 }
 
 /// Honest clients at work; dropping them ends them.
@@ -45,25 +96,11 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Begins at an address with so many sessions and so many writers over these nodes, which show this token where nodes ask who is
-    /// there.
+    /// Begins at an address with so many sessions and so many writers over HTTP/1.1 with a modest pace, which show this token where nodes
+    /// ask who is there.
     pub fn start(from: Ipv4Addr, nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
-        let (seen, mut tasks) = (Arc::new(Seen { term: AtomicU64::new(1), ..Seen::default() }), JoinSet::new());
-        let client = |number| Client {
-            from,
-            nodes: nodes.to_vec(),
-            token: token.map(|token| format!("Bearer {token}")),
-            next: number,
-            connection: None,
-            seen: Arc::clone(&seen),
-        };
-        for number in 0..sessions {
-            tasks.spawn(keep_session(client(number)));
-        }
-        for number in 0..writers {
-            tasks.spawn(write(client(number), number));
-        }
-        Self { seen, _tasks: tasks }
+        let ways = &[Way::Http1];
+        Load { from, nodes, token, ways, sessions, writers, readers: 0, every: WRITE_EVERY }.start()
     }
 }
 
@@ -71,25 +108,22 @@ impl Honest {
 struct Client {
     from: Ipv4Addr,
     nodes: Vec<SocketAddr>,
+    way: Way,
     token: Option<String>,
     next: usize,
-    connection: Option<Connection>,
+    connection: Option<Asker>,
     seen: Arc<Seen>,
 }
 
 impl Client {
     /// Asks the node that answered last, and others after it, until one decides or the time is over.
-    async fn ask(&mut self, request: Request, until: Instant) -> Option<Answer> {
-        let request = match &self.token {
-            Some(token) => request.header("Authorization", token.clone()),
-            None => request,
-        };
+    async fn ask(&mut self, request: Request, until: Instant) -> Option<Told> {
+        let request = self.way.by(request, self.token.as_deref());
         while Instant::now() < until {
-            if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER_WITHIN, self.exchange(&request)).await {
-                let term = answer.header("quorate-term").and_then(|term| term.parse().ok()).unwrap_or(0);
-                self.seen.term.fetch_max(term, Ordering::Relaxed);
-                if !matches!(answer.status, 429 | 500..) {
-                    return Some(answer);
+            if let Ok(Ok(told)) = tokio::time::timeout(ANSWER_WITHIN, self.exchange(&request)).await {
+                self.seen.term.fetch_max(told.term.unwrap_or(0), Ordering::Relaxed);
+                if !told.is_refusal() {
+                    return Some(told);
                 }
             }
             self.connection = None;
@@ -99,14 +133,14 @@ impl Client {
         None
     }
 
-    async fn exchange(&mut self, request: &Request) -> std::io::Result<Answer> {
+    async fn exchange(&mut self, request: &Request) -> std::io::Result<Told> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open_from(self.from, self.nodes[self.next % self.nodes.len()]).await?,
+            None => Asker::open(self.way, self.from, self.nodes[self.next % self.nodes.len()]).await?,
         };
-        let answer = connection.exchange(request).await?;
+        let told = connection.ask(request).await?;
         self.connection = Some(connection);
-        Ok(answer)
+        Ok(told)
     }
 }
 
@@ -114,18 +148,15 @@ impl Client {
 async fn keep_session(mut client: Client) {
     let ttl = Duration::from_millis(TTL_MS);
     loop {
-        let create = Request::post("/v1/sessions", format!("{{\"ttl_ms\":{TTL_MS}}}"));
-        let Some(created) = client.ask(create, Instant::now() + ttl).await else {
+        let Some(created) = client.ask(errands::begin_session(client.way, TTL_MS), Instant::now() + ttl).await else {
             client.seen.lost.fetch_add(1, Ordering::Relaxed);
             continue;
         };
-        let created: Value = created.expect_success().json();
-        let id = created["session"].as_str().expect("the id of a session").to_owned();
-        let renew = Request::post(format!("/v1/sessions/{id}/renew"), "{}");
+        let renew = errands::renew(client.way, &errands::id_of(client.way, &created));
         loop {
             tokio::time::sleep(ttl / 3).await;
             match client.ask(renew.clone(), Instant::now() + ttl).await {
-                Some(answer) if answer.is_success() => {}
+                Some(told) if errands::is_renewed(client.way, &told) => {}
                 _ => break,
             }
         }
@@ -133,17 +164,34 @@ async fn keep_session(mut client: Client) {
     }
 }
 
+/// The key that a writer writes.
+fn key_of(writer: usize) -> String {
+    format!("honest/{writer}")
+}
+
+/// Reads at its pace what the writer of its number writes.
+async fn read(mut client: Client, number: usize, every: Duration) {
+    let read = errands::read(client.way, &key_of(number));
+    loop {
+        tokio::time::sleep(every).await;
+        let told = client.ask(read.clone(), Instant::now() + Duration::from_secs(5)).await;
+        let is_read = told.as_ref().is_some_and(errands::is_read);
+        let count = if is_read { &client.seen.reads } else { &client.seen.missed };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Writes at its pace.
-async fn write(mut client: Client, number: usize) {
+async fn write(mut client: Client, number: usize, every: Duration) {
     let mut due = Instant::now();
     for round in 0u64.. {
         // Who is late does not hurry after it: a client that waits for an answer asks for less.
-        due = (due + WRITE_EVERY).max(Instant::now());
+        due = (due + every).max(Instant::now());
         tokio::time::sleep_until(due.into()).await;
-        let put = Request::put(&format!("honest/{number}"), round.to_string());
+        let put = errands::write(client.way, &key_of(number), round);
         let begin = Instant::now();
         match client.ask(put, begin + Duration::from_secs(5)).await {
-            Some(answer) if answer.is_success() => {
+            Some(told) if told.is_success() => {
                 client.seen.writes.fetch_add(1, Ordering::Relaxed);
                 let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
                 client.seen.micros.fetch_add(took, Ordering::Relaxed);

@@ -3,13 +3,17 @@
 //! Owns the kinds of attacks, the honest clients and the measure. Each attack is a thousand connections, or fewer, that do the same until
 //! they are told to stop; they come from loopback addresses other than those of honest clients. Never leaves loopback.
 
+pub mod asker;
 pub mod attacks;
+mod errands;
 pub mod frames;
 pub mod honest;
 pub mod measure;
 mod user;
+pub mod way;
 
 pub use attacks::{ATTACKS, Attack, NICENESS, Target, source};
-pub use honest::{FROM, Honest};
+pub use honest::{FROM, Honest, Load};
 pub use measure::{Broken, Measure, Measured};
 pub use user::create_user;
+pub use way::Way;

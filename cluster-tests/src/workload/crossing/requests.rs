@@ -200,10 +200,14 @@ impl Scope {
 pub fn draw(known: &Known, dice: &mut StdRng, scope: Scope) -> ApiRequest {
     let drawn = ROUTES.choose_weighted(dice, |(_, path, weight)| scope.weight_of(path, *weight));
     let (method, path, _) = *drawn.expect("there are routes, and each has a weight");
-    let mut draft = Draft { known, dice, may_lead: scope.may_lead };
-    let key = path.contains("{key}").then(|| draft.key());
-    let request = draft.request(method, path, key.as_deref());
-    ApiRequest { route: (method, path), request }
+    let route = (method, path);
+    ApiRequest { route, request: Draft { known, dice, may_lead: scope.may_lead }.for_route(route) }
+}
+
+/// A request for this route that does not move the leadership; `None` where there is none for it.
+pub fn request_of(method: &str, path: &str, known: &Known, dice: &mut StdRng) -> Option<Request> {
+    let (method, path, _) = *ROUTES.iter().find(|route| (route.0, route.1) == (method, path))?;
+    Some(Draft { known, dice, may_lead: false }.for_route((method, path)))
 }
 
 struct Draft<'a> {
@@ -213,6 +217,11 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    fn for_route(&mut self, (method, path): (&'static str, &'static str)) -> Request {
+        let key = path.contains("{key}").then(|| self.key());
+        self.request(method, path, key.as_deref())
+    }
+
     fn chance(&mut self, of: u32) -> bool {
         self.dice.random_ratio(1, of)
     }

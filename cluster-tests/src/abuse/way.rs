@@ -1,0 +1,60 @@
+//! The protocols by which a node is asked.
+//!
+//! Owns what differs between them in a request: the field that shows who asks, and the frame around a message.
+
+use std::fmt;
+
+use crate::http::Request;
+
+/// A protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// The API over HTTP/1.1.
+    Http1,
+    /// The API over HTTP/2.
+    Http2,
+    /// etcd's services over gRPC.
+    Grpc,
+    /// etcd's services as JSON, over HTTP/1.1.
+    Gateway,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Gateway];
+
+    /// Whether it goes over HTTP/2.
+    pub fn is_framed(self) -> bool {
+        matches!(self, Self::Http2 | Self::Grpc)
+    }
+
+    /// The request as one of whoever has this token.
+    pub fn by(self, request: Request, token: Option<&str>) -> Request {
+        match (self, token) {
+            (_, None) => request,
+            (Self::Grpc, Some(token)) => request.header("token", token),
+            (_, Some(token)) => request.header("Authorization", format!("Bearer {token}")),
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+            Self::Grpc => "gRPC",
+            Self::Gateway => "JSON gateway",
+        })
+    }
+}
+
+/// Bytes before a message of gRPC.
+pub const PREFIX_BYTES: usize = 5;
+
+/// A call over gRPC with this encoded message.
+pub fn call(path: &str, message: &[u8]) -> Request {
+    let length = u32::try_from(message.len()).expect("a message is not that long").to_be_bytes();
+    let body = [&[0_u8][..], &length, message].concat();
+    Request::new("POST", path).header("content-type", "application/grpc").header("te", "trailers").body(body)
+}
