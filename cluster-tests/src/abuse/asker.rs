@@ -6,14 +6,15 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
-use futures::future::try_join_all;
+use futures::future::join_all;
 use http_body_util::{BodyExt, Full};
 use hyper::HeaderMap;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpSocket;
+use serde_json::Value;
 use tokio::task::JoinSet;
 
+use crate::abuse::attacks::connect;
 use crate::abuse::way::Way;
 use crate::http::{Answer, Connection, Request};
 
@@ -57,7 +58,14 @@ impl Told {
     pub fn is_internal(&self) -> bool {
         const SAID: &[u8] = b"\"code\":\"internal\"";
         let beginning = &self.body[..self.body.len().min(LOOKED_AT)];
-        self.status == 500 || self.code == Some(INTERNAL) || beginning.windows(SAID.len()).any(|part| part == SAID)
+        let is_said = || beginning.windows(SAID.len()).any(|part| part == SAID);
+        self.code == Some(INTERNAL) || self.is_status_of_fault() || is_said()
+    }
+
+    /// The JSON gateway has this status for other codes, too, which it names by their numbers.
+    fn is_status_of_fault(&self) -> bool {
+        let code = || serde_json::from_slice::<Value>(&self.body).unwrap_or_default()["code"].as_u64();
+        self.status == 500 && code().is_none_or(|code| code == u64::from(INTERNAL))
     }
 }
 
@@ -86,12 +94,9 @@ impl Asker {
         if !way.is_framed() {
             return Ok(Self(Wire::Plain(Connection::open_from(from, to).await?)));
         }
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        socket.bind((from, 0).into())?;
-        let stream = socket.connect(to).await?;
+        let stream = connect(from, to).await?;
         stream.set_nodelay(true)?;
-        let shaken = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+        let shaken = http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(io::Error::other)?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
@@ -109,18 +114,30 @@ impl Asker {
         }
     }
 
-    /// The same so many times at once.
+    /// The same so many times at once. Where some are answered and the node takes no more, those are what is told.
     pub async fn ask_at_once(&mut self, request: &Request, times: usize) -> io::Result<Vec<Told>> {
         match &mut self.0 {
+            Wire::Plain(connection) if times == 1 => Ok(vec![Told::from(connection.exchange(request).await?)]),
             Wire::Plain(connection) => {
-                connection.send(&request.to_bytes().repeat(times)).await?;
+                let sent = connection.send(&request.to_bytes().repeat(times)).await;
                 let mut told = Vec::new();
                 for _ in 0..times {
-                    told.push(connection.answer(false).await?.into());
+                    match connection.answer(false).await {
+                        Ok(answer) => told.push(Told::from(answer)),
+                        Err(error) if told.is_empty() => return sent.and(Err(error)),
+                        Err(_) => break,
+                    }
                 }
                 Ok(told)
             }
-            Wire::Framed { sender, .. } => try_join_all((0..times).map(|_| ask_framed(sender.clone(), request))).await,
+            Wire::Framed { sender, .. } => {
+                let asked = join_all((0..times).map(|_| ask_framed(sender.clone(), request))).await;
+                let (told, failed): (Vec<_>, Vec<_>) = asked.into_iter().partition(Result::is_ok);
+                match failed.into_iter().next() {
+                    Some(Err(error)) if told.is_empty() => Err(error),
+                    _ => told.into_iter().collect(),
+                }
+            }
         }
     }
 }
@@ -144,4 +161,21 @@ async fn ask_framed(mut sender: SendRequest<Full<Bytes>>, request: &Request) -> 
 
 fn number<T: std::str::FromStr>(fields: &HeaderMap, name: &str) -> Option<T> {
     fields.get(name)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_in_each_protocol_in_its_own_way() {
+        let told = |status, code, body: &'static str| Told { status, code, term: None, body: body.into() };
+        assert!(told(500, None, r#"{"code":"internal","status":500}"#).is_internal());
+        assert!(told(200, None, r#"{"results":[{"code":"internal"}]}"#).is_internal());
+        assert!(told(500, None, r#"{"code":13,"message":"x"}"#).is_internal());
+        assert!(told(200, Some(13), "").is_internal());
+        assert!(!told(500, None, r#"{"code":2,"message":"x"}"#).is_internal());
+        assert!(!told(503, None, r#"{"code":"not_leader"}"#).is_internal());
+        assert!(!told(200, Some(5), "").is_internal());
+    }
 }

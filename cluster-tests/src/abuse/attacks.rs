@@ -20,7 +20,7 @@ use crate::http::{Connection, Request};
 /// Addresses of this machine that attacks come from.
 const SOURCES: u8 = 8;
 /// How long a connection that was refused or cut waits before the next one.
-const PAUSE: Duration = Duration::from_millis(20);
+pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// Bytes that a slow reader takes at a time, and how often.
 const DROP: usize = 512;
 const DROP_EVERY: Duration = Duration::from_secs(1);
@@ -125,10 +125,7 @@ impl Attack {
     /// Begins it with so many connections, on threads that are so much nicer than those of nodes: attackers have processors of their own
     /// as a rule, and here they share those of the nodes. Each connection that is cut or done begins anew.
     pub fn begin(&self, target: &Target, connections: usize, niceness: u8) -> Running {
-        let (target, run) = (Arc::new(target.clone()), self.run);
-        let mut threads = Builder::new_multi_thread();
-        threads.worker_threads(THREADS).thread_name("hostile").on_thread_start(move || be_nice(niceness));
-        let threads = threads.enable_all().build().expect("threads for an attack");
+        let (target, run, threads) = (Arc::new(target.clone()), self.run, threads(niceness));
         let answered = Arc::new(AtomicU64::new(0));
         for number in 0..connections {
             let hostile = Hostile { target: Arc::clone(&target), number, answered: Arc::clone(&answered) };
@@ -158,6 +155,13 @@ impl Drop for Running {
     }
 }
 
+/// Threads of an attack, so much nicer than those of nodes.
+pub(super) fn threads(niceness: u8) -> Runtime {
+    let mut threads = Builder::new_multi_thread();
+    threads.worker_threads(THREADS).thread_name("hostile").on_thread_start(move || be_nice(niceness));
+    threads.enable_all().build().expect("threads for an attack")
+}
+
 /// The thread at hand gets less of the processors than others.
 fn be_nice(niceness: u8) {
     // SAFETY: takes no pointers. In Linux 0 is the calling thread.
@@ -172,10 +176,7 @@ impl Hostile {
     }
 
     async fn connect(&self, to: SocketAddr) -> io::Result<TcpStream> {
-        let socket = TcpSocket::new_v4()?;
-        socket.set_reuseaddr(true)?;
-        socket.bind((source(self.number), 0).into())?;
-        socket.connect(to).await
+        connect(source(self.number), to).await
     }
 
     async fn open(&self) -> io::Result<TcpStream> {
@@ -208,8 +209,16 @@ impl Hostile {
     }
 }
 
+/// A connection from this address of the machine.
+pub(super) async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((from, 0).into())?;
+    socket.connect(to).await
+}
+
 /// Reads nothing until the far end is gone.
-async fn stay(stream: &TcpStream) -> io::Result<()> {
+pub(super) async fn stay(stream: &TcpStream) -> io::Result<()> {
     loop {
         tokio::time::sleep(DROP_EVERY).await;
         if let Some(error) = stream.take_error()? {

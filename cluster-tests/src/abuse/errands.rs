@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_session_has_one_id_whichever_protocol_it_came_by() {
         let granted = LeaseGrantResponse { id: 42, ttl: 5, ..LeaseGrantResponse::default() };
-        let framed = way::call("/", &granted.encode_to_vec()).body.expect("a message");
+        let framed = way::framed(&granted.encode_to_vec());
         assert_eq!(id_of(Way::Grpc, &told(framed)), "42");
         assert_eq!(id_of(Way::Gateway, &told(serde_json::to_vec(&granted).expect("JSON"))), "42");
         assert_eq!(id_of(Way::Http2, &told(br#"{"session":"42"}"#.to_vec())), "42");
@@ -115,7 +115,7 @@ mod tests {
     fn a_lease_without_time_is_lost() {
         for (ttl, lives) in [(5, true), (0, false)] {
             let kept = LeaseKeepAliveResponse { id: 42, ttl, ..LeaseKeepAliveResponse::default() };
-            let framed = way::call("/", &kept.encode_to_vec()).body.expect("a message");
+            let framed = way::framed(&kept.encode_to_vec());
             assert_eq!(is_renewed(Way::Grpc, &told(framed)), lives);
             let line = serde_json::json!({ "result": kept }).to_string();
             assert_eq!(is_renewed(Way::Gateway, &told(line.into_bytes())), lives);

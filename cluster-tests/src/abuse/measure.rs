@@ -20,7 +20,7 @@ pub struct Measured {
     pub writes_per_second: f64,
     /// How long one took on average.
     pub write_took: Duration,
-    /// Writes of honest clients that no node acknowledged in time.
+    /// Writes of honest clients that no node acknowledged in time, and reads that none answered.
     pub missed: u64,
     /// Sessions of honest clients that ended.
     pub lost: u64,

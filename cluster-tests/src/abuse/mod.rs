@@ -7,6 +7,7 @@ pub mod asker;
 pub mod attacks;
 mod errands;
 pub mod frames;
+pub mod generator;
 pub mod honest;
 pub mod measure;
 mod user;

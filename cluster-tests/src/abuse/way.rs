@@ -54,7 +54,12 @@ pub const PREFIX_BYTES: usize = 5;
 
 /// A call over gRPC with this encoded message.
 pub fn call(path: &str, message: &[u8]) -> Request {
+    let call = Request::new("POST", path).header("content-type", "application/grpc").header("te", "trailers");
+    call.body(framed(message))
+}
+
+/// A message as it stands in the body of a call.
+pub fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("a message is not that long").to_be_bytes();
-    let body = [&[0_u8][..], &length, message].concat();
-    Request::new("POST", path).header("content-type", "application/grpc").header("te", "trailers").body(body)
+    [&[0_u8][..], &length, message].concat()
 }

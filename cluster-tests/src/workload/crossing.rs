@@ -18,8 +18,8 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::requests::{ApiRequest, PINNED, Scope, draw, remember};
-pub use self::requests::{Known, PREFIX, request_of};
+use self::requests::{ApiRequest, PINNED, PREFIX, Scope, draw, remember};
+pub use self::requests::{Known, request_of};
 use super::client::Nodes;
 use crate::http::{Answer, Connection, Request};
 

@@ -29,6 +29,7 @@ mod exactly_once;
 mod examples;
 mod find;
 mod forms;
+mod generated;
 mod guide;
 mod handles;
 mod library;

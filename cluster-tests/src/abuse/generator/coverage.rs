@@ -1,0 +1,105 @@
+//! Which combinations a run met, and which resources each protocol took something of.
+//!
+//! Owns what has to be met. Never carries anything out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::combination::Shape;
+use super::gauges::{Gauges, Rest};
+use super::notes::Notes;
+use super::wave::Wave;
+use crate::abuse::way::Way;
+
+/// Resources that something has to be taken of by every protocol, as metrics name them. All others are shown.
+const RESOURCES: [&str; 6] = ["connections", "arriving", "bodies", "answers", "waits", "watches"];
+/// Combinations that were not met and are named.
+const NAMED_MAX: usize = 20;
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Row {
+    wanted: usize,
+    met: usize,
+}
+
+/// The account of a run.
+#[derive(Debug, Default)]
+pub struct Coverage {
+    rows: BTreeMap<(Way, Shape), Row>,
+    /// By gauge, which protocols took something.
+    taken: BTreeMap<String, BTreeSet<Way>>,
+    missing: Vec<String>,
+}
+
+impl Coverage {
+    /// Adds a wave that is over, with the most that was seen of each gauge.
+    pub fn add(&mut self, wave: &Wave, notes: &Notes, rest: &Rest, most: &Gauges) {
+        let missing: Vec<_> = wave.missing(notes).map(ToString::to_string).collect();
+        let row = self.rows.entry((wave.way, wave.shape)).or_default();
+        row.wanted += wave.combinations.len();
+        row.met += wave.combinations.len() - missing.len();
+        self.missing.extend(missing);
+        for gauge in rest.pressed(most) {
+            self.taken.entry(gauge.to_owned()).or_default().insert(wave.way);
+        }
+    }
+
+    /// The same as a table.
+    pub fn table(&self) -> String {
+        let mut table = String::from("| protocol | shape | combinations met | of |\n|---|---|---:|---:|\n");
+        for ((way, shape), Row { wanted, met }) in &self.rows {
+            writeln!(table, "| {way} | {shape} | {met} | {wanted} |").expect("a string takes everything");
+        }
+        table.push_str("\n| held by callers, more than at rest | by protocol |\n|---|---|\n");
+        for (gauge, ways) in &self.taken {
+            let ways: Vec<_> = ways.iter().map(ToString::to_string).collect();
+            writeln!(table, "| {gauge} | {} |", ways.join(", ")).expect("a string takes everything");
+        }
+        table
+    }
+
+    /// What was not met, in words.
+    pub fn missing(&self) -> Vec<String> {
+        let mut all: Vec<_> =
+            self.missing.iter().take(NAMED_MAX).map(|combination| format!("not met: {combination}")).collect();
+        if let Some(more) = self.missing.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            all.push(format!("not met: {more} more"));
+        }
+        for resource in RESOURCES {
+            let gauge = format!("quorate_http_resource_taken{{resource=\"{resource}\"}}");
+            let by = self.taken.get(&gauge).cloned().unwrap_or_default();
+            let none = Way::ALL.into_iter().filter(|way| !by.contains(way));
+            all.extend(none.map(|way| format!("nothing by {way} was seen to take any of {resource}")));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::combination::{Caller, Combination, Sources};
+    use super::super::operations::Operation;
+    use super::*;
+    use crate::http::Request;
+
+    #[test]
+    fn a_combination_and_a_resource_that_were_not_met_are_named() {
+        let (request, name) = (Request::get("/"), "get /".to_owned());
+        let dear = request.clone();
+        let operation = Operation { way: Way::Grpc, name, request, dear, lasts: false, goes_on: false, holds: false };
+        let (operation, shape) = (Arc::new(operation), Shape::Repeated);
+        let of = |caller| Combination { operation: Arc::clone(&operation), shape, caller, sources: Sources::Two };
+        let combinations = vec![of(Caller::Tenant), of(Caller::Stranger)];
+        let wave = Wave { name: "a wave".into(), way: Way::Grpc, shape, combinations };
+        let (notes, mut coverage) = (Notes::default(), Coverage::default());
+        notes.meet(&wave.combinations[0]);
+        coverage.add(&wave, &notes, &Rest::default(), &Gauges::default());
+        assert!(coverage.table().contains("| gRPC | repeated | 1 | 2 |"), "{}", coverage.table());
+        let missing = coverage.missing();
+        assert_eq!(missing[0], "not met: gRPC, get /, repeated, stranger, two addresses");
+        assert_eq!(missing.len(), 1 + RESOURCES.len() * Way::ALL.len());
+        assert_eq!(missing[1], "nothing by HTTP/1.1 was seen to take any of connections");
+    }
+}
