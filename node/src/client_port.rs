@@ -475,7 +475,7 @@ macro_rules! drive {
                         Verdict::Idle => break ConnectionEnd::Idle,
                         Verdict::SlowHead => break ConnectionEnd::SlowHead,
                         Verdict::Stalled => break ConnectionEnd::Stalled,
-                        Verdict::Lingered => break ConnectionEnd::Closed,
+                        Verdict::Lingered | Verdict::HungUp => break ConnectionEnd::Closed,
                     }
                 }
             }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -106,6 +106,16 @@ pub trait Simulated: AsyncRead + AsyncWrite + Send + Sync + Unpin {
     fn poll_peek(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<usize>>;
 }
 
+/// Stands for `no socket` among their numbers.
+pub const NO_SOCKET: RawFd = -1;
+
+/// Whether the other side of this socket has ended its half, though nobody read what it sent before. Never so without a socket.
+pub fn has_hung_up(socket: RawFd) -> bool {
+    let mut look = libc::pollfd { fd: socket, events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: the pointer is to one entry, which lives until the call returns. The system passes over negative numbers.
+    unsafe { libc::poll(&raw mut look, 1, 0) > 0 }
+}
+
 /// Takes connections.
 pub enum Listener {
     /// From sockets.
@@ -202,6 +212,15 @@ impl Stream {
             Self::Unix(stream) => stream.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()),
             // Known only once everything was read; a deadline comes first.
             Self::Simulated(_) => false,
+        }
+    }
+
+    /// The number of its socket; [`NO_SOCKET`] where it has none.
+    pub fn socket(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+            Self::Simulated(_) => NO_SOCKET,
         }
     }
 
@@ -304,6 +323,8 @@ impl AsyncWrite for Stream {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[tokio::test]
@@ -317,6 +338,24 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let other = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
         assert!(not_to_itself(other).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_end_is_seen_behind_bytes_that_nobody_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let mut other = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
+        let stream = Stream::Tcp(listener.accept().await.expect("a connection").0);
+        other.write_all(b"x").await.expect("there is room");
+        assert!(!has_hung_up(stream.socket()) && !has_hung_up(NO_SOCKET));
+        drop(other);
+        let seen = async {
+            while !has_hung_up(stream.socket()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), seen)
+            .await
+            .expect("the other side is gone, and that is not seen");
     }
 
     #[tokio::test]

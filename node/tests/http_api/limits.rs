@@ -203,6 +203,17 @@ async fn who_waits_takes_no_place_among_those_who_work() {
 }
 
 #[tokio::test]
+async fn who_hung_up_waits_no_more_whatever_came_behind_the_request() {
+    let server = Server::start().await;
+    let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
+    let mut waiting = begin(&server, "GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
+    waiting.send_request("GET", "/livez", &[], b"").await;
+    until("it does not wait", async || metric(&server, in_use).await == 1.0).await;
+    drop(waiting);
+    until("the node waits for who hung up", async || metric(&server, in_use).await == 0.0).await;
+}
+
+#[tokio::test]
 async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
     let (mut api, mut serve) = (api_settings(), serve_settings());
     // One reader may hold a quarter of it.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::origin::Neighbour;
 use crate::evicting_limit::{EvictingPermit, Idle, Standing};
 use crate::limits;
-use crate::net::Stream;
+use crate::net::{self, Stream};
 
 /// Stands for `not at the moment` in the marks below.
 const NEVER: u64 = 0;
@@ -29,6 +29,8 @@ pub struct ConnectionMonitor {
     born: Instant,
     /// Cancelled when no more may be asked on this connection.
     stop: CancellationToken,
+    /// The number of its socket, as long as that is open.
+    socket: AtomicI32,
     /// How long it may stand without a request; a stream without an operation.
     idle: Duration,
     /// Its place among all connections. Not held: the task that serves it gives it back.
@@ -69,6 +71,8 @@ pub enum Verdict {
     Stalled,
     /// The rest of a refused request still comes; the peer had time to read the answer.
     Lingered,
+    /// Nobody is there any more to whom a request in the works could be answered.
+    HungUp,
 }
 
 /// How long each state may last.
@@ -88,6 +92,7 @@ impl ConnectionMonitor {
         let monitor = Self {
             born: Instant::now(),
             stop,
+            socket: AtomicI32::new(net::NO_SOCKET),
             idle,
             place,
             standing: AtomicU8::new(Standing::Stranger as u8),
@@ -195,7 +200,10 @@ impl ConnectionMonitor {
             return Verdict::Lingered;
         }
         if self.busy.load(Ordering::Relaxed) > 0 {
-            return Verdict::Fine;
+            // HTTP/2 reads all the time and sees it by itself. HTTP/1.1 reads no further than the beginning of the next request, and behind
+            // that an end is not seen: a request that waits would do so for as long as it may, and be given a lock that nobody hears of.
+            let has_hung_up = patience.head.is_some() && net::has_hung_up(self.socket.load(Ordering::Relaxed));
+            return if has_hung_up { Verdict::HungUp } else { Verdict::Fine };
         }
         if patience.head.is_some_and(|head| lasted(&self.head_since, now, head)) {
             return Verdict::SlowHead;
@@ -445,7 +453,9 @@ pub struct Watched {
 impl Watched {
     /// Wraps a stream.
     pub fn new(stream: impl Into<Stream>, monitor: Arc<ConnectionMonitor>) -> Self {
-        Self { stream: stream.into(), monitor, swallowed: 0, burst: 0 }
+        let stream = stream.into();
+        monitor.socket.store(stream.socket(), Ordering::Relaxed);
+        Self { stream, monitor, swallowed: 0, burst: 0 }
     }
 
     /// How much may be written before others get the thread; they get it where that is nothing.
@@ -479,6 +489,13 @@ impl Watched {
             self.swallowed += buf.filled().len();
         }
         Poll::Ready(())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // The system gives the number to the next socket.
+        self.monitor.socket.store(net::NO_SOCKET, Ordering::Relaxed);
     }
 }
 
