@@ -33,7 +33,7 @@ pub struct Seen {
     pub missed: AtomicU64,
     /// Reads that were answered.
     pub reads: AtomicU64,
-    /// Sessions that ended although they were to be renewed.
+    /// Sessions that ended although they were to be renewed, or could not be opened.
     pub lost: AtomicU64,
     /// The highest term that an answer named; before the first, 1, the first of a cluster.
     pub term: AtomicU64,
@@ -148,11 +148,13 @@ impl Client {
 async fn keep_session(mut client: Client) {
     let ttl = Duration::from_millis(TTL_MS);
     loop {
-        let Some(created) = client.ask(errands::begin_session(client.way, TTL_MS), Instant::now() + ttl).await else {
+        let created = client.ask(errands::begin_session(client.way, TTL_MS), Instant::now() + ttl).await;
+        let Some(id) = created.and_then(|told| errands::id_of(client.way, &told)) else {
             client.seen.lost.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(ttl / 3).await;
             continue;
         };
-        let renew = errands::renew(client.way, &errands::id_of(client.way, &created));
+        let renew = errands::renew(client.way, &id);
         loop {
             tokio::time::sleep(ttl / 3).await;
             match client.ask(renew.clone(), Instant::now() + ttl).await {

@@ -189,7 +189,7 @@ async fn generated_by(
     }
     drop(honest);
     if let Err(left) = field.comes_back(&nobody).await {
-        failed.push(format!("{way}: was not given back once nobody asked any more: {left}"));
+        failed.push(format!("{way}: not given back though nobody asks any more: {left}"));
     }
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;

@@ -19,8 +19,9 @@ const SIZE: Size = Size {
     largest: 128 * 1_024,
     short: 16 * 1_024,
     drop_every: Duration::from_millis(100),
-    hold: Duration::from_millis(600),
-    hold_max: Duration::from_secs(8),
+    hold: Duration::from_millis(400),
+    // Where somebody else has the processors.
+    hold_max: Duration::from_secs(30),
     niceness: NICENESS,
 };
 /// As for what clients send and do not read.
@@ -57,17 +58,24 @@ async fn honest_clients_go_on_under_every_shape_of_every_request_and_all_is_give
     println!("{took:.1} s: {writes} writes, {reads} reads, {missed} missed, {lost} sessions lost, term {term}");
     drop(honest);
     println!("{}", coverage.table());
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(coverage.missing(), Vec::<String>::new());
-    assert_eq!(lost, 0, "sessions lost");
-    // Nodes and all clients share the processors with what else runs here: `scripts/abuse` asks for none.
-    assert!(term <= 3, "{term} terms, and a cluster begins with the first");
-    assert!(writes as f64 > 2.0 * took, "{writes} writes in {took} s");
+    assert!(
+        wrong.is_empty(),
+        "faults of nodes, or what they do not give back; the seed above repeats it:\n{}",
+        wrong.join("\n")
+    );
+    let missing = coverage.missing();
+    assert!(missing.is_empty(), "not all was attacked, so the rest shows little:\n{}", missing.join("\n"));
+    // Nodes and all clients share the processors with what else runs here: `scripts/abuse` asks for more.
+    let under = "the waves above have the numbers of each, and `scripts/abuse generated` those of a release build";
+    assert_eq!(lost, 0, "honest sessions ended, or were not opened; {under}");
+    assert!(term <= 3, "{term} terms, and a cluster begins with the first; {under}");
+    assert!(writes as f64 > 2.0 * took, "{writes} honest writes in {took:.1} s; {under}");
     // Where one of the four protocols did not serve, it would be a quarter.
-    assert!(missed * 10 < writes + reads, "{missed} of {} were missed", writes + reads + missed);
-    assert!(memory < MEMORY, "{} MiB", memory >> 20);
-    let given_back = field.comes_back(&nobody).await;
-    assert_eq!(given_back, Ok(()), "once nobody asks any more");
+    assert!(missed * 10 < writes + reads, "{missed} of {} asked for in vain; {under}", writes + reads + missed);
+    assert!(memory < MEMORY, "a node took {} MiB; {under}", memory >> 20);
+    if let Err(left) = field.comes_back(&nobody).await {
+        panic!("not given back though nobody asks any more; `quorate node callers` names who holds it: {left}");
+    }
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
 }

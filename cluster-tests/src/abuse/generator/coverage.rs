@@ -13,6 +13,9 @@ use crate::abuse::way::Way;
 
 /// Resources that something has to be taken of by every protocol, as metrics name them. All others are shown.
 const RESOURCES: [&str; 6] = ["connections", "arriving", "bodies", "answers", "waits", "watches"];
+/// What to do where something was not met.
+const ADVICE: &str = "a combination is met once a node took its head or answered it: see what the node says to its request \
+    (generator/operations.rs has all), and how long its wave may last (Size::hold_max); a resource is taken by what `holds` it";
 /// Combinations that were not met and are named.
 const NAMED_MAX: usize = 20;
 
@@ -39,7 +42,7 @@ impl Coverage {
         row.wanted += wave.combinations.len();
         row.met += wave.combinations.len() - missing.len();
         self.missing.extend(missing);
-        for gauge in rest.pressed(most) {
+        for (gauge, _) in rest.pressed(most) {
             self.taken.entry(gauge.to_owned()).or_default().insert(wave.way);
         }
     }
@@ -58,7 +61,7 @@ impl Coverage {
         table
     }
 
-    /// What was not met, in words.
+    /// What was not met, in words, and before that what to do about it.
     pub fn missing(&self) -> Vec<String> {
         let mut all: Vec<_> =
             self.missing.iter().take(NAMED_MAX).map(|combination| format!("not met: {combination}")).collect();
@@ -70,6 +73,9 @@ impl Coverage {
             let by = self.taken.get(&gauge).cloned().unwrap_or_default();
             let none = Way::ALL.into_iter().filter(|way| !by.contains(way));
             all.extend(none.map(|way| format!("nothing by {way} was seen to take any of {resource}")));
+        }
+        if !all.is_empty() {
+            all.insert(0, ADVICE.to_owned());
         }
         all
     }
@@ -98,8 +104,12 @@ mod tests {
         coverage.add(&wave, &notes, &Rest::default(), &Gauges::default());
         assert!(coverage.table().contains("| gRPC | repeated | 1 | 2 |"), "{}", coverage.table());
         let missing = coverage.missing();
-        assert_eq!(missing[0], "not met: gRPC, get /, repeated, stranger, two addresses");
-        assert_eq!(missing.len(), 1 + RESOURCES.len() * Way::ALL.len());
-        assert_eq!(missing[1], "nothing by HTTP/1.1 was seen to take any of connections");
+        let first = [
+            ADVICE,
+            "not met: gRPC, get /, repeated, stranger, two addresses",
+            "nothing by HTTP/1.1 was seen to take any of connections",
+        ];
+        assert_eq!(missing[..3], first);
+        assert_eq!(missing.len(), 2 + RESOURCES.len() * Way::ALL.len());
     }
 }

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 /// Long values that one request reads.
 const READS: usize = 8;
+/// Criteria that no entry of ours meets: each is looked at for each entry.
+const CRITERIA: usize = 32;
 /// Counts of one transaction.
 const COUNTS: usize = 64;
 /// Sessions of one renewal.
@@ -14,15 +16,15 @@ const SESSIONS: u64 = 1_000;
 /// The body of the dearest request of an operation, by its method and path, or of a call of etcd's services by its path over gRPC; `None`
 /// where nothing is known to be dearer than any other.
 pub fn dear_body(name: &str) -> Option<Value> {
-    let nothing = |kind: &str| vec![json!({"field": "n", "op": kind, "value": 0}); 8];
-    let search = json!({"prefix": "x/", "where": nothing("lt")});
+    let never = vec![json!({"field": "n", "op": "lt", "value": 0}); CRITERIA];
+    let search = json!({"prefix": "x/", "where": [{ "any": never }]});
     let with = |name: &str, value: Value| {
         let mut body = search.clone();
         body[name] = value;
         body
     };
     Some(match name {
-        "post /v1/count" | "post /v1/delete_where" => search.clone(),
+        "post /v1/count" | "post /v1/delete_where" => search,
         "post /v1/find" => with("order_by", json!(["-n"])),
         "post /v1/update_where" => with("patch", json!({"a": 1})),
         "post /v1/claim" => with("lock_ms", json!(300)),

@@ -52,13 +52,9 @@ impl Gauges {
 
     /// Takes what is more of the other.
     pub fn raise(&mut self, other: &Self) {
-        self.merge(other, f64::max);
-    }
-
-    fn merge(&mut self, other: &Self, choose: fn(f64, f64) -> f64) {
         for (name, value) in &other.0 {
-            let mine = self.0.entry(name.clone()).or_insert(*value);
-            *mine = choose(*mine, *value);
+            let most = self.0.entry(name.clone()).or_default();
+            *most = most.max(*value);
         }
     }
 
@@ -67,56 +63,49 @@ impl Gauges {
     }
 }
 
-/// What is held where nobody attacks.
+/// The most that was held of each where nobody attacked.
 #[derive(Debug, Clone, Default)]
-pub struct Rest {
-    least: Gauges,
-    most: Gauges,
-}
+pub struct Rest(Gauges);
 
 impl Rest {
     /// Looks for this long.
     pub async fn over(time: Duration, nodes: &[SocketAddr], token: &str) -> Result<Self, String> {
-        let (begun, first) = (Instant::now(), Gauges::of(nodes, token).await?);
-        let mut rest = Self { least: first.clone(), most: first };
+        let (begun, mut most) = (Instant::now(), Gauges::of(nodes, token).await?);
         while begun.elapsed() < time {
             tokio::time::sleep(LOOK_EVERY).await;
-            let seen = Gauges::of(nodes, token).await?;
-            rest.least.merge(&seen, f64::min);
-            rest.most.raise(&seen);
+            most.raise(&Gauges::of(nodes, token).await?);
         }
-        Ok(rest)
+        Ok(Self(most))
     }
 
-    /// What somebody holds more of than was ever held at rest.
-    pub fn pressed<'a>(&'a self, seen: &'a Gauges) -> impl Iterator<Item = &'a str> {
-        seen.0.iter().filter(|(name, value)| **value > self.most.value(name)).map(|(name, _)| name.as_str())
-    }
-
-    /// How much of a gauge it was at rest. Connections of clients that are at work stay; of all else there are moments when nobody holds any.
-    fn bound(&self, name: &str) -> f64 {
-        if name.contains("connections") { self.most.value(name) } else { self.least.value(name) }
+    /// What somebody holds more of.
+    pub fn pressed<'a>(&'a self, seen: &'a Gauges) -> impl Iterator<Item = (&'a str, f64)> {
+        let all = seen.0.iter().map(|(name, value)| (name.as_str(), *value));
+        all.filter(move |(name, value)| *value > self.0.value(name))
     }
 
     /// Looks until each gauge was seen to be no more than at rest. After `within`, what was never given back.
     pub async fn comes_back(&self, within: Duration, nodes: &[SocketAddr], token: &str) -> Result<(), String> {
         let begun = Instant::now();
+        // Those that were more at each look, as they are now. Nothing is known of any before the first look.
         let mut left: Option<BTreeMap<String, f64>> = None;
         loop {
-            let seen = Gauges::of(nodes, token).await;
-            if let Ok(seen) = &seen {
-                let more = seen.0.iter().filter(|(name, value)| **value > self.bound(name));
-                let more = more.filter(|(name, _)| left.as_ref().is_none_or(|left| left.contains_key(*name)));
-                let more: BTreeMap<_, _> = more.map(|(name, value)| (name.clone(), *value)).collect();
-                if more.is_empty() {
-                    return Ok(());
+            let failed = match Gauges::of(nodes, token).await {
+                Ok(seen) => {
+                    let more = self.pressed(&seen);
+                    let more = more.filter(|(name, _)| left.as_ref().is_none_or(|left| left.contains_key(*name)));
+                    left = Some(more.map(|(name, value)| (name.to_owned(), value)).collect());
+                    None
                 }
-                left = Some(more);
+                Err(why) => Some(why),
+            };
+            if left.as_ref().is_some_and(BTreeMap::is_empty) {
+                return Ok(());
             }
             if begun.elapsed() > within {
-                let Some(left) = left else { return Err(seen.err().unwrap_or_default()) };
-                let told = left.iter().map(|(name, value)| format!("{name} is {value}, and was {}", self.bound(name)));
-                return Err(told.collect::<Vec<_>>().join("; "));
+                let told = left.iter().flatten();
+                let told = told.map(|(name, value)| format!("{name} is {value}, and was {}", self.0.value(name)));
+                return Err(told.chain(failed).collect::<Vec<_>>().join("; "));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -138,9 +127,9 @@ mod tests {
         gauges.add(METRICS);
         let waits = "quorate_http_resource_taken{resource=\"waits\"}";
         assert_eq!(gauges.0, BTreeMap::from([("quorate_http_connections".into(), 6.0), (waits.into(), 4.0)]));
-        let rest = Rest { least: gauges.clone(), most: gauges.clone() };
+        let rest = Rest(gauges.clone());
         assert_eq!(rest.pressed(&gauges).count(), 0);
         gauges.add("quorate_http_resource_taken{resource=\"waits\"} 1\n");
-        assert_eq!(rest.pressed(&gauges).collect::<Vec<_>>(), [waits]);
+        assert_eq!(rest.pressed(&gauges).collect::<Vec<_>>(), [(waits, 5.0)]);
     }
 }

@@ -129,7 +129,7 @@ impl Hostile {
             }
             Shape::AnswerUnread | Shape::AnswerByDrops => {
                 stream.write_all(body).await?;
-                // Behind one that waits others would only hide that its client hung up.
+                // Behind one that waits others would have the node see later that its client hung up, up to eight seconds for a watch.
                 if !self.combination.operation.lasts {
                     stream.write_all(&bytes.repeat(AT_ONCE - 1)).await?;
                 }

@@ -37,7 +37,7 @@ pub fn with_body(operation: &Operation, bytes: usize) -> Request {
 /// A message with one field more that no message has: of number 1000, and of bytes.
 fn grown_message(framed: &[u8], bytes: usize) -> Vec<u8> {
     let mut message = framed[PREFIX_BYTES..].to_vec();
-    message.extend(varint(1_000 << 3 | 2));
+    message.extend(varint((1_000 << 3) | 2));
     message.extend(varint(bytes));
     message.resize(message.len() + bytes, 0);
     way::framed(&message)

@@ -40,7 +40,7 @@ pub async fn run(
         tell(wave, &measured);
         coverage.add(wave, &notes, &rest, &most);
         if let Err(left) = field.comes_back(&rest).await {
-            wrong.push(format!("{}: was not given back: {left}", wave.name));
+            wrong.push(format!("{}: not given back: {left}", wave.name));
             break;
         }
     }
